@@ -1,0 +1,53 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import type { MailAddress } from '../messages/addresses.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+export type DraftSendStatus = 'draft' | 'scheduled' | 'failed';
+
+/** An unsent message. Sending deletes it in the transaction that creates the message. */
+export const DraftEntity = defineEntity({
+  name: 'Draft',
+  tableName: 'drafts',
+  policies: tenantPolicies(),
+  indexes: [
+    { properties: ['inboxId', 'id'] },
+    {
+      name: 'drafts_scheduled_index',
+      expression: `create index "drafts_scheduled_index" on "drafts" ("send_at") where "send_status" = 'scheduled'`,
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    /** Any string the caller gave; looked up only when the draft is sent (specification, "Draft"). */
+    threadId: p.text().nullable(),
+    inReplyTo: p.text().nullable(),
+    subject: p.text().nullable(),
+    to: p.json().$type<MailAddress[]>(),
+    cc: p.json().$type<MailAddress[]>(),
+    bcc: p.json().$type<MailAddress[]>(),
+    replyTo: p.json().$type<MailAddress[]>(),
+    textBody: p.text().nullable(),
+    htmlBody: p.text().nullable(),
+    labels: p.array().$type<string[]>().default([]),
+    headers: p.json().$type<Record<string, string>>(),
+    sendAt: timestamp().nullable(),
+    sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
+    /** Why a scheduled send did not happen; empty unless `sendStatus` is `failed`. */
+    sendError: p.text().nullable(),
+    /** Counts plans: each new schedule is a new workflow run. */
+    plan: p.integer().default(0),
+    /** Rises with every change; `If-Match` compares it. */
+    version: p.integer().default(1),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Draft = InferEntity<typeof DraftEntity>;

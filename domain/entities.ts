@@ -1,0 +1,46 @@
+import { IdempotencyKeyEntity } from '../platform/idempotency/idempotency-key.entity.ts';
+import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
+import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
+import { AttachmentEntity } from './attachments/attachment.entity.ts';
+import { DraftEntity } from './drafts/draft.entity.ts';
+import { ApiKeyEntity } from './identity/api-key.entity.ts';
+import { UserEntity } from './identity/user.entity.ts';
+import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
+import { InboxEntity } from './inboxes/inbox.entity.ts';
+import { MessageEntity } from './messages/message.entity.ts';
+import { ReceiptEntity } from './messages/receipt.entity.ts';
+import { RecipientEntity } from './messages/recipient.entity.ts';
+import { SendAttemptEntity } from './messages/send-attempt.entity.ts';
+import { EnvironmentEntity } from './organizations/environment.entity.ts';
+import { MemberEntity } from './organizations/member.entity.ts';
+import { OrganizationEntity } from './organizations/organization.entity.ts';
+import { ThreadEntity } from './threads/thread.entity.ts';
+import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
+import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
+import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
+import { EventEntity } from './webhooks/event.entity.ts';
+
+/** Every table the ORM knows, for the processes, the migrations and the guard tests. */
+export const entities = [
+  OrganizationEntity,
+  EnvironmentEntity,
+  UserEntity,
+  MemberEntity,
+  InboxEntity,
+  AddressClaimEntity,
+  ApiKeyEntity,
+  ThreadEntity,
+  MessageEntity,
+  RecipientEntity,
+  SendAttemptEntity,
+  ReceiptEntity,
+  AttachmentEntity,
+  DraftEntity,
+  EventEntity,
+  WebhookEndpointEntity,
+  WebhookDeliveryEntity,
+  DeliveryAttemptEntity,
+  OutboxEntity,
+  IdempotencyKeyEntity,
+  RateBucketEntity,
+];

@@ -1,0 +1,22 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+
+/**
+ * Who holds an address, service-wide. Written only through the function `claim_address`, which sees every tenant's
+ * rows; a released address stays with its organization for 90 days.
+ */
+export const AddressClaimEntity = defineEntity({
+  name: 'AddressClaim',
+  tableName: 'address_claims',
+  policies: tenantPolicies(),
+  properties: {
+    email: p.text().primary(),
+    organizationId: idColumn().fieldName('org_id'),
+    inboxId: idColumn(),
+    /** Empty while an inbox has the address. */
+    releasedAt: timestamp().nullable(),
+  },
+});
+
+export type AddressClaim = InferEntity<typeof AddressClaimEntity>;

@@ -1,0 +1,45 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/** An address that sends and receives. A deleted one keeps its row, because its messages stay readable. */
+export const InboxEntity = defineEntity({
+  name: 'Inbox',
+  tableName: 'inboxes',
+  policies: tenantPolicies(),
+  indexes: [{ properties: ['environmentId', 'id'] }],
+  uniques: [
+    {
+      name: 'inboxes_email_unique',
+      expression:
+        'create unique index "inboxes_email_unique" on "inboxes" ("email") where "deleted_at" is null',
+    },
+    {
+      name: 'inboxes_client_id_unique',
+      expression:
+        'create unique index "inboxes_client_id_unique" on "inboxes" ("org_id", "client_id") where "deleted_at" is null',
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    /** Lower case, without a plus-tag. */
+    email: p.text(),
+    username: p.text(),
+    domain: p.text(),
+    displayName: p.text().nullable(),
+    clientId: p.text().nullable(),
+    status: p.text().$type<'active' | 'suspended'>().default('active'),
+    sendPaused: p.boolean().default(false),
+    /** Empty while `sendPaused` is false. */
+    sendPausedReason: p.text().nullable(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+    deletedAt: timestamp().nullable(),
+  },
+});
+
+export type Inbox = InferEntity<typeof InboxEntity>;

@@ -1,0 +1,104 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { ThreadEntity } from '../threads/thread.entity.ts';
+import type { MailAddress } from './addresses.ts';
+
+export const OUTBOUND_STATUSES = [
+  'queued',
+  'sending',
+  'deferred',
+  'sent',
+  'delivered',
+  'bounced',
+  'complained',
+  'rejected',
+  'failed',
+  'canceled',
+  'needs_attention',
+] as const;
+export const MESSAGE_STATUSES = [...OUTBOUND_STATUSES, 'received'] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
+export type MessageDirection = 'inbound' | 'outbound';
+
+export interface MessageAuthentication {
+  spf: string;
+  dkim: string;
+  dmarc: string;
+}
+
+export interface SpamVerdict {
+  verdict: string;
+  score: number | null;
+}
+
+/** One mail, in or out. Bodies are out of line in PostgreSQL and only read where one message is asked for. */
+export const MessageEntity = defineEntity({
+  name: 'Message',
+  tableName: 'messages',
+  policies: tenantPolicies(),
+  indexes: [
+    { properties: ['inboxId', 'id'] },
+    { properties: ['environmentId', 'id'] },
+    { properties: ['threadId', 'id'] },
+    { properties: ['inboxId', 'rfcMessageId'] },
+    {
+      name: 'messages_unsettled_index',
+      expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred')`,
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    threadId: () => p.manyToOne(ThreadEntity).mapToPk().deleteRule('cascade'),
+    direction: p.text().$type<MessageDirection>(),
+    status: p.text().$type<MessageStatus>(),
+    /** Why the status is `rejected`, `failed`, `canceled` or `needs_attention`; empty otherwise. */
+    statusDetail: p.text().nullable(),
+    fromEmail: p.text(),
+    fromName: p.text().nullable(),
+    to: p.json().$type<MailAddress[]>(),
+    cc: p.json().$type<MailAddress[]>(),
+    bcc: p.json().$type<MailAddress[]>(),
+    replyTo: p.json().$type<MailAddress[]>(),
+    subject: p.text(),
+    preview: p.text().default(''),
+    textBody: p.text().nullable().lazy(),
+    htmlBody: p.text().nullable().lazy(),
+    extractedText: p.text().nullable().lazy(),
+    labels: p.array().$type<string[]>().default([]),
+    hasAttachments: p.boolean().default(false),
+    /** Without angle brackets (RFC 5322 section 3.6.4). Empty for inbound mail that has none. */
+    rfcMessageId: p.text().nullable(),
+    inReplyTo: p.text().nullable(),
+    references: p.array().$type<string[]>().fieldName('reference_ids').default([]),
+    /** What the relay or provider calls it; empty until one accepted it. */
+    providerMessageId: p.text().nullable(),
+    sizeBytes: p.integer().default(0),
+    /** Outbound: the caller's own header fields. Inbound: all, last value of a repeated field wins. */
+    headers: p.json().$type<Record<string, string>>().lazy(),
+    /** Empty on outbound mail. */
+    authentication: p.json().$type<MessageAuthentication>().nullable(),
+    spam: p.json().$type<SpamVerdict>().nullable(),
+    automated: p.boolean().default(false),
+    /** Set where the MIME structure could not be read; the raw message is there all the same. */
+    parseError: p.text().nullable(),
+    /** Storage key of the exact bytes sent or received; empty until an outbound message is built. */
+    rawKey: p.text().nullable(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+    queuedAt: timestamp().nullable(),
+    sentAt: timestamp().nullable(),
+    deliveredAt: timestamp().nullable(),
+    bouncedAt: timestamp().nullable(),
+    complainedAt: timestamp().nullable(),
+    receivedAt: timestamp().nullable(),
+  },
+});
+
+export type Message = InferEntity<typeof MessageEntity>;

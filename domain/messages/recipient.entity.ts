@@ -1,0 +1,38 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { MessageEntity } from './message.entity.ts';
+
+export type RecipientStatus =
+  | 'pending'
+  | 'sent'
+  | 'deferred'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'suppressed'
+  | 'rejected';
+
+/** One envelope recipient (RFC 5321) of an outbound message: its own SMTP transaction, return path and outcome. */
+export const RecipientEntity = defineEntity({
+  name: 'Recipient',
+  tableName: 'message_recipients',
+  policies: tenantPolicies(),
+  properties: {
+    messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
+    /** Place in the envelope, from 0; the return-path token carries it. */
+    position: p.smallint().primary(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    field: p.text().$type<'to' | 'cc' | 'bcc'>(),
+    email: p.text(),
+    status: p.text().$type<RecipientStatus>().default('pending'),
+    /** Enhanced status code (RFC 3463) of the last answer or report; empty before one. */
+    statusCode: p.text().nullable(),
+    diagnosticCode: p.text().nullable(),
+    sentAt: timestamp().nullable(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Recipient = InferEntity<typeof RecipientEntity>;

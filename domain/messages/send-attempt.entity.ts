@@ -1,0 +1,36 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { MessageEntity } from './message.entity.ts';
+
+/**
+ * `attempting` is committed before the relay is spoken to. A row still `attempting` when somebody looks again means
+ * that nobody knows whether the mail left: it is then `ambiguous`, never tried again by itself.
+ */
+export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
+
+/** One SMTP transaction for one recipient. */
+export const SendAttemptEntity = defineEntity({
+  name: 'SendAttempt',
+  tableName: 'send_attempts',
+  policies: tenantPolicies(),
+  properties: {
+    messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
+    position: p.smallint().primary(),
+    number: p.smallint().primary(),
+    organizationId: idColumn().fieldName('org_id'),
+    state: p.text().$type<SendAttemptState>(),
+    /** Which part of the message the relay refused: the recipient alone, or the message for everybody. */
+    refusedScope: p.text().$type<'recipient' | 'message'>().nullable(),
+    statusCode: p.text().nullable(),
+    /** The relay's answer, at most 1,000 characters. */
+    response: p.text().nullable(),
+    providerMessageId: p.text().nullable(),
+    /** Folded into recipient and message. */
+    recorded: p.boolean().default(false),
+    startedAt: timestamp(),
+    finishedAt: timestamp().nullable(),
+  },
+});
+
+export type SendAttempt = InferEntity<typeof SendAttemptEntity>;

@@ -1,0 +1,23 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from './organization.entity.ts';
+
+/** A separate world within an organization. From `sandbox` nothing leaves: its mail goes to the simulator. */
+export const EnvironmentEntity = defineEntity({
+  name: 'Environment',
+  tableName: 'environments',
+  policies: tenantPolicies(),
+  uniques: [{ properties: ['organizationId', 'name'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    name: p.text(),
+    kind: p.text().$type<'production' | 'sandbox'>(),
+    status: p.text().$type<'active' | 'suspended'>().default('active'),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Environment = InferEntity<typeof EnvironmentEntity>;

@@ -1,0 +1,20 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+
+/** The tenant. `status` is what suspension turns; the reason is empty while active. */
+export const OrganizationEntity = defineEntity({
+  name: 'Organization',
+  tableName: 'organizations',
+  policies: tenantPolicies('id'),
+  properties: {
+    id: primaryId(),
+    name: p.text(),
+    slug: p.text().unique(),
+    status: p.text().$type<'active' | 'suspended'>().default('active'),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Organization = InferEntity<typeof OrganizationEntity>;

@@ -1,0 +1,41 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/** A conversation within one inbox. The columns after `subject` are kept by whoever adds a message. */
+export const ThreadEntity = defineEntity({
+  name: 'Thread',
+  tableName: 'threads',
+  policies: tenantPolicies(),
+  indexes: [
+    { properties: ['inboxId', 'lastMessageAt', 'id'] },
+    { properties: ['environmentId', 'lastMessageAt', 'id'] },
+    { properties: ['inboxId', 'baseSubject', 'lastMessageAt'] },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    subject: p.text(),
+    /** `subject` without reply and forward prefixes, lower case, at most 255 characters: threading by subject uses it. */
+    baseSubject: p.text(),
+    preview: p.text().default(''),
+    labels: p.array().$type<string[]>().default([]),
+    /** Addresses other than the inbox's own, in order of appearance, at most 100. */
+    participants: p.array().$type<string[]>().default([]),
+    messageCount: p.integer().default(0),
+    lastMessageId: idColumn().nullable(),
+    lastMessageAt: timestamp(),
+    lastInboundAt: timestamp().nullable(),
+    lastOutboundAt: timestamp().nullable(),
+    hasAttachments: p.boolean().default(false),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Thread = InferEntity<typeof ThreadEntity>;

@@ -1,0 +1,25 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { WebhookDeliveryEntity } from './delivery.entity.ts';
+
+/** One POST to a receiver. A row without `finishedAt` was cut short with its worker. */
+export const DeliveryAttemptEntity = defineEntity({
+  name: 'DeliveryAttempt',
+  tableName: 'webhook_delivery_attempts',
+  policies: tenantPolicies(),
+  properties: {
+    deliveryId: () => p.manyToOne(WebhookDeliveryEntity).mapToPk().primary().deleteRule('cascade'),
+    number: p.integer().primary(),
+    organizationId: idColumn().fieldName('org_id'),
+    startedAt: timestamp(),
+    finishedAt: timestamp().nullable(),
+    durationMs: p.integer().nullable(),
+    statusCode: p.integer().nullable(),
+    /** First 4 KiB of the answer. */
+    responseBody: p.text().nullable(),
+    error: p.text().nullable(),
+  },
+});
+
+export type DeliveryAttempt = InferEntity<typeof DeliveryAttemptEntity>;

@@ -1,0 +1,45 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { WebhookEndpointEntity } from './endpoint.entity.ts';
+import { EventEntity } from './event.entity.ts';
+
+/**
+ * `held` has no run: the endpoint is disabled, and enabling it releases what waited. `blocked` met the egress guard.
+ */
+export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'held' | 'canceled' | 'blocked';
+
+/** One event on its way to one endpoint. */
+export const WebhookDeliveryEntity = defineEntity({
+  name: 'WebhookDelivery',
+  tableName: 'webhook_deliveries',
+  policies: tenantPolicies(),
+  indexes: [
+    { properties: ['endpointId', 'id'] },
+    { properties: ['eventId'] },
+    {
+      name: 'webhook_deliveries_pending_index',
+      expression: `create index "webhook_deliveries_pending_index" on "webhook_deliveries" ("next_attempt_at") where "status" = 'pending'`,
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
+    eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
+    status: p.text().$type<DeliveryStatus>(),
+    /** Attempts made; the schedule counts by it, so a restarted run goes on where the last one stopped. */
+    attempts: p.integer().default(0),
+    /** Rises each time a settled delivery is started anew; part of the workflow's id from 2 on. */
+    episode: p.integer().default(1),
+    nextAttemptAt: timestamp().nullable(),
+    /** Empty until an answer came. */
+    lastStatusCode: p.integer().nullable(),
+    lastError: p.text().nullable(),
+    createdAt: createdAt(),
+    completedAt: timestamp().nullable(),
+  },
+});
+
+export type WebhookDelivery = InferEntity<typeof WebhookDeliveryEntity>;

@@ -1,0 +1,34 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { EventType } from './event-types.ts';
+
+/** A receiver's address and what it wants to hear of. */
+export const WebhookEndpointEntity = defineEntity({
+  name: 'WebhookEndpoint',
+  tableName: 'webhook_endpoints',
+  policies: tenantPolicies(),
+  indexes: [{ properties: ['environmentId', 'id'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    url: p.text(),
+    events: p.array().$type<EventType[]>(),
+    description: p.text().nullable(),
+    /** Empty: events of every inbox of the environment. */
+    inboxIds: p.array().$type<string[]>().nullable(),
+    /** The `whsec_` value, sealed (AES-256-GCM). */
+    secret: p.blob().hidden(),
+    disabled: p.boolean().default(false),
+    /** Who switched it off: the customer, or the receiver by answering 410. Empty while enabled. */
+    disabledReason: p.text().nullable(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+    deletedAt: timestamp().nullable(),
+  },
+});
+
+export type WebhookEndpoint = InferEntity<typeof WebhookEndpointEntity>;

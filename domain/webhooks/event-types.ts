@@ -1,0 +1,75 @@
+/** Event types and the exact shape of their `data` (specification, "Events"). Times are ISO 8601 UTC. */
+export interface EventDataByType {
+  'message.received': {
+    message_id: string;
+    thread_id: string;
+    inbox_id: string;
+    from_address: string;
+    to_addresses: string[];
+    subject: string;
+    extracted_text: string;
+    has_attachments: boolean;
+    received_at: string;
+  };
+  'message.sent': {
+    message_id: string;
+    thread_id: string;
+    inbox_id: string;
+    from_address: string;
+    to_addresses: string[];
+    subject: string;
+    provider_message_id: string;
+    sent_at: string;
+  };
+  'message.delivered': {
+    message_id: string;
+    thread_id: string;
+    inbox_id: string;
+    to_addresses: string[];
+    delivered_at: string;
+    processing_time_ms: number;
+  };
+  'message.bounced': {
+    message_id: string;
+    thread_id: string;
+    inbox_id: string;
+    bounce_type: 'Permanent' | 'Transient';
+    bounce_sub_type: 'General' | 'NoEmail' | 'Suppressed';
+    bounced_recipients: { email_address: string; status: string; diagnostic_code: string }[];
+    bounced_at: string;
+  };
+  'message.complained': {
+    message_id: string;
+    inbox_id: string;
+    complained_recipients: string[];
+    feedback_type: string;
+    complained_at: string;
+  };
+  'message.rejected': {
+    inbox_id: string;
+    from_address: string;
+    to_addresses: string[];
+    subject: string;
+    rejection_reason: RejectionReason;
+    rejection_detail: string;
+    rejected_at: string;
+  };
+}
+
+export type RejectionReason = 'blocked_recipient' | 'rate_limited' | 'account_paused';
+
+/** All types an endpoint may subscribe to; `domain.*` and `usage.*` are emitted by later parts of the service. */
+export const EVENT_TYPES = [
+  'message.received',
+  'message.sent',
+  'message.delivered',
+  'message.bounced',
+  'message.complained',
+  'message.rejected',
+  'domain.verified',
+  'usage.warning',
+  'usage.exceeded',
+] as const;
+
+export type EventType = (typeof EVENT_TYPES)[number];
+export type EventData = EventDataByType[keyof EventDataByType] | Record<string, unknown>;

@@ -1,0 +1,89 @@
+import type { EntityName } from '@mikro-orm/core';
+import { Migrator } from '@mikro-orm/migrations';
+import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
+import { AppError } from '../errors.ts';
+import { ORGANIZATION_VARIABLE } from './policies.ts';
+
+/** What a use-case works in: one PostgreSQL transaction of one organization. */
+export interface Transaction {
+  readonly em: EntityManager;
+  /** Runs once the transaction has committed; never when it rolled back. Must not throw. */
+  afterCommit(work: () => void): void;
+}
+
+export interface TenantScope {
+  organizationId: string;
+  /** The request's open transaction, where it has one (idempotent requests); use-cases then join it. */
+  transaction?: Transaction;
+}
+
+export interface Database {
+  readonly orm: MikroORM;
+  /**
+   * Runs `work` in a transaction that sees the rows of `scope`'s organization. Joins `scope.transaction` where there
+   * is one. An `AppError` with `commits` is thrown after the commit; every other error rolls back.
+   * No network call other than PostgreSQL's belongs inside.
+   */
+  transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** The same without an organization: for workers, whose role sees all tenants, and for tables that have none. */
+  systemTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** @throws when PostgreSQL does not answer. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  poolSize: number;
+  entities: EntityName[];
+  debug?: boolean;
+}
+
+export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOptions): Options {
+  return {
+    clientUrl: url,
+    entities,
+    pool: { min: 0, max: poolSize },
+    extensions: [Migrator],
+    migrations: { path: new URL('../../migrations', import.meta.url).pathname, snapshot: false },
+    forceUtcTimezone: true,
+    ignoreUndefinedInQuery: false,
+    allowGlobalContext: false,
+    debug: debug ?? false,
+    discovery: { warnWhenNoEntities: false },
+    driverOptions: { application_name: 'agent-email' },
+  };
+}
+
+export async function createDatabase(options: DatabaseOptions): Promise<Database> {
+  const orm = await MikroORM.init(databaseOptions(options));
+
+  async function run<T>(fork: EntityManager, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const committed: (() => void)[] = [];
+    const outcome = await fork.transactional(async (em): Promise<{ value: T } | { refusal: AppError }> => {
+      try {
+        return { value: await work({ em, afterCommit: (hook) => committed.push(hook) }) };
+      } catch (error) {
+        if (error instanceof AppError && error.commits) return { refusal: error };
+        throw error;
+      }
+    });
+    for (const hook of committed) hook();
+    if ('refusal' in outcome) throw outcome.refusal;
+    return outcome.value;
+  }
+
+  return {
+    orm,
+    transaction(scope, work) {
+      if (scope.transaction) return work(scope.transaction);
+      const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
+      return run(orm.em.fork({ session: { variables } }), work);
+    },
+    systemTransaction: (work) => run(orm.em.fork(), work),
+    async ping() {
+      await orm.em.fork().execute('select 1');
+    },
+    close: () => orm.close(true),
+  };
+}

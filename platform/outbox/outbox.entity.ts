@@ -1,0 +1,31 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, timestamp } from '../database/columns.ts';
+import { tenantPolicies } from '../database/policies.ts';
+import type { OutboxCommand } from './outbox.ts';
+
+/** A workflow start or signal that belongs to a committed change. The row goes when Temporal has taken it. */
+export const OutboxEntity = defineEntity({
+  name: 'Outbox',
+  tableName: 'outbox',
+  policies: tenantPolicies(),
+  indexes: [
+    {
+      name: 'outbox_due_index',
+      expression: 'create index "outbox_due_index" on "outbox" ("available_at") where "dead_at" is null',
+    },
+  ],
+  properties: {
+    id: p.bigint('string').primary().autoincrement(),
+    organizationId: idColumn().fieldName('org_id'),
+    command: p.json().$type<OutboxCommand>(),
+    /** The sweep leaves the row alone until then: the process that committed it dispatches first. */
+    availableAt: timestamp(),
+    attempts: p.integer().default(0),
+    lastError: p.text().nullable(),
+    /** Given up after many attempts; an operator looks at these. */
+    deadAt: timestamp().nullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type OutboxRow = InferEntity<typeof OutboxEntity>;

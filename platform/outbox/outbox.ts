@@ -1,0 +1,182 @@
+import type { Client } from '@temporalio/client';
+import {
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import type { SearchAttributePair } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
+import type { Logger } from 'pino';
+import type { Database, Transaction } from '../database/database.ts';
+import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
+import { OutboxEntity } from './outbox.entity.ts';
+
+export interface StartCommand {
+  workflowType: string;
+  workflowId: string;
+  taskQueue: string;
+  /** Ids only: histories are readable by operators. */
+  input: object;
+  searchAttributes: Partial<Record<SearchAttributeName, string>>;
+  /** One line for the Temporal UI. Ids only. */
+  summary: string;
+}
+
+export interface SignalCommand {
+  workflowId: string;
+  signalName: string;
+  args: unknown[];
+}
+
+/** `signal` with `start` is signal-with-start: the run is made where it does not exist yet. */
+export interface OutboxCommand {
+  start?: StartCommand;
+  signal?: SignalCommand;
+}
+
+export interface Outbox {
+  /** Writes the command in the caller's transaction and dispatches it right after the commit. */
+  enqueue(transaction: Transaction, organizationId: string, command: OutboxCommand): void;
+  /** Takes commands whose process died before it dispatched them. Returns how many it dispatched. */
+  sweep(limit: number): Promise<number>;
+  /** Waits until what was enqueued so far is dispatched or left to the sweep. */
+  drain(): Promise<void>;
+}
+
+export interface OutboxOptions {
+  database: Database;
+  temporal: Pick<Client, 'workflow'>;
+  logger: Logger;
+}
+
+/** The sweep leaves young rows to the process that wrote them. */
+const FIRST_SWEEP_AFTER_MS = 10_000;
+/** Dispatches in flight in one process; beyond it a burst is left to the sweep instead of filling the memory. */
+const MAX_IN_FLIGHT = 500;
+const MAX_ATTEMPTS = 200;
+const MAX_BACKOFF_MS = 600_000;
+
+export function createOutbox({ database, temporal, logger }: OutboxOptions): Outbox {
+  const inFlight = new Set<Promise<void>>();
+
+  async function dispatchCommitted(
+    organizationId: string,
+    id: string,
+    command: OutboxCommand,
+  ): Promise<void> {
+    try {
+      await dispatchCommand(temporal, command);
+      await database.transaction({ organizationId }, async ({ em }) => {
+        await em.nativeDelete(OutboxEntity, { id });
+      });
+    } catch (error) {
+      logger.warn({ outboxId: id, organizationId, err: error }, 'outbox dispatch left to the sweep');
+    }
+  }
+
+  return {
+    enqueue({ em, afterCommit }, organizationId, command) {
+      const row = em.create(OutboxEntity, {
+        organizationId,
+        command,
+        availableAt: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
+      });
+      em.persist(row);
+      afterCommit(() => {
+        if (inFlight.size >= MAX_IN_FLIGHT) return;
+        const dispatch = dispatchCommitted(organizationId, row.id, command).finally(() =>
+          inFlight.delete(dispatch),
+        );
+        inFlight.add(dispatch);
+      });
+    },
+
+    async sweep(limit) {
+      const rows = await leaseDue(database, limit);
+      let dispatched = 0;
+      for (const row of rows) {
+        try {
+          await dispatchCommand(temporal, row.command);
+          await database.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, { id: row.id }));
+          dispatched += 1;
+        } catch (error) {
+          await database.systemTransaction(({ em }) =>
+            em.nativeUpdate(
+              OutboxEntity,
+              { id: row.id },
+              {
+                lastError: error instanceof Error ? error.message.slice(0, 500) : String(error),
+                deadAt: row.attempts >= MAX_ATTEMPTS ? new Date() : null,
+              },
+            ),
+          );
+          logger[row.attempts >= MAX_ATTEMPTS ? 'error' : 'warn'](
+            { outboxId: row.id, organizationId: row.organizationId, attempts: row.attempts, err: error },
+            row.attempts >= MAX_ATTEMPTS ? 'outbox command given up' : 'outbox command failed',
+          );
+        }
+      }
+      return dispatched;
+    },
+
+    async drain() {
+      await Promise.all(inFlight);
+    },
+  };
+}
+
+/** Marks due rows as taken (by moving their time) in one statement, so that two sweeps never take the same row. */
+async function leaseDue(database: Database, limit: number) {
+  return database.systemTransaction(({ em }) =>
+    em.execute<{ id: string; organizationId: string; command: OutboxCommand; attempts: number }[]>(
+      `update outbox set attempts = attempts + 1,
+         available_at = now() + least(? * power(2, least(attempts, 10)), ?) * interval '1 millisecond'
+       where id in (select id from outbox where available_at <= now() and dead_at is null
+                    order by available_at limit ? for update skip locked)
+       returning id, org_id as "organizationId", command, attempts`,
+      [FIRST_SWEEP_AFTER_MS, MAX_BACKOFF_MS, limit],
+    ),
+  );
+}
+
+/**
+ * Hands a command to Temporal. A run that exists already, or is gone when it should be signalled, is success: ids are
+ * the idempotency key, and a signal only wakes what the database already says.
+ */
+export async function dispatchCommand(
+  temporal: Pick<Client, 'workflow'>,
+  { start, signal }: OutboxCommand,
+): Promise<void> {
+  try {
+    if (start && signal) {
+      await temporal.workflow.signalWithStart(start.workflowType, {
+        ...startOptions(start),
+        signal: signal.signalName,
+        signalArgs: signal.args,
+      });
+    } else if (start) {
+      await temporal.workflow.start(start.workflowType, startOptions(start));
+    } else if (signal) {
+      await temporal.workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
+    }
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
+      return;
+    throw error;
+  }
+}
+
+function startOptions(start: StartCommand) {
+  const pairs = Object.entries(start.searchAttributes).map(
+    ([name, value]) =>
+      ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
+  );
+  return {
+    workflowId: start.workflowId,
+    taskQueue: start.taskQueue,
+    args: [start.input],
+    typedSearchAttributes: new TypedSearchAttributes(pairs),
+    staticSummary: start.summary,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+  };
+}
