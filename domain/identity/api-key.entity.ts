@@ -10,7 +10,7 @@ import type { Permission } from './permissions.ts';
 export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [{ properties: ['organizationId', 'id'] }],
   properties: {
     id: primaryId(),

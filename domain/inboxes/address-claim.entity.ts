@@ -9,7 +9,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 export const AddressClaimEntity = defineEntity({
   name: 'AddressClaim',
   tableName: 'address_claims',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   properties: {
     email: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),

@@ -6,7 +6,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
-  policies: tenantPolicies('id'),
+  policies: tenantPolicies({ column: 'id', lookup: true }),
   properties: {
     id: primaryId(),
     name: p.text(),

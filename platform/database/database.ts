@@ -1,4 +1,4 @@
-import type { EntityName } from '@mikro-orm/core';
+import { type EntityName, UnderscoreNamingStrategy } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import { AppError } from '../errors.ts';
@@ -32,6 +32,13 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** A reference mapped to its key is named after the property: `inboxId` is `inbox_id`. */
+class ColumnNames extends UnderscoreNamingStrategy {
+  override joinKeyColumnName(propertyName: string): string {
+    return this.propertyToColumnName(propertyName);
+  }
+}
+
 export interface DatabaseOptions {
   url: string;
   poolSize: number;
@@ -46,6 +53,7 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
     pool: { min: 0, max: poolSize },
     extensions: [Migrator],
     migrations: { path: new URL('../../migrations', import.meta.url).pathname, snapshot: false },
+    namingStrategy: ColumnNames,
     forceUtcTimezone: true,
     ignoreUndefinedInQuery: false,
     allowGlobalContext: false,

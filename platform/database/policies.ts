@@ -14,12 +14,14 @@ const CURRENT_ORGANIZATION = `nullif(current_setting('${ORGANIZATION_VARIABLE}',
 
 /**
  * Row-level security of a tenant's table: the API sees the rows of the organization its transaction names, none
- * without one; workers see all and scope their own statements.
+ * without one; workers see all and scope their own statements. `lookup` opens the table to the functions that run
+ * before a tenant is known.
  */
-export function tenantPolicies(column = 'org_id'): PolicyDef[] {
+export function tenantPolicies({ column = 'org_id', lookup = false } = {}): PolicyDef[] {
   const own = `${column} = ${CURRENT_ORGANIZATION}`;
   return [
     { name: 'tenant', roles: [API_ROLE], using: own, check: own },
     { name: 'worker', roles: [WORKER_ROLE], using: 'true', check: 'true' },
+    ...(lookup ? [{ name: 'lookup', roles: [LOOKUP_ROLE], using: 'true', check: 'true' }] : []),
   ];
 }
