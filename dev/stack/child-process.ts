@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export type Log = (line: string) => void;
+
+export interface ChildOptions {
+  /** For messages: "PostgreSQL". */
+  name: string;
+  command: string;
+  args: string[];
+  /** Receives stdout and stderr; appended to. */
+  logFile: string;
+  /** Holds the pid while the child lives, so that a later start can end what a killed start left behind. */
+  pidFile?: string;
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  uid?: number;
+  gid?: number;
+  /** Asks the child to end; default SIGTERM. */
+  stopSignal?: NodeJS.Signals;
+  /** After this the child is killed; default 10 s. */
+  stopTimeoutMs?: number;
+}
+
+export interface Child {
+  readonly name: string;
+  readonly pid: number;
+  /** Settles when the child is gone, with words for why. */
+  readonly exited: Promise<string>;
+  /** Words for why the child is gone; undefined while it lives. */
+  exitReason(): string | undefined;
+  /** An error with the end of the log, once the child is gone: for `waitUntil`. */
+  failure(): Error | undefined;
+  /** Asks the child to end, then kills it. Resolves when it is gone; safe to call twice. */
+  stop(): Promise<void>;
+  /** SIGKILL, for tests of crashes. */
+  kill(): Promise<void>;
+}
+
+/** Ends what is left when this process dies of an error: no child outlives it. */
+const living = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL');
+});
+
+/**
+ * Starts a child in a process group of its own: Ctrl-C in a terminal then reaches this process alone, which ends its
+ * children in order (a database last) instead of all at once.
+ */
+export async function startChild(options: ChildOptions): Promise<Child> {
+  mkdirSync(dirname(options.logFile), { recursive: true });
+  const log = openSync(options.logFile, 'a');
+  const logStart = statSync(options.logFile).size;
+  const { command, args, cwd, uid, gid, env } = options;
+  const child = spawn(command, args, { cwd, uid, gid, env, detached: true, stdio: ['ignore', log, log] });
+  closeSync(log);
+  await started(child, options.name);
+  const pid = child.pid as number;
+  living.add(child);
+  if (options.pidFile) writeFileSync(options.pidFile, `${pid}\n${command}\n`);
+
+  let reason: string | undefined;
+  const exited = new Promise<string>((resolve) => {
+    child.once('exit', (code, signal) => {
+      living.delete(child);
+      if (options.pidFile) rmSync(options.pidFile, { force: true });
+      reason = signal ? `ended by ${signal}` : `ended with status ${code}`;
+      resolve(reason);
+    });
+  });
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    if (reason !== undefined) return;
+    child.kill(signal);
+    const patience = new AbortController();
+    const late = sleep(options.stopTimeoutMs ?? 10_000, 'late' as const, { signal: patience.signal }).catch(
+      () => 'aborted' as const,
+    );
+    if ((await Promise.race([exited, late])) === 'late') child.kill('SIGKILL');
+    await exited;
+    patience.abort();
+  }
+
+  return {
+    name: options.name,
+    pid,
+    exited,
+    exitReason: () => reason,
+    failure: () =>
+      reason === undefined
+        ? undefined
+        : new Error(`${options.name} ${reason}. ${tail(options.logFile, logStart)}`),
+    stop: () => end(options.stopSignal ?? 'SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}
+
+function started(child: ChildProcess, name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (error) => reject(new Error(`${name} could not be started: ${error.message}`)));
+  });
+}
+
+/** The last lines this run wrote: what a person needs first when a part does not come up. */
+function tail(logFile: string, from: number): string {
+  const text = readFileSync(logFile).subarray(from).toString('utf8').trimEnd();
+  const lines = text.split('\n').slice(-12);
+  return `${logFile} ends with:\n  ${lines.join('\n  ')}`;
+}
+
+/**
+ * Ends the child an earlier start left behind when it was killed. Its pid may belong to a stranger by now, so the
+ * process is only touched when its command line still names `command`.
+ */
+export async function endLeftover(pidFile: string, name: string, log: Log): Promise<void> {
+  const [pidText, command] = readPidFile(pidFile);
+  const pid = Number(pidText);
+  if (command && pid > 1 && commandLine(pid)?.includes(command)) {
+    log(`Ending the ${name} (pid ${pid}) that an earlier start left behind`);
+    await endProcess(pid, 'SIGTERM');
+  }
+  rmSync(pidFile, { force: true });
+}
+
+/** Signals a process that is no child of this one, and kills it when it stays longer than `timeoutMs`. */
+export async function endProcess(pid: number, signal: NodeJS.Signals, timeoutMs = 10_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  const identity = commandLine(pid);
+  send(pid, signal);
+  while (isAlive(pid) && commandLine(pid) === identity) {
+    if (Date.now() > deadline) send(pid, 'SIGKILL');
+    await sleep(50);
+  }
+}
+
+function readPidFile(pidFile: string): string[] {
+  try {
+    return readFileSync(pidFile, 'utf8').split('\n');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** The command line of a process; undefined where there is none, or it has ended and waits for its parent. */
+export function commandLine(pid: number): string | undefined {
+  if (process.platform === 'linux') {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim();
+      return words === '' ? undefined : words;
+    } catch {
+      return undefined;
+    }
+  }
+  const shown = spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' });
+  return shown.status === 0 ? shown.stdout.trim() : undefined;
+}

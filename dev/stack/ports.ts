@@ -1,0 +1,72 @@
+import { createConnection, createServer } from 'node:net';
+
+const LOOPBACK = '127.0.0.1';
+
+/** A port nothing listened on a moment ago. */
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, LOOPBACK, () => {
+      const address = probe.address();
+      probe.close(() =>
+        address !== null && typeof address === 'object'
+          ? resolve(address.port)
+          : reject(new Error('The system gave no port')),
+      );
+    });
+  });
+}
+
+export interface WantedPort {
+  port: number;
+  /** What will listen there, for the message. */
+  purpose: string;
+  /** The environment variable that moves it. */
+  variable: string;
+}
+
+/**
+ * @throws Error naming each port that is taken (or wanted twice), what wants it and the variable that changes it.
+ */
+export async function assertPortsFree(wanted: WantedPort[]): Promise<void> {
+  const problems: string[] = [];
+  const seen = new Map<number, WantedPort>();
+  for (const entry of wanted) {
+    const twin = seen.get(entry.port);
+    if (twin) problems.push(`Port ${entry.port} is wanted by both ${twin.variable} and ${entry.variable}.`);
+    else if (!(await isFree(entry.port)))
+      problems.push(
+        `Port ${entry.port} (${entry.purpose}) is taken: stop what listens there, or set ${entry.variable} to another port.`,
+      );
+    seen.set(entry.port, entry);
+  }
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+}
+
+/** Binding alone is not enough: a listener on the wildcard address lets a loopback bind pass on some systems. */
+async function isFree(port: number): Promise<boolean> {
+  return (await canBind(port)) && !(await answers(port));
+}
+
+function canBind(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, LOOPBACK, () => probe.close(() => resolve(true)));
+  });
+}
+
+/** Whether something accepts connections on the port. */
+export function answers(port: number, timeoutMs = 1000): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: LOOPBACK, port });
+    const finish = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(timeoutMs, () => finish(false));
+    socket.once('connect', () => finish(true));
+    socket.once('error', () => finish(false));
+  });
+}

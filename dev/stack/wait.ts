@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface WaitOptions {
+  what: string;
+  timeoutMs: number;
+  intervalMs?: number;
+  /** Ends the wait at once when the thing waited for can no longer come. */
+  failed?: () => Error | undefined;
+}
+
+/**
+ * Asks again until `probe` answers without throwing.
+ *
+ * @throws Error with the last reason after `timeoutMs`, or what `failed` returns.
+ */
+export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions): Promise<T> {
+  const deadline = Date.now() + options.timeoutMs;
+  for (;;) {
+    const failure = options.failed?.();
+    if (failure) throw failure;
+    try {
+      return await probe();
+    } catch (error) {
+      if (Date.now() >= deadline) {
+        const seconds = Math.round(options.timeoutMs / 1000);
+        throw new Error(`${options.what} did not answer within ${seconds} s`, { cause: error });
+      }
+    }
+    await sleep(options.intervalMs ?? 100);
+  }
+}
