@@ -196,7 +196,11 @@ function unprivilegedUser(): { uid: number; gid: number } {
 
 /** A folder only root may enter (a clone below /root) hides the data directory from the server's user. */
 function assertReachable(folder: string, owner: { uid: number; gid: number }): void {
-  const probe = spawnSync('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], { ...owner, cwd: '/', encoding: 'utf8' });
+  const probe = spawnSync('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], {
+    ...owner,
+    cwd: '/',
+    encoding: 'utf8',
+  });
   if (probe.status === 0) return;
   throw new Error(
     `As root, PostgreSQL runs as user ${owner.uid}, who may not enter ${folder}. Use a folder others may enter (chmod o+x on it and those above), or start as a user other than root.`,

@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { MikroORM } from '@mikro-orm/postgresql';
+import pg from 'pg';
+import { entities } from '../domain/entities.ts';
+import { databaseOptions } from '../platform/database/database.ts';
+import { API_ROLE, LOOKUP_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
+import { findFreePort } from './stack/ports.ts';
+import { startPostgres } from './stack/postgres.ts';
+
+const MIGRATIONS = new URL('../migrations', import.meta.url).pathname;
+
+/**
+ * `npm run migration:create -- [name] [--blank]`: applies the migrations there are to an empty PostgreSQL, compares it
+ * with the entities and writes the difference into `migrations/`, for a person to read and correct.
+ */
+async function createMigration(name: string | undefined, blank: boolean): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-email-migration-'));
+  // The server may run as another user (under root), who has to pass through.
+  chmodSync(folder, 0o755);
+  const postgres = await startPostgres({
+    dataDir: join(folder, 'data'),
+    port: await findFreePort(),
+    password: 'migration',
+    logFile: join(folder, 'postgres.log'),
+    durable: false,
+    log: console.log,
+  });
+  try {
+    await postgres.ensureDatabase('agent_email');
+    const file = await writeDifference(postgres.url('agent_email'), name, blank);
+    console.log(file === undefined ? 'The migrations and the entities agree.' : `Wrote migrations/${file}`);
+  } finally {
+    await postgres.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function writeDifference(
+  url: string,
+  name: string | undefined,
+  blank: boolean,
+): Promise<string | undefined> {
+  const initial = !readdirSync(MIGRATIONS).some((file) => file.endsWith('.ts'));
+  // The first migration makes the roles itself; until it is written, the policies need them all the same.
+  if (initial) await createRoles(url);
+  const orm = await MikroORM.init(databaseOptions({ url, poolSize: 2, entities }));
+  try {
+    if (!initial) await orm.migrator.up();
+    const { fileName } = await orm.migrator.create(undefined, blank, initial, name);
+    if (fileName === '') return undefined;
+    const biome = new URL('../node_modules/.bin/biome', import.meta.url).pathname;
+    spawnSync(biome, ['check', '--write', join(MIGRATIONS, fileName)], { stdio: 'inherit' });
+    return fileName;
+  } finally {
+    await orm.close(true);
+  }
+}
+
+async function createRoles(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const role of [API_ROLE, WORKER_ROLE, LOOKUP_ROLE]) await client.query(`create role ${role} nologin`);
+  await client.end();
+}
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { blank: { type: 'boolean', default: false } },
+});
+await createMigration(positionals[0], values.blank);

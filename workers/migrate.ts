@@ -1,0 +1,123 @@
+import { MikroORM } from '@mikro-orm/postgresql';
+import pg from 'pg';
+import { entities } from '../domain/entities.ts';
+import { loadConfig } from '../platform/config.ts';
+import { databaseOptions } from '../platform/database/database.ts';
+import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
+
+// Any number, the same in every release: two migrations at once wait for each other on it.
+const MIGRATION_LOCK = 7_236_501_118;
+
+export interface MigrateOptions {
+  /** Owner of the schema: may create tables, roles and logins. */
+  migrationUrl: string;
+  /** URLs with user and password; the logins are made or brought up to date. */
+  apiUrl?: string;
+  workerUrl?: string;
+}
+
+export interface MigrateResult {
+  /** Names of the migrations that ran now, oldest first; empty when the schema was up to date. */
+  applied: string[];
+}
+
+/**
+ * Brings the schema up to date and makes the logins of the API and of the workers. Safe to repeat, and safe when two
+ * run at once. Migrations of one run commit together or not at all.
+ *
+ * @throws Error when the database is out of reach, a migration fails, or a login would escape row-level security.
+ */
+export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
+  const owner = new URL(options.migrationUrl);
+  const logins = [
+    ...(options.apiUrl ? [loginOf('API_DATABASE_URL', options.apiUrl, API_ROLE)] : []),
+    ...(options.workerUrl ? [loginOf('WORKER_DATABASE_URL', options.workerUrl, WORKER_ROLE)] : []),
+  ];
+  assertSeparateLogins(decodeURIComponent(owner.username), logins);
+
+  const client = new pg.Client({
+    connectionString: options.migrationUrl,
+    application_name: 'agent-email migrate',
+  });
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    const applied = await runMigrations(options.migrationUrl);
+    for (const login of logins) await ensureLogin(client, login);
+    return { applied };
+  } finally {
+    // Closing the session releases the lock, also after an error.
+    await client.end();
+  }
+}
+
+async function runMigrations(url: string): Promise<string[]> {
+  const base = databaseOptions({ url, poolSize: 2, entities });
+  const orm = await MikroORM.init({ ...base, migrations: { ...base.migrations, silent: true } });
+  try {
+    return (await orm.migrator.up()).map(({ name }) => name);
+  } finally {
+    await orm.close(true);
+  }
+}
+
+interface Login {
+  variable: string;
+  user: string;
+  password: string;
+  role: string;
+}
+
+function loginOf(variable: string, url: string, role: string): Login {
+  const { username, password } = new URL(url);
+  if (username === '' || password === '') throw new Error(`${variable} needs a user and a password`);
+  return { variable, user: decodeURIComponent(username), password: decodeURIComponent(password), role };
+}
+
+/** The owner of a table is above its policies, and the workers' role sees every tenant: neither may serve the API. */
+function assertSeparateLogins(owner: string, logins: Login[]): void {
+  const taken = new Map([[owner, 'MIGRATION_DATABASE_URL']]);
+  for (const { variable, user } of logins) {
+    const other = taken.get(user);
+    if (other) throw new Error(`${variable} must not use the same user as ${other} (${user})`);
+    taken.set(user, variable);
+  }
+}
+
+async function ensureLogin(client: pg.Client, { variable, user, password, role }: Login): Promise<void> {
+  const name = pg.escapeIdentifier(user);
+  const found = await client.query<{ rolsuper: boolean; rolbypassrls: boolean }>(
+    'select rolsuper, rolbypassrls from pg_roles where rolname = $1',
+    [user],
+  );
+  const existing = found.rows[0];
+  if (existing?.rolsuper || existing?.rolbypassrls)
+    throw new Error(`The user of ${variable} (${user}) bypasses row-level security; use another one`);
+  // These statements take no parameters.
+  const verb = existing ? 'alter' : 'create';
+  await client.query(`${verb} role ${name} login inherit password ${pg.escapeLiteral(password)}`);
+  await client.query(`grant ${pg.escapeIdentifier(role)} to ${name}`);
+  await client.query(`grant connect on database ${pg.escapeIdentifier(client.database ?? '')} to ${name}`);
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig();
+  if (!config.MIGRATION_DATABASE_URL)
+    throw new Error('MIGRATION_DATABASE_URL is required: the owner of the schema');
+  const { applied } = await migrate({
+    migrationUrl: config.MIGRATION_DATABASE_URL,
+    apiUrl: config.API_DATABASE_URL,
+    workerUrl: config.WORKER_DATABASE_URL,
+  });
+  const summary = applied.length === 0 ? 'The schema is up to date' : `Applied ${applied.join(', ')}`;
+  process.stdout.write(`${summary}\n`);
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    process.stderr.write(
+      `Migration failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+    );
+    process.exitCode = 1;
+  });
+}
