@@ -182,7 +182,7 @@ const GRANTS = [
   `grant usage, select on all sequences in schema public to agent_email_worker, agent_email_api`,
   `grant select, insert, update, delete on ${API_TABLES.map((table) => `"${table}"`).join(', ')} to agent_email_api`,
   `grant select, update on organizations, environments, address_claims to agent_email_api`,
-  `grant select on members, webhook_delivery_attempts to agent_email_api`,
+  `grant select on members, webhook_delivery_attempts, send_attempts to agent_email_api`,
   `grant select on api_keys, organizations, environments to agent_email_lookup`,
   `grant select, insert, update on address_claims to agent_email_lookup`,
 ];

@@ -24,7 +24,7 @@ export const AttachmentEntity = defineEntity({
     sha256: p.blob(),
     storageKey: p.text(),
     /** Without angle brackets (RFC 2392); empty where the part has none. */
-    contentId: p.text().nullable(),
+    contentId: p.text().strictNullable(),
     disposition: p.text().$type<'attachment' | 'inline'>(),
     createdAt: createdAt(),
   },

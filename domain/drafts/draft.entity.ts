@@ -26,21 +26,21 @@ export const DraftEntity = defineEntity({
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
     /** Any string the caller gave; looked up only when the draft is sent (specification, "Draft"). */
-    threadId: p.text().nullable(),
-    inReplyTo: p.text().nullable(),
-    subject: p.text().nullable(),
+    threadId: p.text().strictNullable(),
+    inReplyTo: p.text().strictNullable(),
+    subject: p.text().strictNullable(),
     to: p.json().$type<MailAddress[]>(),
     cc: p.json().$type<MailAddress[]>(),
     bcc: p.json().$type<MailAddress[]>(),
     replyTo: p.json().$type<MailAddress[]>(),
-    textBody: p.text().nullable(),
-    htmlBody: p.text().nullable(),
+    textBody: p.text().strictNullable(),
+    htmlBody: p.text().strictNullable(),
     labels: p.array().$type<string[]>().default([]),
     headers: p.json().$type<Record<string, string>>(),
-    sendAt: timestamp().nullable(),
+    sendAt: timestamp().strictNullable(),
     sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
     /** Why a scheduled send did not happen; empty unless `sendStatus` is `failed`. */
-    sendError: p.text().nullable(),
+    sendError: p.text().strictNullable(),
     /** Counts plans: each new schedule is a new workflow run. */
     plan: p.integer().default(0),
     /** Rises with every change; `If-Match` compares it. */

@@ -17,17 +17,17 @@ export const ApiKeyEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     /** Empty: every environment of the organization. */
     environmentId: () =>
-      p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').nullable().deleteRule('cascade'),
+      p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').strictNullable().deleteRule('cascade'),
     /** Empty: every inbox of the environment. */
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().nullable().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().strictNullable().deleteRule('cascade'),
     name: p.text(),
     tokenHash: p.blob().unique(),
     lastFour: p.text(),
     permissions: p.array().$type<Permission[]>(),
-    expiresAt: timestamp().nullable(),
-    revokedAt: timestamp().nullable(),
+    expiresAt: timestamp().strictNullable(),
+    revokedAt: timestamp().strictNullable(),
     /** Kept to the minute, so that a request does not pay for a write. */
-    lastUsedAt: timestamp().nullable(),
+    lastUsedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },
 });

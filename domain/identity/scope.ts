@@ -12,8 +12,6 @@ export type Actor = { kind: 'api_key'; id: string } | { kind: 'system'; id: stri
 export interface Scope extends TenantScope {
   organizationId: string;
   environmentId: string;
-  /** From `sandbox` nothing leaves. */
-  environmentKind: 'production' | 'sandbox';
   /** The credential is bound to its environment (a key that is not may name another by `x-env-id`). */
   environmentBound: boolean;
   /** The credential is bound to this inbox; empty: every inbox of the environment. */
@@ -31,4 +29,22 @@ export function requirePermission(scope: Pick<Scope, 'permissions'>, permission:
     fix: `Use a key that has the permission ${permission}.`,
     extensions: { permission },
   });
+}
+
+/** The part of a `where` that keeps a finder within the scope, for tables that name environment and inbox. */
+export function withinScope(scope: Scope): {
+  environmentId: string;
+  organizationId: string;
+  inboxId?: string;
+} {
+  return {
+    organizationId: scope.organizationId,
+    environmentId: scope.environmentId,
+    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+  };
+}
+
+/** Whether the credential may see an inbox, as far as its own binding goes. */
+export function reachesInbox(scope: Scope, inboxId: string): boolean {
+  return scope.inboxId === undefined || scope.inboxId === inboxId;
 }

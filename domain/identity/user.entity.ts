@@ -9,9 +9,9 @@ export const UserEntity = defineEntity({
     id: primaryId(),
     /** Stored in lower case. */
     email: p.text().unique(),
-    name: p.text().nullable(),
+    name: p.text().strictNullable(),
     /** PHC string (argon2id); empty for people who only come in through another provider. */
-    passwordHash: p.text().nullable(),
+    passwordHash: p.text().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

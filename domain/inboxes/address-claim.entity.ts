@@ -15,7 +15,7 @@ export const AddressClaimEntity = defineEntity({
     organizationId: idColumn().fieldName('org_id'),
     inboxId: idColumn(),
     /** Empty while an inbox has the address. */
-    releasedAt: timestamp().nullable(),
+    releasedAt: timestamp().strictNullable(),
   },
 });
 

@@ -30,15 +30,15 @@ export const InboxEntity = defineEntity({
     email: p.text(),
     username: p.text(),
     domain: p.text(),
-    displayName: p.text().nullable(),
-    clientId: p.text().nullable(),
+    displayName: p.text().strictNullable(),
+    clientId: p.text().strictNullable(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
     sendPaused: p.boolean().default(false),
     /** Empty while `sendPaused` is false. */
-    sendPausedReason: p.text().nullable(),
+    sendPausedReason: p.text().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
-    deletedAt: timestamp().nullable(),
+    deletedAt: timestamp().strictNullable(),
   },
 });
 

@@ -26,7 +26,7 @@ export const ReceiptEntity = defineEntity({
     /** `mail`: the message this becomes (chosen at receipt, so a retry stores it once). `report`: the message it tells of. */
     messageId: idColumn(),
     /** `report`: the recipient the return path names; empty otherwise. */
-    recipientPosition: p.smallint().nullable(),
+    recipientPosition: p.smallint().strictNullable(),
     rawKey: p.text(),
     sizeBytes: p.integer(),
     sha256: p.blob(),
@@ -34,11 +34,11 @@ export const ReceiptEntity = defineEntity({
     mailFrom: p.text(),
     rcptTo: p.text(),
     clientIp: p.text(),
-    helo: p.text().nullable(),
+    helo: p.text().strictNullable(),
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
     receivedAt: timestamp(),
-    processedAt: timestamp().nullable(),
+    processedAt: timestamp().strictNullable(),
   },
 });
 

@@ -28,9 +28,9 @@ export const RecipientEntity = defineEntity({
     email: p.text(),
     status: p.text().$type<RecipientStatus>().default('pending'),
     /** Enhanced status code (RFC 3463) of the last answer or report; empty before one. */
-    statusCode: p.text().nullable(),
-    diagnosticCode: p.text().nullable(),
-    sentAt: timestamp().nullable(),
+    statusCode: p.text().strictNullable(),
+    diagnosticCode: p.text().strictNullable(),
+    sentAt: timestamp().strictNullable(),
     updatedAt: updatedAt(),
   },
 });

@@ -21,15 +21,15 @@ export const SendAttemptEntity = defineEntity({
     organizationId: idColumn().fieldName('org_id'),
     state: p.text().$type<SendAttemptState>(),
     /** Which part of the message the relay refused: the recipient alone, or the message for everybody. */
-    refusedScope: p.text().$type<'recipient' | 'message'>().nullable(),
-    statusCode: p.text().nullable(),
+    refusedScope: p.text().$type<'recipient' | 'message'>().strictNullable(),
+    statusCode: p.text().strictNullable(),
     /** The relay's answer, at most 1,000 characters. */
-    response: p.text().nullable(),
-    providerMessageId: p.text().nullable(),
+    response: p.text().strictNullable(),
+    providerMessageId: p.text().strictNullable(),
     /** Folded into recipient and message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),
-    finishedAt: timestamp().nullable(),
+    finishedAt: timestamp().strictNullable(),
   },
 });
 

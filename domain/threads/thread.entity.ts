@@ -28,10 +28,10 @@ export const ThreadEntity = defineEntity({
     /** Addresses other than the inbox's own, in order of appearance, at most 100. */
     participants: p.array().$type<string[]>().default([]),
     messageCount: p.integer().default(0),
-    lastMessageId: idColumn().nullable(),
+    lastMessageId: idColumn().strictNullable(),
     lastMessageAt: timestamp(),
-    lastInboundAt: timestamp().nullable(),
-    lastOutboundAt: timestamp().nullable(),
+    lastInboundAt: timestamp().strictNullable(),
+    lastOutboundAt: timestamp().strictNullable(),
     hasAttachments: p.boolean().default(false),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

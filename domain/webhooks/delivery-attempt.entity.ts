@@ -13,12 +13,12 @@ export const DeliveryAttemptEntity = defineEntity({
     number: p.integer().primary(),
     organizationId: idColumn().fieldName('org_id'),
     startedAt: timestamp(),
-    finishedAt: timestamp().nullable(),
-    durationMs: p.integer().nullable(),
-    statusCode: p.integer().nullable(),
+    finishedAt: timestamp().strictNullable(),
+    durationMs: p.integer().strictNullable(),
+    statusCode: p.integer().strictNullable(),
     /** First 4 KiB of the answer. */
-    responseBody: p.text().nullable(),
-    error: p.text().nullable(),
+    responseBody: p.text().strictNullable(),
+    error: p.text().strictNullable(),
   },
 });
 

@@ -33,12 +33,12 @@ export const WebhookDeliveryEntity = defineEntity({
     attempts: p.integer().default(0),
     /** Rises each time a settled delivery is started anew; part of the workflow's id from 2 on. */
     episode: p.integer().default(1),
-    nextAttemptAt: timestamp().nullable(),
+    nextAttemptAt: timestamp().strictNullable(),
     /** Empty until an answer came. */
-    lastStatusCode: p.integer().nullable(),
-    lastError: p.text().nullable(),
+    lastStatusCode: p.integer().strictNullable(),
+    lastError: p.text().strictNullable(),
     createdAt: createdAt(),
-    completedAt: timestamp().nullable(),
+    completedAt: timestamp().strictNullable(),
   },
 });
 

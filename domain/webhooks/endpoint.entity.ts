@@ -17,17 +17,17 @@ export const WebhookEndpointEntity = defineEntity({
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
     url: p.text(),
     events: p.array().$type<EventType[]>(),
-    description: p.text().nullable(),
+    description: p.text().strictNullable(),
     /** Empty: events of every inbox of the environment. */
-    inboxIds: p.array().$type<string[]>().nullable(),
+    inboxIds: p.array().$type<string[]>().strictNullable(),
     /** The `whsec_` value, sealed (AES-256-GCM). */
     secret: p.blob().hidden(),
     disabled: p.boolean().default(false),
     /** Who switched it off: the customer, or the receiver by answering 410. Empty while enabled. */
-    disabledReason: p.text().nullable(),
+    disabledReason: p.text().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
-    deletedAt: timestamp().nullable(),
+    deletedAt: timestamp().strictNullable(),
   },
 });
 

@@ -16,7 +16,7 @@ export const EventEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
     /** Empty for events of the organization as a whole. */
-    inboxId: idColumn().nullable(),
+    inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: p.json().$type<EventData>(),
     createdAt: createdAt(),

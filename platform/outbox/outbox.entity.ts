@@ -21,9 +21,9 @@ export const OutboxEntity = defineEntity({
     /** The sweep leaves the row alone until then: the process that committed it dispatches first. */
     availableAt: timestamp(),
     attempts: p.integer().default(0),
-    lastError: p.text().nullable(),
+    lastError: p.text().strictNullable(),
     /** Given up after many attempts; an operator looks at these. */
-    deadAt: timestamp().nullable(),
+    deadAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },
 });

@@ -1,0 +1,44 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { AppError } from '../../platform/errors.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
+import type { Draft } from './draft.entity.ts';
+
+export interface DraftTarget {
+  /** Locked, so that its summary can be kept. Empty: the draft starts a conversation. */
+  thread: Thread | null;
+  parent: Message | null;
+}
+
+/**
+ * Finds what a draft refers to, at send time as specified: the message of `in_reply_to` and the thread of `thread_id`,
+ * both in the draft's inbox. With a thread alone, its last message is what the headers answer.
+ *
+ * @throws AppError `draft_target_not_found`.
+ */
+export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<DraftTarget> {
+  const { threadId, inReplyTo, inboxId } = draft;
+  const parent = inReplyTo === null ? null : await em.findOne(MessageEntity, { id: inReplyTo, inboxId });
+  if (inReplyTo !== null && !parent) throw targetNotFound('in_reply_to', inReplyTo);
+  const wanted = threadId ?? parent?.threadId ?? null;
+  if (wanted === null) return { thread: null, parent: null };
+  const thread = await em.findOne(
+    ThreadEntity,
+    { id: wanted, inboxId },
+    { lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  if (!thread) throw targetNotFound('thread_id', wanted);
+  if (parent && parent.threadId !== thread.id)
+    throw targetNotFound('in_reply_to', parent.id, 'in that thread');
+  if (parent || thread.lastMessageId === null) return { thread, parent };
+  return { thread, parent: await em.findOne(MessageEntity, { id: thread.lastMessageId, inboxId }) };
+}
+
+function targetNotFound(field: 'thread_id' | 'in_reply_to', value: string, where = 'in the inbox'): AppError {
+  return new AppError('draft_target_not_found', {
+    detail: `${field} ${value.slice(0, 64)} does not exist ${where}.`,
+    fix: `Correct or clear ${field} of the draft, which is unchanged, and send it again.`,
+    extensions: { field },
+  });
+}

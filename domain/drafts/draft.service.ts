@@ -1,0 +1,245 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { findInbox, type MessageDetails } from '../messages/message.service.ts';
+import type { OutboundContent } from '../messages/outbound-content.ts';
+import { createOutboundMessage } from '../messages/outbound-message.ts';
+import { refuseAtCall } from '../messages/refused-send.ts';
+import { replySubject } from '../messages/subject.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import { type Draft, DraftEntity } from './draft.entity.ts';
+import { planSend, unplanSend } from './draft-plan.ts';
+import { findDraftTarget } from './draft-target.ts';
+
+/** Undefined leaves a field as it is; null, or an empty array, clears it. */
+export interface DraftInput extends Partial<OutboundContent> {
+  /** Looked up only when the draft is sent. */
+  threadId?: string | null;
+  inReplyTo?: string | null;
+  /** When to send by itself; a time that has passed means at once. */
+  sendAt?: Date | null;
+}
+
+export interface DraftService {
+  /** @throws AppError `not_found` for the inbox. */
+  create(scope: Scope, inboxId: string, input: DraftInput): Promise<Draft>;
+  /**
+   * @param expectedVersion the version the caller has seen (`If-Match`).
+   * @throws AppError `not_found`, `conflict` where the version is another.
+   */
+  update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<Draft>;
+  get(scope: Scope, draftId: string): Promise<Draft>;
+  list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<Draft>>;
+  delete(scope: Scope, draftId: string): Promise<void>;
+  /**
+   * Turns the draft into a message: afterwards the draft is gone, the message is queued and its workflow starts, also
+   * when this process dies right after the commit. Of two calls at once one wins, the other finds no draft.
+   *
+   * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`; the
+   * draft stays in every case.
+   */
+  send(scope: Scope, draftId: string): Promise<MessageDetails>;
+  /**
+   * Sends a scheduled draft whose time has come. What the send refuses is written on the draft.
+   *
+   * @returns the time to wait for, ISO 8601, where the plan has moved; `sent`, `refused` or `gone` otherwise.
+   */
+  sendDue(draftId: string, plan: number): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'>;
+  /** Takes a plan off a draft because its run was canceled. */
+  dropPlan(draftId: string, plan: number): Promise<void>;
+}
+
+export interface DraftServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  events: EventService;
+}
+
+export function createDraftService({ database, outbox, events }: DraftServiceOptions): DraftService {
+  const send = (transaction: Transaction, scope: Scope, draft: Draft) =>
+    sendDraft(transaction, scope, draft, { outbox, events });
+
+  return {
+    create: (scope, inboxId, input) =>
+      database.transaction(scope, async (transaction) => {
+        const inbox = await findInbox(transaction.em, scope, inboxId);
+        const draft = transaction.em.create(DraftEntity, {
+          id: newId('draft'),
+          organizationId: inbox.organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          to: [],
+          cc: [],
+          bcc: [],
+          replyTo: [],
+          headers: {},
+          plan: 0,
+          version: 0,
+        });
+        transaction.em.persist(draft);
+        apply(transaction, outbox, draft, input);
+        return draft;
+      }),
+
+    update: (scope, draftId, patch, expectedVersion) =>
+      database.transaction(scope, async (transaction) => {
+        const draft = await lockDraft(transaction.em, scope, draftId);
+        if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
+        apply(transaction, outbox, draft, patch);
+        return draft;
+      }),
+
+    get: (scope, draftId) =>
+      database.transaction(scope, async ({ em }) => {
+        const draft = await em.findOne(DraftEntity, { id: draftId, ...withinScope(scope) });
+        if (!draft) throw notFound('draft', draftId);
+        return draft;
+      }),
+
+    list: (scope, inboxId, page) =>
+      database.transaction(scope, async ({ em }) => {
+        await findInbox(em, scope, inboxId);
+        const [after] = page.after ?? [];
+        const drafts = await em.find(
+          DraftEntity,
+          {
+            ...withinScope(scope),
+            inboxId,
+            ...(after === undefined ? {} : { id: page.order === 'asc' ? { $gt: after } : { $lt: after } }),
+          },
+          { orderBy: { id: page.order }, limit: page.limit + 1 },
+        );
+        return pageOf(drafts, page.limit, ({ id }) => [id]);
+      }),
+
+    delete: (scope, draftId) =>
+      database.transaction(scope, async (transaction) => {
+        const draft = await lockDraft(transaction.em, scope, draftId);
+        unplanSend(transaction, outbox, draft);
+        transaction.em.remove(draft);
+      }),
+
+    send: (scope, draftId) =>
+      database.transaction(scope, async (transaction) =>
+        send(transaction, scope, await lockDraft(transaction.em, scope, draftId)),
+      ),
+
+    sendDue: (draftId, plan) => sendDue(database, send, draftId, plan),
+
+    dropPlan: (draftId, plan) =>
+      database.systemTransaction(async ({ em }) => {
+        await em.nativeUpdate(
+          DraftEntity,
+          { id: draftId, plan, sendStatus: 'scheduled' },
+          { sendStatus: 'draft', sendAt: null, updatedAt: new Date() },
+        );
+      }),
+  };
+}
+
+function apply(
+  transaction: Transaction,
+  outbox: Outbox,
+  draft: Draft,
+  { sendAt, ...fields }: DraftInput,
+): void {
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) Object.assign(draft, { [name]: value });
+  }
+  draft.version += 1;
+  if (sendAt === null) unplanSend(transaction, outbox, draft);
+  else if (sendAt !== undefined) planSend(transaction, outbox, draft, sendAt);
+}
+
+async function lockDraft(em: EntityManager, scope: Scope, draftId: string): Promise<Draft> {
+  const draft = await em.findOne(
+    DraftEntity,
+    { id: draftId, ...withinScope(scope) },
+    { lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  if (!draft) throw notFound('draft', draftId);
+  return draft;
+}
+
+interface SendParts {
+  outbox: Outbox;
+  events: EventService;
+}
+
+async function sendDraft(
+  transaction: Transaction,
+  scope: Scope,
+  draft: Draft,
+  { outbox, events }: SendParts,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const inbox = await findInbox(em, scope, draft.inboxId);
+  const { thread, parent } = await findDraftTarget(em, draft);
+  const subject = draft.subject ?? (parent ? replySubject(parent.subject) : null);
+  const content = { ...draft, subject };
+  const refusal = await refuseAtCall(transaction, events, inbox, content);
+  if (refusal) throw refusal;
+  const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent });
+  unplanSend(transaction, outbox, draft);
+  em.remove(draft);
+  return { ...created, attachments: [] };
+}
+
+async function sendDue(
+  database: Database,
+  send: (transaction: Transaction, scope: Scope, draft: Draft) => Promise<MessageDetails>,
+  draftId: string,
+  plan: number,
+): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'> {
+  try {
+    return await database.systemTransaction(async (transaction) => {
+      const draft = await transaction.em.findOne(
+        DraftEntity,
+        { id: draftId, plan, sendStatus: 'scheduled' },
+        { lockMode: LockMode.PESSIMISTIC_WRITE },
+      );
+      if (!draft?.sendAt) return 'gone';
+      if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
+      await send(transaction, await scopeOfDraft(transaction.em, draft), draft);
+      return 'sent';
+    });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.status >= 500) throw error;
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(
+        DraftEntity,
+        { id: draftId, plan, sendStatus: 'scheduled' },
+        { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
+      ),
+    );
+    return 'refused';
+  }
+}
+
+/** A scheduled send acts within the draft's own inbox and nowhere else. */
+async function scopeOfDraft(em: EntityManager, draft: Draft): Promise<Scope> {
+  const inbox = await em.findOneOrFail(InboxEntity, { id: draft.inboxId });
+  return {
+    organizationId: draft.organizationId,
+    environmentId: draft.environmentId,
+    environmentBound: true,
+    inboxId: inbox.id,
+    permissions: new Set(['messages:send'] as const),
+    actor: { kind: 'system', id: draft.id },
+    requestId: draft.id,
+  };
+}
+
+function versionConflict(draft: Draft): AppError {
+  return new AppError('conflict', {
+    detail: `The draft has changed meanwhile; its version is ${draft.version}.`,
+    fix: 'Read the draft again and repeat the change with its new version in If-Match.',
+    extensions: { version: draft.version },
+  });
+}

@@ -1,0 +1,212 @@
+import { type FilterQuery, LockMode, raw } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { reachesInbox, type Scope, withinScope } from '../identity/scope.ts';
+import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import { cancelUnsent } from './cancel-unsent.ts';
+import { type Message, type MessageDirection, MessageEntity, type MessageStatus } from './message.entity.ts';
+import type { OutboundContent } from './outbound-content.ts';
+import { createOutboundMessage } from './outbound-message.ts';
+import { type Recipient, RecipientEntity } from './recipient.entity.ts';
+import { refuseAtCall } from './refused-send.ts';
+
+/** A message with what hangs on it. In lists the message lacks its bodies and headers. */
+export interface MessageDetails {
+  message: Message;
+  recipients: Recipient[];
+  attachments: Attachment[];
+}
+
+export interface MessageFilter {
+  inboxId?: string;
+  direction?: MessageDirection;
+  status?: MessageStatus;
+  threadId?: string;
+  /** Whole address, compared without case. */
+  from?: string;
+  /** Whole address among to, cc and bcc, compared without case. */
+  to?: string;
+  /** Part of the subject, compared without case. */
+  subject?: string;
+  hasAttachments?: boolean;
+  /** Created before this time. */
+  before?: Date;
+  /** Created at or after this time. */
+  after?: Date;
+  label?: string;
+}
+
+export interface MessageService {
+  /**
+   * Queues a message of its own thread; the commit starts `sendMessage`.
+   *
+   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`.
+   */
+  send(scope: Scope, inboxId: string, content: OutboundContent): Promise<MessageDetails>;
+  /** @throws AppError `not_found` where `filter.inboxId` is out of reach. */
+  list(scope: Scope, filter: MessageFilter, page: PageRequest): Promise<Page<MessageDetails>>;
+  /** @throws AppError `not_found`. */
+  get(scope: Scope, messageId: string): Promise<MessageDetails>;
+  /**
+   * Stops a message of which nothing has left yet (`queued` or `deferred`).
+   *
+   * @throws AppError `not_found`, `conflict`.
+   */
+  cancel(scope: Scope, messageId: string): Promise<MessageDetails>;
+}
+
+export interface MessageServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  events: EventService;
+}
+
+export function createMessageService({ database, outbox, events }: MessageServiceOptions): MessageService {
+  return {
+    send: (scope, inboxId, content) =>
+      database.transaction(scope, async (transaction) => {
+        const inbox = await findInbox(transaction.em, scope, inboxId);
+        const refusal = await refuseAtCall(transaction, events, inbox, content);
+        if (refusal) throw refusal;
+        const created = createOutboundMessage(transaction, outbox, {
+          inbox,
+          content,
+          thread: null,
+          parent: null,
+        });
+        return { ...created, attachments: [] };
+      }),
+
+    list: (scope, filter, page) =>
+      database.transaction(scope, async ({ em }) => {
+        if (filter.inboxId !== undefined) await findInboxOrDeleted(em, scope, filter.inboxId);
+        const messages = await em.find(MessageEntity, listWhere(scope, filter, page), {
+          orderBy: { id: page.order },
+          limit: page.limit + 1,
+        });
+        const { items, next } = pageOf(messages, page.limit, ({ id }) => [id]);
+        return { items: await withDetails(em, items), next };
+      }),
+
+    get: (scope, messageId) =>
+      database.transaction(scope, async ({ em }) => {
+        const message = await em.findOne(
+          MessageEntity,
+          { id: messageId, ...withinScope(scope) },
+          { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] },
+        );
+        if (!message) throw notFound('message', messageId);
+        return withDetail(em, message);
+      }),
+
+    cancel: (scope, messageId) =>
+      database.transaction(scope, (transaction) => cancel(transaction, scope, messageId, outbox)),
+  };
+}
+
+async function cancel(
+  transaction: Transaction,
+  scope: Scope,
+  messageId: string,
+  outbox: Outbox,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const message = await em.findOne(
+    MessageEntity,
+    { id: messageId, ...withinScope(scope) },
+    { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'], lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  if (!message) throw notFound('message', messageId);
+  if (message.direction === 'inbound' || !(await cancelUnsent(em, message, 'Canceled through the API.'))) {
+    throw new AppError('conflict', {
+      detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
+      fix: 'Nothing can be taken back once a mail has left; wait for its outcome.',
+      extensions: { status: message.status },
+    });
+  }
+  outbox.enqueue(transaction, message.organizationId, {
+    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
+  });
+  return withDetail(em, message);
+}
+
+/** @throws AppError `not_found`, also for a deleted inbox. */
+export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
+  const inbox = await findInboxOrDeleted(em, scope, inboxId);
+  if (inbox.deletedAt) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+/** A deleted inbox's messages stay readable. */
+async function findInboxOrDeleted(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
+  const { organizationId, environmentId } = scope;
+  const inbox = reachesInbox(scope, inboxId)
+    ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })
+    : null;
+  if (!inbox) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+function listWhere(scope: Scope, filter: MessageFilter, page: PageRequest): FilterQuery<Message> {
+  const where: FilterQuery<Message>[] = [withinScope(scope)];
+  if (filter.inboxId !== undefined) where.push({ inboxId: filter.inboxId });
+  if (filter.direction) where.push({ direction: filter.direction });
+  if (filter.status) where.push({ status: filter.status });
+  if (filter.threadId !== undefined) where.push({ threadId: filter.threadId });
+  if (filter.from !== undefined) where.push({ [raw('lower(from_email)')]: filter.from.toLowerCase() });
+  if (filter.to !== undefined) where.push(addressedTo(filter.to));
+  if (filter.subject !== undefined) where.push({ subject: { $ilike: `%${escapeLike(filter.subject)}%` } });
+  if (filter.hasAttachments !== undefined) where.push({ hasAttachments: filter.hasAttachments });
+  if (filter.before) where.push({ createdAt: { $lt: filter.before } });
+  if (filter.after) where.push({ createdAt: { $gte: filter.after } });
+  if (filter.label !== undefined) where.push({ labels: { $contains: [filter.label] } });
+  const [after] = page.after ?? [];
+  if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
+  return { $and: where };
+}
+
+function addressedTo(address: string): FilterQuery<Message> {
+  return {
+    [raw(
+      `exists (select 1 from jsonb_array_elements("to" || cc || bcc) as entry where lower(entry->>'email') = ?)`,
+      [address.toLowerCase()],
+    )]: true,
+  };
+}
+
+function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, '\\$&');
+}
+
+/** Three statements for a whole page, however long it is. */
+export async function withDetails(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
+  const ids = messages.map(({ id }) => id);
+  if (ids.length === 0) return [];
+  const recipients = await em.find(
+    RecipientEntity,
+    { messageId: { $in: ids } },
+    { orderBy: { position: 'asc' } },
+  );
+  const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
+  const attachments = withFiles.length
+    ? await em.find(AttachmentEntity, { messageId: { $in: withFiles } }, { orderBy: { position: 'asc' } })
+    : [];
+  const recipientsOf = Map.groupBy(recipients, ({ messageId }) => messageId);
+  const attachmentsOf = Map.groupBy(attachments, ({ messageId }) => messageId);
+  return messages.map((message) => ({
+    message,
+    recipients: recipientsOf.get(message.id) ?? [],
+    attachments: attachmentsOf.get(message.id) ?? [],
+  }));
+}
+
+async function withDetail(em: EntityManager, message: Message): Promise<MessageDetails> {
+  const [details] = await withDetails(em, [message]);
+  return details ?? { message, recipients: [], attachments: [] };
+}

@@ -1,0 +1,23 @@
+const PREVIEW_CHARACTERS = 200;
+/** Enough input for a preview, whatever the size of the body. */
+const MAX_INPUT = 20_000;
+
+/** The first words of a body, on one line, for lists. */
+export function previewOf(textBody: string | null, htmlBody: string | null): string {
+  const source = textBody?.trim() ? textBody.slice(0, MAX_INPUT) : wordsOf(htmlBody ?? '');
+  const line = source.replace(/\s+/g, ' ').trim();
+  return [...line].slice(0, PREVIEW_CHARACTERS).join('');
+}
+
+/** Good enough for a preview: what lies between tags. */
+function wordsOf(html: string): string {
+  return html
+    .slice(0, MAX_INPUT)
+    .replace(/<(style|script|head)[^>]*>[^]*?<\/\1>/gi, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&nbsp;/g, ' ')
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&quot;/g, '"')
+    .replace(/&amp;/g, '&');
+}

@@ -1,0 +1,41 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import type { AppError } from '../../platform/errors.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import type { OutboundContent } from './outbound-content.ts';
+import { passGate, refusalError } from './send-gate.ts';
+
+/**
+ * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
+ * `message.rejected` event.
+ */
+export async function refuseAtCall(
+  transaction: Transaction,
+  events: EventService,
+  inbox: Inbox,
+  content: OutboundContent,
+): Promise<AppError | null> {
+  const { em } = transaction;
+  const organization = await em.findOneOrFail(OrganizationEntity, { id: inbox.organizationId });
+  const environment = await em.findOneOrFail(EnvironmentEntity, { id: inbox.environmentId });
+  const refusal = passGate({ organization, environment, inbox });
+  if (!refusal) return null;
+  await events.record(transaction, {
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    type: 'message.rejected',
+    data: {
+      inbox_id: inbox.id,
+      from_address: inbox.email,
+      to_addresses: content.to.map(({ email }) => email),
+      subject: content.subject ?? '',
+      rejection_reason: refusal.reason,
+      rejection_detail: refusal.detail,
+      rejected_at: new Date().toISOString(),
+    },
+  });
+  return refusalError(refusal);
+}
