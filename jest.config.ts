@@ -1,0 +1,42 @@
+import type { Config } from 'jest';
+
+/**
+ * A tier a project, chosen by a file's suffix. Jest runs a project's set-up only when one of its tests is selected, so
+ * unit tests alone start no server.
+ */
+const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[number] => ({
+  displayName: suffix,
+  testMatch: [`<rootDir>/test/**/*.${suffix}.test.ts`],
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: { parser: { syntax: 'typescript' }, target: 'es2024' },
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  ...(needs
+    ? {
+        // `.mts`: Node loads these by itself. Jest's own loading of `.ts` turns `import()` into `require()`.
+        globalSetup: `<rootDir>/test/support/${needs}.mts`,
+        globalTeardown: '<rootDir>/test/support/stop-stack.mts',
+      }
+    : {}),
+});
+
+const config: Config = {
+  projects: [
+    tier('unit'),
+    tier('api', 'start-database'),
+    tier('workflow', 'start-stack'),
+    tier('e2e', 'start-stack'),
+  ],
+  testTimeout: 30_000,
+  maxWorkers: 2,
+};
+
+export default config;

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { startPostgres } from '../../dev/stack/postgres.ts';
+import { startS3 } from '../../dev/stack/s3.ts';
+import { migrate } from '../../workers/migrate.ts';
+
+/** Where the parts of a test run answer. Test files read it through {@link testStack}. */
+export interface TestStack {
+  postgres: { ownerUrl: string; apiUrl: string; workerUrl: string };
+  /** Configuration for `platform/storage.ts`; only there for workflow and e2e tests. */
+  s3?: Record<string, string>;
+}
+
+const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
+
+/** What runs belongs to Jest's parent process; a set-up of a second tier finds what the first one started. */
+interface Running {
+  directory: string;
+  facts: Promise<TestStack['postgres']> | undefined;
+  s3: Promise<Record<string, string>> | undefined;
+  stops: (() => Promise<void>)[];
+}
+
+const holder = globalThis as typeof globalThis & { agentEmailTestStack?: Running };
+
+function running(): Running {
+  if (!holder.agentEmailTestStack) {
+    const directory = mkdtempSync(join(tmpdir(), 'agent-email-test-'));
+    // Under root the database server runs as another user, who must be able to enter.
+    chmodSync(directory, 0o755);
+    holder.agentEmailTestStack = { directory, facts: undefined, s3: undefined, stops: [] };
+  }
+  return holder.agentEmailTestStack;
+}
+
+/** Starts the parts named that do not run yet, and tells the test processes that Jest forks afterwards. */
+export async function startTestStack(parts: { storage: boolean }): Promise<void> {
+  const stack = running();
+  stack.facts ??= startDatabase(stack);
+  if (parts.storage) stack.s3 ??= startStorage(stack);
+  // Jest runs no tear-down after a set-up that failed.
+  const [postgres, s3] = await Promise.all([stack.facts, stack.s3]).catch(async (error: unknown) => {
+    await stopTestStack();
+    throw error;
+  });
+  const facts: TestStack = { postgres, ...(s3 ? { s3 } : {}) };
+  process.env[VARIABLE] = JSON.stringify(facts);
+}
+
+export async function stopTestStack(): Promise<void> {
+  const stack = holder.agentEmailTestStack;
+  if (!stack) return;
+  holder.agentEmailTestStack = undefined;
+  await Promise.all(stack.stops.map((stop) => stop()));
+  rmSync(stack.directory, { recursive: true, force: true });
+}
+
+async function startDatabase({ directory, stops }: Running): Promise<TestStack['postgres']> {
+  const server = await startPostgres({
+    dataDir: join(directory, 'postgres'),
+    port: await findFreePort(),
+    password: randomBytes(12).toString('hex'),
+    logFile: join(directory, 'postgres.log'),
+    durable: false,
+    log: () => undefined,
+  });
+  stops.push(() => server.stop());
+  await server.ensureDatabase('agent_email');
+  const login = (user: string) =>
+    server.url('agent_email', { user, password: randomBytes(12).toString('hex') });
+  const facts = {
+    ownerUrl: server.url('agent_email'),
+    apiUrl: login('api_login'),
+    workerUrl: login('worker_login'),
+  };
+  await migrate({ migrationUrl: facts.ownerUrl, apiUrl: facts.apiUrl, workerUrl: facts.workerUrl });
+  return facts;
+}
+
+async function startStorage({ directory, stops }: Running): Promise<Record<string, string>> {
+  const server = await startS3({
+    directory: join(directory, 's3'),
+    port: await findFreePort(),
+    bucket: 'agent-email-test',
+  });
+  stops.push(() => server.stop());
+  return { ...server.environment };
+}
+
+/** The stack of this run, in a test file. */
+export function testStack(): TestStack {
+  const facts = process.env[VARIABLE];
+  if (!facts)
+    throw new Error(
+      'This tier has no stack: name the file *.api.test.ts, *.workflow.test.ts or *.e2e.test.ts',
+    );
+  return JSON.parse(facts) as TestStack;
+}

@@ -1,0 +1,3 @@
+import { stopTestStack } from './stack.ts';
+
+export default stopTestStack;
