@@ -173,12 +173,12 @@ async function endOldServer(dataDir: string, log: Log): Promise<void> {
 
 /** PostgreSQL refuses to run as root, so under root the directory and the server belong to another user. */
 function ownerFor(dataDir: string): Owner {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  mkdirSync(dataDir, { recursive: true });
+  chmodSync(dataDir, 0o700);
   if (process.getuid?.() !== 0) return {};
   const current = statSync(dataDir);
   const owner = current.uid === 0 ? unprivilegedUser() : { uid: current.uid, gid: current.gid };
   chownSync(dataDir, owner.uid, owner.gid);
-  chmodSync(dataDir, 0o700);
   assertReachable(dirname(dataDir), owner);
   return owner;
 }

@@ -1,0 +1,62 @@
+import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:http';
+import S3rver from '@20minutes/s3rver';
+import { signBucketPathsAsTheSdkDoes, verifyPresignedLinks } from './s3-signatures.ts';
+
+export interface S3Options {
+  directory: string;
+  port: number;
+  bucket: string;
+}
+
+export interface S3Server {
+  /** As configuration for `platform/storage.ts`. */
+  readonly environment: {
+    S3_ENDPOINT: string;
+    S3_BUCKET: string;
+    S3_REGION: string;
+    S3_ACCESS_KEY_ID: string;
+    S3_SECRET_ACCESS_KEY: string;
+  };
+  /** Ends open connections too: a restart must get the port at once. */
+  stop(): Promise<void>;
+}
+
+/** Starts an S3 server inside this process, on 127.0.0.1, that keeps its objects in `directory`. */
+export async function startS3({ directory, port, bucket }: S3Options): Promise<S3Server> {
+  mkdirSync(directory, { recursive: true });
+  const s3rver = new S3rver({
+    directory,
+    silent: true,
+    // 127.0.0.1 carries no bucket name.
+    vhostBuckets: false,
+    configureBuckets: [{ name: bucket }],
+  });
+  s3rver.middleware.splice(-1, 0, verifyPresignedLinks, signBucketPathsAsTheSdkDoes);
+  // It would otherwise take over the errors of the whole process.
+  s3rver.logger.exceptions.unhandle();
+  await s3rver.configureBuckets();
+  const server = createServer(s3rver.callback());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    environment: {
+      S3_ENDPOINT: `http://127.0.0.1:${port}`,
+      S3_BUCKET: bucket,
+      S3_REGION: 'us-east-1',
+      // The only pair it knows.
+      S3_ACCESS_KEY_ID: 'S3RVER',
+      S3_SECRET_ACCESS_KEY: 'S3RVER',
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          s3rver.logger.close();
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}

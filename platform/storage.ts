@@ -1,0 +1,252 @@
+import { createHash } from 'node:crypto';
+import { type Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { Config } from './config.ts';
+
+export interface StoredObject {
+  sizeBytes: number;
+  /** SHA-256 of the bytes. */
+  sha256: Buffer;
+}
+
+export interface DownloadLink {
+  filename: string;
+  contentType: string;
+  /** S3 signs links for seven days at most. */
+  expiresInSeconds: number;
+}
+
+/** Objects of one S3 bucket. A put that resolved is durable; one that rejected may or may not have left an object. */
+export interface Storage {
+  /** Streams any length in parts, 10 MiB in memory at most. A source that fails leaves no object. */
+  putStream(key: string, source: Readable, options: { contentType: string }): Promise<StoredObject>;
+  putBytes(key: string, bytes: Uint8Array, contentType: string): Promise<StoredObject>;
+  /** The caller reads the stream to its end or destroys it: until then it holds a connection. */
+  getStream(key: string): Promise<Readable>;
+  /** @throws StorageError (`tooLarge`) as soon as the object turns out to be longer than `maxBytes`. */
+  getBytes(key: string, maxBytes: number): Promise<Buffer>;
+  /** A link anybody may use until it expires; browsers save it under `filename` and never show it in place. */
+  presignGet(key: string, link: DownloadLink): Promise<string>;
+  /** Deleting what is not there succeeds. */
+  delete(key: string): Promise<void>;
+  /** Tries all of them, then throws the first failure. */
+  deleteMany(keys: readonly string[]): Promise<void>;
+  /** @throws StorageError when the bucket does not answer. */
+  ping(): Promise<void>;
+  ensureBucket(): Promise<void>;
+  close(): void;
+}
+
+export type StorageFailure = 'missing' | 'tooLarge' | 'unavailable';
+
+/** Names the operation and the key, never an address with a signature or a credential. */
+export class StorageError extends Error {
+  readonly failure: StorageFailure;
+
+  constructor(failure: StorageFailure, message: string) {
+    super(message);
+    this.name = 'StorageError';
+    this.failure = failure;
+  }
+}
+
+type StorageConfig = Pick<
+  Config,
+  | 'S3_ENDPOINT'
+  | 'S3_PUBLIC_ENDPOINT'
+  | 'S3_REGION'
+  | 'S3_BUCKET'
+  | 'S3_ACCESS_KEY_ID'
+  | 'S3_SECRET_ACCESS_KEY'
+  | 'S3_FORCE_PATH_STYLE'
+>;
+
+const PART_SIZE_BYTES = 5 * 1024 * 1024;
+const PARTS_IN_FLIGHT = 2;
+const DELETES_IN_FLIGHT = 8;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Of silence on the connection, in either direction. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+export function createStorage(config: StorageConfig): Storage {
+  const client = createClient(config, config.S3_ENDPOINT);
+  // A link is signed for the host the reader will use, which may not be the one this process uses.
+  const publicClient = config.S3_PUBLIC_ENDPOINT ? createClient(config, config.S3_PUBLIC_ENDPOINT) : client;
+  const Bucket = config.S3_BUCKET;
+
+  async function deleteOne(Key: string): Promise<void> {
+    await attempt('delete', Key, () => client.send(new DeleteObjectCommand({ Bucket, Key })));
+  }
+
+  async function getStream(Key: string): Promise<Readable> {
+    const { Body } = await attempt('get', Key, () => client.send(new GetObjectCommand({ Bucket, Key })));
+    return Body as Readable;
+  }
+
+  return {
+    putStream: (key, source, { contentType }) =>
+      attempt('put', key, () => uploadStream(client, { Bucket, Key: key, ContentType: contentType }, source)),
+    async putBytes(key, bytes, contentType) {
+      const put = new PutObjectCommand({ Bucket, Key: key, Body: bytes, ContentType: contentType });
+      await attempt('put', key, () => client.send(put));
+      return { sizeBytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest() };
+    },
+    getStream,
+    async getBytes(key, maxBytes) {
+      const stream = await getStream(key);
+      return attempt('get', key, () => readAtMost(stream, key, maxBytes));
+    },
+    presignGet(key, { filename, contentType, expiresInSeconds }) {
+      const get = new GetObjectCommand({
+        Bucket,
+        Key: key,
+        ResponseContentDisposition: attachmentDisposition(filename),
+        ResponseContentType: contentType,
+      });
+      return attempt('presign', key, () => getSignedUrl(publicClient, get, { expiresIn: expiresInSeconds }));
+    },
+    delete: deleteOne,
+    deleteMany: (keys) => deleteAll(keys, deleteOne),
+    ping: () => attempt('ping', Bucket, () => headBucket(client, Bucket)),
+    ensureBucket: () => attempt('create bucket', Bucket, () => createBucket(client, Bucket)),
+    close() {
+      client.destroy();
+      publicClient.destroy();
+    },
+  };
+}
+
+function createClient(config: StorageConfig, endpoint: string | undefined): S3Client {
+  const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = config;
+  return new S3Client({
+    region: config.S3_REGION,
+    forcePathStyle: config.S3_FORCE_PATH_STYLE,
+    ...(endpoint ? { endpoint } : {}),
+    ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
+    // Not every S3 server knows the CRC trailers the SDK adds by itself; TLS or the loopback guards the way there.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
+  });
+}
+
+async function uploadStream(
+  client: S3Client,
+  target: { Bucket: string; Key: string; ContentType: string },
+  source: Readable,
+): Promise<StoredObject> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  const meter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      sizeBytes += chunk.byteLength;
+      done(null, chunk);
+    },
+  });
+  const upload = new Upload({
+    client,
+    params: { ...target, Body: meter },
+    partSize: PART_SIZE_BYTES,
+    queueSize: PARTS_IN_FLIGHT,
+  });
+  const stored = upload.done().catch((error: unknown) => {
+    // Nobody reads on: the source has to learn it, or its sender waits for ever.
+    meter.destroy(error instanceof Error ? error : new Error('The upload failed'));
+    throw error;
+  });
+  // Both reject when either fails; allSettled waits until the parts of a failed upload are cleaned up.
+  const [sent, read] = await Promise.allSettled([stored, pipeline(source, meter)]);
+  if (sent.status === 'rejected') throw sent.reason;
+  if (read.status === 'rejected') throw read.reason;
+  return { sizeBytes, sha256: hash.digest() };
+}
+
+async function readAtMost(stream: Readable, key: string, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.byteLength;
+    // Leaving the loop destroys the stream and with it the connection.
+    if (sizeBytes > maxBytes)
+      throw new StorageError('tooLarge', `Object ${key} is longer than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, sizeBytes);
+}
+
+/** One request an object: `DeleteObjects` is refused by some S3 servers. */
+async function deleteAll(keys: readonly string[], deleteOne: (key: string) => Promise<void>): Promise<void> {
+  const queue = keys.values();
+  const failures: unknown[] = [];
+  const lane = async () => {
+    for (const key of queue) await deleteOne(key).catch((error: unknown) => failures.push(error));
+  };
+  await Promise.all(Array.from({ length: DELETES_IN_FLIGHT }, lane));
+  if (failures.length > 0) throw failures[0];
+}
+
+async function headBucket(client: S3Client, Bucket: string): Promise<void> {
+  await client.send(new HeadBucketCommand({ Bucket }));
+}
+
+async function createBucket(client: S3Client, Bucket: string): Promise<void> {
+  try {
+    await headBucket(client, Bucket);
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
+    await client.send(new CreateBucketCommand({ Bucket })).catch((failure: unknown) => {
+      // Another process made it in between.
+      if (statusOf(failure) !== 409) throw failure;
+    });
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
+}
+
+/** The SDK's errors carry the whole exchange, signatures included; what leaves here is a name, a status, a message. */
+async function attempt<T>(operation: string, key: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    const status = statusOf(error);
+    const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
+    throw new StorageError(
+      status === 404 ? 'missing' : 'unavailable',
+      `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${said}`,
+    );
+  }
+}
+
+/**
+ * RFC 6266: a plain name for old readers, and the true one as RFC 8187 has it. The name comes from a stranger's mail,
+ * so control characters and path separators go.
+ */
+export function attachmentDisposition(filename: string): string {
+  const name = filename
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .replace(/[/\\]/g, '_')
+    .slice(0, 200)
+    .toWellFormed();
+  const plain = name.replace(/[^\x20-\x7e]|["%]/g, '_') || 'attachment';
+  const extended = encodeURIComponent(name || 'attachment').replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${extended}`;
+}

@@ -1,0 +1,158 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { type S3Server, startS3 } from '../../dev/stack/s3.ts';
+import { attachmentDisposition, createStorage, type Storage } from '../../platform/storage.ts';
+
+const MEBIBYTE = 1024 * 1024;
+let folder: string;
+let server: S3Server;
+let storage: Storage;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'storage-test-'));
+  server = await startS3({ directory: folder, port: await findFreePort(), bucket: 'given' });
+  storage = createStorage({ ...server.environment, S3_BUCKET: 'made-here', S3_FORCE_PATH_STYLE: true });
+  await storage.ensureBucket();
+});
+
+afterAll(async () => {
+  storage.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('storage', () => {
+  test('makes its bucket once and answers pings', async () => {
+    await storage.ensureBucket();
+    await storage.ping();
+  });
+
+  test.each([0, 1, 5 * MEBIBYTE, 12 * MEBIBYTE + 1])('streams %i bytes in and out', async (sizeBytes) => {
+    const bytes = randomBytes(sizeBytes);
+    const stored = await storage.putStream(`stream/${sizeBytes}`, Readable.from(inPieces(bytes)), {
+      contentType: 'message/rfc822',
+    });
+    expect(stored).toEqual({ sizeBytes, sha256: createHash('sha256').update(bytes).digest() });
+    const read = await buffer(await storage.getStream(`stream/${sizeBytes}`));
+    expect(read.equals(bytes)).toBe(true);
+  });
+
+  test('a source that breaks leaves no object and passes its error on', async () => {
+    const broken = Readable.from(
+      (async function* () {
+        yield randomBytes(7 * MEBIBYTE);
+        throw new Error('sender went away');
+      })(),
+    );
+    await expect(
+      storage.putStream('broken', broken, { contentType: 'application/octet-stream' }),
+    ).rejects.toThrow('sender went away');
+    await expect(storage.getStream('broken')).rejects.toMatchObject({ failure: 'missing' });
+  });
+
+  test('a server that is away fails the upload and destroys the source', async () => {
+    const nowhere = createStorage({
+      ...server.environment,
+      S3_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
+      S3_FORCE_PATH_STYLE: true,
+    });
+    const endless = new Readable({
+      read() {
+        this.push(Buffer.alloc(MEBIBYTE));
+      },
+    });
+    await expect(nowhere.putStream('k', endless, { contentType: 'text/plain' })).rejects.toMatchObject({
+      name: 'StorageError',
+      failure: 'unavailable',
+    });
+    expect(endless.destroyed).toBe(true);
+    await expect(nowhere.ping()).rejects.toThrow('Storage could not ping');
+    nowhere.close();
+  });
+
+  test('reads bytes up to a limit', async () => {
+    await storage.putBytes('small', Buffer.from('hello'), 'text/plain');
+    expect((await storage.getBytes('small', 5)).toString()).toBe('hello');
+    await expect(storage.getBytes('small', 4)).rejects.toMatchObject({ failure: 'tooLarge' });
+    await expect(storage.getBytes('absent', 4)).rejects.toMatchObject({ failure: 'missing' });
+  });
+
+  test('a presigned link downloads under the given name, and only with its signature', async () => {
+    await storage.putBytes('report', Buffer.from('%PDF'), 'application/octet-stream');
+    const link = await storage.presignGet('report', {
+      filename: 'Überblick "Q3".pdf',
+      contentType: 'application/pdf',
+      expiresInSeconds: 60,
+    });
+    const answer = await fetch(link);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('application/pdf');
+    expect(answer.headers.get('content-disposition')).toBe(attachmentDisposition('Überblick "Q3".pdf'));
+    expect(await answer.text()).toBe('%PDF');
+    const forged = await fetch(link.replace(/X-Amz-Signature=..../, 'X-Amz-Signature=0000'));
+    expect(forged.status).toBe(403);
+    await forged.body?.cancel();
+  });
+
+  test('links point at the public address where there is one', async () => {
+    const published = createStorage({
+      ...server.environment,
+      S3_PUBLIC_ENDPOINT: 'https://files.example.com',
+      S3_FORCE_PATH_STYLE: true,
+    });
+    const link = await published.presignGet('a', {
+      filename: 'a',
+      contentType: 'text/plain',
+      expiresInSeconds: 9,
+    });
+    expect(new URL(link).origin).toBe('https://files.example.com');
+    published.close();
+  });
+
+  test('deletes one, many and what is not there', async () => {
+    const keys = Array.from({ length: 20 }, (_, index) => `many/${index}`);
+    await Promise.all(keys.map((key) => storage.putBytes(key, Buffer.from(key), 'text/plain')));
+    await storage.delete('many/0');
+    await storage.deleteMany([...keys, 'never-there']);
+    await expect(storage.getStream('many/19')).rejects.toMatchObject({ failure: 'missing' });
+  });
+
+  test('errors carry no credential', async () => {
+    const stranger = createStorage({
+      ...server.environment,
+      S3_SECRET_ACCESS_KEY: 'wrong-secret-key',
+      S3_FORCE_PATH_STYLE: true,
+    });
+    const error = await stranger
+      .putBytes('k', Buffer.from('x'), 'text/plain')
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ failure: 'unavailable' });
+    expect(JSON.stringify({ ...(error as Error) }) + String(error)).not.toContain('wrong-secret-key');
+    expect((error as Error).cause).toBeUndefined();
+    stranger.close();
+  });
+});
+
+describe('attachmentDisposition', () => {
+  test.each([
+    ['plain.txt', `attachment; filename="plain.txt"; filename*=UTF-8''plain.txt`],
+    ['€ rates.txt', `attachment; filename="_ rates.txt"; filename*=UTF-8''%E2%82%AC%20rates.txt`],
+    ['../../etc/passwd', `attachment; filename=".._.._etc_passwd"; filename*=UTF-8''.._.._etc_passwd`],
+    ['a\r\nSet-Cookie: x"', `attachment; filename="aSet-Cookie: x_"; filename*=UTF-8''aSet-Cookie%3A%20x%22`],
+    ["it's (1)*", `attachment; filename="it's (1)*"; filename*=UTF-8''it%27s%20%281%29%2A`],
+    ['\ud800', `attachment; filename="_"; filename*=UTF-8''%EF%BF%BD`],
+    ['', `attachment; filename="attachment"; filename*=UTF-8''attachment`],
+  ])('%j', (filename, expected) => {
+    expect(attachmentDisposition(filename)).toBe(expected);
+  });
+});
+
+function* inPieces(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
+}
