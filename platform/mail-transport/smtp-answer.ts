@@ -1,0 +1,35 @@
+/** Reading the free text of SMTP answers. */
+
+/** Answers are kept for a person to read; a relay that talks without end does not fill the table. */
+export const MAX_RESPONSE_CHARACTERS = 1_000;
+
+/**
+ * The enhanced status code (RFC 3463) of an answer; where it has none, the class alone (`5.0.0`).
+ * Null where there is no answer at all.
+ */
+export function statusCodeOf(response: string | undefined): string | null {
+  const enhanced = /^([245])\d\d[ -]#?(\1\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '');
+  if (enhanced?.[2]) return enhanced[2];
+  const basic = /^([245])\d\d\b/.exec(response ?? '');
+  return basic ? `${basic[1]}.0.0` : null;
+}
+
+/** Most telling form first: the words around a queue id are each MTA's own. */
+const QUEUE_ID_FORMS = [
+  /\bqueued as ([\w.-]{4,128})/i, // Postfix, OpenSMTPD, Haraka
+  /\bid=([\w.-]{4,128})/i, // Exim, OpenSMTPD
+  /\bInternalId=(\d{4,40})/i, // Exchange
+  /^250 (?:2\.0\.0 )?ok:? (\w{16}-\w{8}-\w{4}-\w{4}-\w{4}-\w{12}-\w{6})$/i, // Amazon SES
+  /^250 2\.\d\.\d ([\w.-]{8,128}) Message accepted for delivery/i, // Sendmail
+  /^250 2\.0\.0 OK +\d+ ([\w.-]{8,128}) - gsmtp/i, // Google
+  /^250 (?:2\.\d\.\d )?(?:ok:? )?(?:queued|accepted)[ :]+<?([\w.@-]{4,128})>?/i,
+];
+
+/** What the relay calls the message it accepted, or null where its answer names nothing we know how to read. */
+export function queueIdOf(response: string): string | null {
+  for (const form of QUEUE_ID_FORMS) {
+    const id = form.exec(response)?.[1];
+    if (id) return id;
+  }
+  return null;
+}

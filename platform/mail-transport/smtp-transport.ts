@@ -1,0 +1,161 @@
+import type { NodemailerError } from 'nodemailer';
+import SMTPPool, { type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'nodemailer/lib/smtp-pool';
+import type { Config } from '../config.ts';
+import type { MailTransport, Transmission, TransmissionResult } from './mail-transport.ts';
+import { createMessageHandover, type MessageHandover } from './message-handover.ts';
+import { MAX_RESPONSE_CHARACTERS, queueIdOf, statusCodeOf } from './smtp-answer.ts';
+
+export type SmtpTransportConfig = Pick<
+  Config,
+  | 'SMTP_RELAY_HOST'
+  | 'SMTP_RELAY_PORT'
+  | 'SMTP_RELAY_TLS'
+  | 'SMTP_RELAY_USER'
+  | 'SMTP_RELAY_PASSWORD'
+  | 'SMTP_RELAY_POOL_SIZE'
+  | 'MAIL_DOMAIN'
+>;
+
+export interface SmtpTimeouts {
+  connectMs: number;
+  greetingMs: number;
+  /** Silence of the relay at any later step. Hanging up on a slow final answer makes a mail ambiguous. */
+  silenceMs: number;
+}
+
+/** RFC 5321 section 4.5.3.2.6 asks a client to wait 10 minutes for the answer to the final dot. */
+const DEFAULT_TIMEOUTS: SmtpTimeouts = { connectMs: 30_000, greetingMs: 30_000, silenceMs: 600_000 };
+const CLOSE_GRACE_MS = 10_000;
+
+/** Hands mail to a relay over pooled SMTP connections, asking for delivery reports where the relay offers DSN. */
+export function createSmtpTransport(
+  config: SmtpTransportConfig,
+  timeouts: SmtpTimeouts = DEFAULT_TIMEOUTS,
+): MailTransport {
+  const pool = new SMTPPool(poolOptions(config, timeouts));
+  const inFlight = new Set<Promise<TransmissionResult>>();
+
+  function transmit(transmission: Transmission): Promise<TransmissionResult> {
+    const handover = createMessageHandover(transmission);
+    const { promise, resolve } = Promise.withResolvers<TransmissionResult>();
+    pool.send(pooledMail(transmission, handover), (error, info) => {
+      resolve(info ? judgeAcceptance(info) : judgeFailure(error, handover));
+    });
+    inFlight.add(promise);
+    void promise.then(() => inFlight.delete(promise));
+    return promise;
+  }
+
+  return {
+    name: 'smtp',
+    transmit,
+    async close() {
+      const timer = setTimeout(() => pool.close({ force: true }), CLOSE_GRACE_MS);
+      pool.close();
+      await Promise.all(inFlight);
+      clearTimeout(timer);
+    },
+  };
+}
+
+function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPPoolOptions {
+  const { SMTP_RELAY_TLS: tls, SMTP_RELAY_USER: user } = config;
+  return {
+    host: config.SMTP_RELAY_HOST,
+    port: config.SMTP_RELAY_PORT,
+    name: config.MAIL_DOMAIN,
+    secure: tls === 'implicit',
+    ignoreTLS: tls === 'none',
+    requireTLS: tls === 'required',
+    opportunisticTLS: tls === 'opportunistic',
+    // Opportunistic TLS protects against listeners only (RFC 7435): a bad certificate is no reason to send in clear.
+    ...(tls === 'opportunistic' ? { tls: { rejectUnauthorized: false } } : {}),
+    ...(user ? { auth: { user, pass: config.SMTP_RELAY_PASSWORD } } : {}),
+    maxConnections: config.SMTP_RELAY_POOL_SIZE,
+    // The pool would put a message back when its connection closes. Trying again is the workflow's decision alone.
+    maxRequeues: 0,
+    connectionTimeout: timeouts.connectMs,
+    greetingTimeout: timeouts.greetingMs,
+    socketTimeout: timeouts.silenceMs,
+  };
+}
+
+type PooledMail = Parameters<SMTPPool['send']>[0];
+
+/**
+ * The part of a compiled mail the pool looks at. Going round nodemailer's composer keeps the stored bytes untouched
+ * (its connection still normalises line ends and stuffs dots) and lets the envelope announce size and 8-bit content.
+ */
+function pooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
+  const { sender, recipient, sizeBytes, envelopeId, signal } = transmission;
+  const mail = {
+    data: { dsn: reportRequest(recipient, envelopeId), ...(signal ? { signal } : {}) },
+    message: {
+      getEnvelope: () => ({ from: sender, to: [recipient], size: sizeBytes, use8BitMime: true }),
+      getHeader: () => '',
+      messageId: () => envelopeId,
+      createReadStream: () => handover.openStream(),
+    },
+  };
+  return mail as unknown as PooledMail;
+}
+
+/** DSN parameters (RFC 3461); the connection leaves them out where the relay does not offer the extension. */
+function reportRequest(recipient: string, envelopeId: string) {
+  const ascii = /^[\x21-\x7e]+$/.test(recipient);
+  return {
+    id: envelopeId,
+    return: 'headers',
+    notify: ['success', 'failure', 'delay'],
+    // An internationalised address needs the `utf-8` type (RFC 6533), which relays seldom know: left out.
+    ...(ascii ? { recipient: `rfc822;${recipient}` } : {}),
+  };
+}
+
+function judgeAcceptance(info: SMTPPoolSentMessageInfo): TransmissionResult {
+  const response = info.response.slice(0, MAX_RESPONSE_CHARACTERS);
+  return {
+    kind: 'accepted',
+    providerMessageId: queueIdOf(response),
+    response,
+    reportsDelivery: (info.ehlo ?? []).some((line) => /^DSN\b/i.test(line)),
+  };
+}
+
+function judgeFailure(error: NodemailerError | null, handover: MessageHandover): TransmissionResult {
+  const code = error?.responseCode ?? 0;
+  const response = (error?.response ?? error?.message ?? 'No answer').slice(0, MAX_RESPONSE_CHARACTERS);
+  const refused = code >= 400 && code < 600;
+  if (handover.completed && !refused) return { kind: 'ambiguous', response, cause: error };
+  const scope = refusalScope(error, handover);
+  if (scope) return { kind: 'refused', scope, statusCode: refusalStatus(error), response };
+  return { kind: 'deferred', statusCode: statusCodeOf(error?.response), response, cause: error };
+}
+
+/** The relay objects to us (credentials, TLS, sequence) and not to the mail: an operator mends it, the mail waits. */
+const SESSION_REFUSALS = new Set([503, 523, 530, 534, 535, 538]);
+
+/** Who a refusal is meant for; null where it is not final, or was said to the session and not to the message. */
+function refusalScope(
+  error: NodemailerError | null,
+  handover: MessageHandover,
+): 'recipient' | 'message' | null {
+  const code = error?.responseCode;
+  if (code === undefined) {
+    // Refused here, before a byte was sent: larger than the relay's SIZE, or an address SMTP cannot carry.
+    if (error?.code === 'EMESSAGE' && error.command === 'MAIL FROM') return 'message';
+    return error?.code === 'EENVELOPE' && error.command === 'API' ? 'recipient' : null;
+  }
+  if (code < 500 || code > 599) return null;
+  if (handover.completed) return 'message';
+  if (SESSION_REFUSALS.has(code)) return null;
+  if (error?.command === 'RCPT TO') return 'recipient';
+  return error?.command === 'MAIL FROM' || error?.command === 'DATA' ? 'message' : null;
+}
+
+function refusalStatus(error: NodemailerError | null): string {
+  const answered = statusCodeOf(error?.response);
+  if (answered) return answered;
+  // RFC 3463: 5.3.4 message too big for system, 5.1.3 bad destination mailbox address syntax.
+  return error?.code === 'EMESSAGE' ? '5.3.4' : '5.1.3';
+}

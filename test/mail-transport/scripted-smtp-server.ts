@@ -1,0 +1,120 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+
+/** Points of the dialogue at which the script may do something else than go on. */
+export type Step = 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body' | 'dot' | 'answered';
+
+/** `drop` closes the socket, `finish` its sending half alone, `reset` sends RST, `hang` stays silent; a string is the answer, verbatim. */
+export type Deviation = 'drop' | 'finish' | 'reset' | 'hang' | (string & {});
+
+export interface Script {
+  extensions?: string[];
+  step?: Step;
+  deviation?: Deviation;
+  /** Instead of a 250 with a queue id. */
+  finalAnswer?: string;
+}
+
+const FINAL_DOT = Buffer.from('\r\n.\r\n');
+
+/** A relay that does exactly what its script says, and counts the messages it saw to the final dot. */
+export class ScriptedSmtpServer {
+  readonly completedMessages: Buffer[] = [];
+  readonly commands: string[] = [];
+  connections = 0;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  readonly #script: Script;
+
+  constructor(script: Script = {}) {
+    this.#script = script;
+    this.#server = createServer((socket) => this.#serve(socket));
+  }
+
+  async listen(): Promise<number> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Waits until every connection is closed; after a `finish` that means that the client noticed. */
+  async hungUp(): Promise<void> {
+    while (this.#sockets.size > 0) await setImmediate();
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #serve(socket: Socket): void {
+    this.connections += 1;
+    this.#sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => this.#sockets.delete(socket));
+    const say = (line: string) => socket.write(`${line}\r\n`);
+    let line = '';
+    let accepted = false;
+    let body: Buffer[] | null = null;
+    let bodyBytes = 0;
+
+    /** Does what the script says for this step; true means that the dialogue does not go on by itself. */
+    const deviates = (step: Step): boolean => {
+      const { step: at, deviation } = this.#script;
+      if (at !== step || deviation === undefined) return false;
+      if (deviation === 'drop') socket.destroy();
+      else if (deviation === 'finish') socket.end();
+      else if (deviation === 'reset') socket.resetAndDestroy();
+      else if (deviation === 'hang') socket.pause();
+      else say(deviation);
+      return true;
+    };
+
+    const onCommand = (command: string): void => {
+      this.commands.push(command);
+      const verb = command.slice(0, 4).toUpperCase();
+      if (verb === 'EHLO' && !deviates('ehlo')) {
+        const extensions = (this.#script.extensions ?? []).map((name) => `250-${name}`);
+        say(['250-relay.test', ...extensions, '250 HELP'].join('\r\n'));
+      } else if (verb === 'HELO') deviates('ehlo');
+      else if (verb === 'MAIL' && !deviates('mail')) say('250 2.1.0 Ok');
+      else if (verb === 'RCPT') {
+        accepted = !deviates('rcpt');
+        if (accepted) say('250 2.1.5 Ok');
+      } else if (verb === 'DATA' && !accepted) say('554 5.5.1 no valid recipients');
+      else if (verb === 'DATA' && !deviates('data')) {
+        body = [];
+        bodyBytes = 0;
+        say('354 go ahead');
+      } else if (verb === 'RSET') say('250 2.0.0 Ok');
+      else if (verb === 'QUIT') socket.end('221 2.0.0 Bye\r\n');
+    };
+
+    /** A client waits for the answer to its final dot, so the dot is at the end of what it sent. */
+    const onBody = (parts: Buffer[]): void => {
+      if (bodyBytes > 1_000 && deviates('body')) return;
+      const tail = Buffer.concat(parts.slice(-2));
+      if (!tail.subarray(-5).equals(FINAL_DOT)) return;
+      this.completedMessages.push(Buffer.concat(parts).subarray(0, -3));
+      body = null;
+      if (deviates('dot')) return;
+      say(this.#script.finalAnswer ?? '250 2.0.0 Ok: queued as 4XYZ123');
+      deviates('answered');
+    };
+
+    socket.on('data', (chunk: Buffer) => {
+      if (body) {
+        body.push(chunk);
+        bodyBytes += chunk.length;
+        onBody(body);
+        return;
+      }
+      const lines = (line + chunk.toString('latin1')).split('\r\n');
+      line = lines.pop() ?? '';
+      for (const command of lines) if (!socket.destroyed && !socket.isPaused()) onCommand(command);
+    });
+    if (!deviates('connect')) say('220 relay.test ESMTP');
+  }
+}
