@@ -1,0 +1,75 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { baseSubject, forwardSubject, isReplySubject, replySubject } from '../../domain/messages/subject.ts';
+
+describe('base subject', () => {
+  test.each([
+    ['Lunch on Friday', 'Lunch on Friday'],
+    ['Re: Lunch', 'Lunch'],
+    ['RE : Lunch', 'Lunch'],
+    ['re:Lunch', 'Lunch'],
+    ['Re[2]: Lunch', 'Lunch'],
+    ['Re (3): Lunch', 'Lunch'],
+    ['Re^4: Lunch', 'Lunch'],
+    ['Re: Re: RE: Lunch', 'Lunch'],
+    ['AW: WG: Lunch', 'Lunch'],
+    ['Antw: Lunch', 'Lunch'],
+    ['SV: VB: Lunch', 'Lunch'],
+    ['RES: ENC: Lunch', 'Lunch'],
+    ['RIF: I: R: Lunch', 'Lunch'],
+    ['Odp: PD: Lunch', 'Lunch'],
+    ['TR: RE: Lunch', 'Lunch'],
+    ['YNT: İLT: Lunch', 'Lunch'],
+    ['回复：转发: Lunch', 'Lunch'],
+    ['답장: 전달: Lunch', 'Lunch'],
+    ['Fwd:   Fw:\r\n Lunch', 'Lunch'],
+    ['Lunch (fwd)', 'Lunch'],
+    ['[team] Re: Lunch', '[team] Lunch'],
+    ['Re: [team] Lunch', '[team] Lunch'],
+    ['Re: [team] Re: [team] Lunch', '[team] Lunch'],
+    ['[team] [ext] Lunch', '[team] [ext] Lunch'],
+    ['Regarding: Lunch', 'Regarding: Lunch'],
+    ['Reply: Lunch', 'Reply: Lunch'],
+    ['Rental re: Lunch', 'Rental re: Lunch'],
+    ['Re:', ''],
+    ['', ''],
+  ])('of %j is %j', (subject, expected) => {
+    expect(baseSubject(subject)).toBe(expected);
+  });
+
+  test('is its own base, whatever the subject', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (subject) => {
+        const base = baseSubject(subject);
+        expect(baseSubject(replySubject(base))).toBe(baseSubject(base));
+        expect(baseSubject(forwardSubject(base))).toBe(baseSubject(base));
+      }),
+    );
+  });
+
+  test('of a subject made of marks alone is found in no time', () => {
+    const started = performance.now();
+    expect(baseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
+    expect(baseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
+    expect(performance.now() - started).toBeLessThan(1_000);
+  });
+});
+
+test.each([
+  ['Re: x', true],
+  ['[team] AW: x', true],
+  ['Re: Fwd: x', true],
+  ['Fwd: Re: x', false],
+  ['WG: x', false],
+  ['x', false],
+  ['Are: x', false],
+])('%j says of itself that it is a reply: %j', (subject, expected) => {
+  expect(isReplySubject(subject)).toBe(expected);
+});
+
+test('marks are written once', () => {
+  expect(replySubject('AW: Re: Lunch')).toBe('Re: Lunch');
+  expect(replySubject('')).toBe('Re:');
+  expect(forwardSubject('Re: Lunch')).toBe('Fwd: Lunch');
+  expect(forwardSubject('转发：Lunch')).toBe('Fwd: Lunch');
+});
