@@ -1,0 +1,100 @@
+import { createSigner } from './crypto.ts';
+import { idFromBytes, idToBytes } from './ids.ts';
+
+/** One recipient of one message, as a return path names it. */
+export interface ReturnPathTarget {
+  messageId: string;
+  /** Place of the recipient in the message's envelope, 0 to 65,535. */
+  position: number;
+}
+
+/** Signed envelope senders (VERP): whoever holds one was sent the mail, so a report that comes to it is believed. */
+export interface ReturnPaths {
+  /** `bounces+<token>@<domain>`, at most 64 octets before the `@` (RFC 5321 section 4.5.3.1.1). */
+  addressFor(messageId: string, position: number): string;
+  /** What the address names; null where it is none of ours, or its signature is wrong. Case does not matter. */
+  parse(address: string): ReturnPathTarget | null;
+}
+
+const LOCAL_PART_PREFIX = 'bounces+';
+const ID_BYTES = 16;
+const POSITION_BYTES = 2;
+/** 80 bits: a forger has to ask the listener for each guess. 28 bytes make 45 characters, 53 with the prefix. */
+const SIGNATURE_BYTES = 10;
+const TOKEN_BYTES = ID_BYTES + POSITION_BYTES + SIGNATURE_BYTES;
+
+/**
+ * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
+ * @param domain where return paths live, its MX this service's listener.
+ */
+export function createReturnPaths({
+  signingKey,
+  domain,
+}: {
+  signingKey: string;
+  domain: string;
+}): ReturnPaths {
+  const signer = createSigner(signingKey, 'return-path', SIGNATURE_BYTES);
+  const suffix = `@${domain.toLowerCase()}`;
+
+  return {
+    addressFor(messageId, position) {
+      const target = Buffer.alloc(ID_BYTES + POSITION_BYTES);
+      idToBytes(messageId).copy(target);
+      target.writeUInt16BE(position, ID_BYTES);
+      const token = encodeBase32(Buffer.concat([target, signer.sign(target)]));
+      return `${LOCAL_PART_PREFIX}${token}${suffix}`;
+    },
+
+    parse(address) {
+      const lower = address.toLowerCase();
+      if (!lower.startsWith(LOCAL_PART_PREFIX) || !lower.endsWith(suffix)) return null;
+      const bytes = decodeBase32(lower.slice(LOCAL_PART_PREFIX.length, -suffix.length));
+      if (bytes?.length !== TOKEN_BYTES) return null;
+      const target = bytes.subarray(0, ID_BYTES + POSITION_BYTES);
+      if (!signer.verify(target, bytes.subarray(ID_BYTES + POSITION_BYTES))) return null;
+      return {
+        messageId: idFromBytes('message', target.subarray(0, ID_BYTES)),
+        position: target.readUInt16BE(ID_BYTES),
+      };
+    },
+  };
+}
+
+/** RFC 4648 section 6, lower case, without padding: the one alphabet that survives systems that fold case. */
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+
+function encodeBase32(bytes: Uint8Array): string {
+  let text = '';
+  let pending = 0;
+  let bits = 0;
+  for (const byte of bytes) {
+    pending = (pending << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(pending >>> bits) & 31];
+    }
+    pending &= (1 << bits) - 1;
+  }
+  return bits > 0 ? text + ALPHABET[(pending << (5 - bits)) & 31] : text;
+}
+
+/** Null for any text `encodeBase32` would not have written, so that one token has one spelling. */
+function decodeBase32(text: string): Buffer | null {
+  const bytes: number[] = [];
+  let pending = 0;
+  let bits = 0;
+  for (const character of text) {
+    const value = ALPHABET.indexOf(character);
+    if (value === -1) return null;
+    pending = (pending << 5) | value;
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes.push((pending >>> bits) & 255);
+    }
+    pending &= (1 << bits) - 1;
+  }
+  return bits < 5 && pending === 0 ? Buffer.from(bytes) : null;
+}
