@@ -6,8 +6,8 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
-import { reachesInbox, type Scope, withinScope } from '../identity/scope.ts';
-import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { findInbox, findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelUnsent } from './cancel-unsent.ts';
 import { type Message, type MessageDirection, MessageEntity, type MessageStatus } from './message.entity.ts';
@@ -134,23 +134,6 @@ async function cancel(
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
   });
   return withDetail(em, message);
-}
-
-/** @throws AppError `not_found`, also for a deleted inbox. */
-export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
-  const inbox = await findInboxOrDeleted(em, scope, inboxId);
-  if (inbox.deletedAt) throw notFound('inbox', inboxId);
-  return inbox;
-}
-
-/** A deleted inbox's messages stay readable. */
-async function findInboxOrDeleted(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
-  const { organizationId, environmentId } = scope;
-  const inbox = reachesInbox(scope, inboxId)
-    ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })
-    : null;
-  if (!inbox) throw notFound('inbox', inboxId);
-  return inbox;
 }
 
 function listWhere(scope: Scope, filter: MessageFilter, page: PageRequest): FilterQuery<Message> {

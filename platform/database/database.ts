@@ -63,6 +63,13 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
   };
 }
 
+/** Flushed like a transaction of its own, so that a use-case returns rows with their generated columns either way. */
+async function join<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  const value = await work(transaction);
+  await transaction.em.flush();
+  return value;
+}
+
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(options));
 
@@ -84,7 +91,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   return {
     orm,
     transaction(scope, work) {
-      if (scope.transaction) return work(scope.transaction);
+      if (scope.transaction) return join(scope.transaction, work);
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
       return run(orm.em.fork({ session: { variables } }), work);
     },

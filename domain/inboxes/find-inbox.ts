@@ -1,0 +1,21 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { notFound } from '../../platform/errors.ts';
+import { reachesInbox, type Scope } from '../identity/scope.ts';
+import { type Inbox, InboxEntity } from './inbox.entity.ts';
+
+/** @throws AppError `not_found`, also for a deleted inbox. */
+export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
+  const inbox = await findInboxOrDeleted(em, scope, inboxId);
+  if (inbox.deletedAt) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+/** A deleted inbox's messages stay readable. */
+export async function findInboxOrDeleted(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
+  const { organizationId, environmentId } = scope;
+  const inbox = reachesInbox(scope, inboxId)
+    ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })
+    : null;
+  if (!inbox) throw notFound('inbox', inboxId);
+  return inbox;
+}
