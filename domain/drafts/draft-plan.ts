@@ -44,7 +44,10 @@ export function unplanSend(transaction: Transaction, outbox: Outbox, draft: Draf
 }
 
 /** The start of a plan's run; also what the reconciler uses for one that has lost its run. */
-export function startOfPlan(draft: Draft, sendAt: Date) {
+export function startOfPlan(
+  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan'>,
+  sendAt: Date,
+) {
   return {
     workflowType: SEND_SCHEDULED_DRAFT,
     workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),

@@ -45,6 +45,8 @@ export const DraftEntity = defineEntity({
     plan: p.integer().default(0),
     /** Rises with every change; `If-Match` compares it. */
     version: p.integer().default(1),
+    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    checkedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

@@ -47,7 +47,7 @@ export const MessageEntity = defineEntity({
     { properties: ['inboxId', 'rfcMessageId'] },
     {
       name: 'messages_unsettled_index',
-      expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred')`,
+      expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention')`,
     },
   ],
   properties: {
@@ -90,6 +90,10 @@ export const MessageEntity = defineEntity({
     parseError: p.text().strictNullable(),
     /** Storage key of the exact bytes sent or received; empty until an outbound message is built. */
     rawKey: p.text().strictNullable(),
+    /** A `trackDelivery` run was started, because the relay reports outcomes. */
+    tracked: p.boolean().default(false),
+    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    checkedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     queuedAt: timestamp().strictNullable(),

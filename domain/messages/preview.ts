@@ -13,7 +13,7 @@ export function previewOf(textBody: string | null, htmlBody: string | null): str
 function wordsOf(html: string): string {
   return html
     .slice(0, MAX_INPUT)
-    .replace(/<(style|script|head)[^>]*>[^]*?<\/\1>/gi, ' ')
+    .replace(/<(style|script|head)[^>]*>[\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^>]*>/g, ' ')
     .replace(/&nbsp;/g, ' ')
     .replace(/&lt;/g, '<')

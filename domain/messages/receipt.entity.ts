@@ -37,6 +37,8 @@ export const ReceiptEntity = defineEntity({
     helo: p.text().strictNullable(),
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
+    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    checkedAt: timestamp().strictNullable(),
     receivedAt: timestamp(),
     processedAt: timestamp().strictNullable(),
   },

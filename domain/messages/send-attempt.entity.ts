@@ -9,6 +9,12 @@ import { MessageEntity } from './message.entity.ts';
  */
 export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
 
+export interface SimulatedOutcome {
+  kind: 'delivered' | 'bounced' | 'complained';
+  statusCode: string | null;
+  diagnosticCode: string | null;
+}
+
 /** One SMTP transaction for one recipient. */
 export const SendAttemptEntity = defineEntity({
   name: 'SendAttempt',
@@ -26,6 +32,10 @@ export const SendAttemptEntity = defineEntity({
     /** The relay's answer, at most 1,000 characters. */
     response: p.text().strictNullable(),
     providerMessageId: p.text().strictNullable(),
+    /** The relay promised a report of success (DSN); without that nobody waits for one. */
+    reportsDelivery: p.boolean().default(false),
+    /** What the simulator says becomes of the mail; empty for real relays, whose reports come by mail. */
+    simulated: p.json().$type<SimulatedOutcome>().strictNullable(),
     /** Folded into recipient and message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),

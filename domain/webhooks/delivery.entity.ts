@@ -37,6 +37,8 @@ export const WebhookDeliveryEntity = defineEntity({
     /** Empty until an answer came. */
     lastStatusCode: p.integer().strictNullable(),
     lastError: p.text().strictNullable(),
+    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    checkedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),
   },

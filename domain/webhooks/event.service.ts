@@ -1,12 +1,8 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
-import {
-  DELIVER_WEBHOOK,
-  deliverWebhookWorkflowId,
-} from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
+import { startOfDelivery } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import type { EventDataByType } from './event-types.ts';
@@ -74,21 +70,13 @@ function addDelivery(
     }),
   );
   if (held) return;
-  outbox.enqueue(transaction, event.organizationId, {
-    start: {
-      workflowType: DELIVER_WEBHOOK,
-      workflowId: deliverWebhookWorkflowId(deliveryId, 1),
-      taskQueue: WEBHOOKS_QUEUE,
-      input: { deliveryId },
-      searchAttributes: {
-        OrgId: event.organizationId,
-        EnvId: event.environmentId,
-        ...(event.inboxId ? { InboxId: event.inboxId } : {}),
-        ResourceId: endpoint.id,
-        RelatedId: event.id,
-        Stage: 'delivering',
-      },
-      summary: `${event.type} → ${endpoint.id}`,
-    },
+  const start = startOfDelivery({
+    ...event,
+    id: deliveryId,
+    episode: 1,
+    endpointId: endpoint.id,
+    eventId: event.id,
+    eventType: event.type,
   });
+  outbox.enqueue(transaction, event.organizationId, { start });
 }

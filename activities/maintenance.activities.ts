@@ -1,0 +1,89 @@
+import { Context } from '@temporalio/activity';
+import type { Client } from '@temporalio/client';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { Logger } from 'pino';
+import type { OverdueRun, OverdueSource } from '../domain/overdue.ts';
+import { dispatchCommand, type Outbox } from '../platform/outbox/outbox.ts';
+import { asFailure } from './failures.ts';
+
+export interface MaintenanceActivityOptions {
+  outbox: Outbox;
+  temporal: Pick<Client, 'workflow'>;
+  sources: OverdueSource[];
+  /** Removes what has outlived its use; returns how many rows. */
+  purge: () => Promise<number>;
+  logger: Logger;
+}
+
+export type MaintenanceActivities = ReturnType<typeof createMaintenanceActivities>;
+
+const OUTBOX_BATCH = 200;
+const OUTBOX_BATCHES = 50;
+const ROWS_A_SOURCE = 500;
+const LOOK_UPS_AT_ONCE = 10;
+
+export function createMaintenanceActivities(options: MaintenanceActivityOptions) {
+  return {
+    /**
+     * One sweep. Look-ups go by `describe`, since Temporal's listing lags behind.
+     *
+     * @returns counts, for the Temporal UI.
+     */
+    reconcileOverdue: (): Promise<Record<string, number>> =>
+      asFailure(async () => {
+        const counts: Record<string, number> = { outbox: await sweepOutbox(options.outbox) };
+        for (const source of options.sources) {
+          const runs = await source.take(ROWS_A_SOURCE);
+          counts[source.name] = runs.length;
+          await eachAtOnce(runs, LOOK_UPS_AT_ONCE, (run) => lookAfter(options, run));
+        }
+        counts.purged = await options.purge();
+        return counts;
+      }),
+  };
+}
+
+async function sweepOutbox(outbox: Outbox): Promise<number> {
+  let dispatched = 0;
+  for (let batch = 0; batch < OUTBOX_BATCHES; batch += 1) {
+    Context.current().heartbeat();
+    const count = await outbox.sweep(OUTBOX_BATCH);
+    dispatched += count;
+    if (count < OUTBOX_BATCH) break;
+  }
+  return dispatched;
+}
+
+/** A row that cannot be helped now does not keep the others from help; its turn comes again. */
+async function lookAfter({ temporal, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
+  Context.current().heartbeat();
+  const { workflowId } = run.start;
+  try {
+    const status = await statusOf(temporal, workflowId);
+    if (status === 'RUNNING') return;
+    const stopped = status === 'CANCELLED' || status === 'TERMINATED';
+    const settles = stopped && run.whenStopped !== 'restart';
+    logger.warn({ workflowId, status, action: settles ? 'settle' : 'restart' }, 'overdue row without a run');
+    if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
+    else await dispatchCommand(temporal, { start: run.start });
+  } catch (error) {
+    logger.error({ workflowId, err: error }, 'overdue row could not be looked after');
+  }
+}
+
+async function statusOf(temporal: Pick<Client, 'workflow'>, workflowId: string): Promise<string> {
+  try {
+    return (await temporal.workflow.getHandle(workflowId).describe()).status.name;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+    throw error;
+  }
+}
+
+async function eachAtOnce<T>(items: T[], lanes: number, work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values();
+  const lane = async () => {
+    for (const item of queue) await work(item);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}

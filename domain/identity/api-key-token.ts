@@ -1,0 +1,37 @@
+import { randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { sha256 } from '../../platform/crypto.ts';
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const SECRET_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+const TOKEN = /^ask_(?:live|test)_[0-9A-Za-z]{38}$/;
+
+/**
+ * A new token: `ask_<live|test>_`, 32 random base62 characters (190 bits) and a checksum. The prefix lets scanners
+ * find leaked keys; the checksum lets us refuse a mistyped one without asking the database.
+ */
+export function createApiKeyToken(mode: 'live' | 'test'): string {
+  const secret = Array.from({ length: SECRET_LENGTH }, () => ALPHABET.charAt(randomInt(ALPHABET.length)));
+  const body = `ask_${mode}_${secret.join('')}`;
+  return body + checksum(body);
+}
+
+export function isApiKeyToken(token: string): boolean {
+  return TOKEN.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_LENGTH)));
+}
+
+/** What is stored. A fast hash will do: the token has too much chance in it to be guessed from its hash. */
+export function hashApiKeyToken(token: string): Buffer {
+  return sha256(token);
+}
+
+function checksum(body: string): string {
+  let rest = crc32(body);
+  let text = '';
+  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+    text = ALPHABET.charAt(rest % ALPHABET.length) + text;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return text;
+}

@@ -1,0 +1,82 @@
+import { randomInt } from 'node:crypto';
+import { AppError, invalid } from '../../platform/errors.ts';
+
+export interface InboxAddress {
+  /** Lower case. */
+  email: string;
+  username: string;
+  domain: string;
+}
+
+/** How a caller names the address it wants; nothing given asks for a random one. */
+export interface WantedAddress {
+  username?: string;
+  domain?: string;
+  email?: string;
+}
+
+/** RFC 2142's mailboxes, and the local parts the service itself sends from or receives reports at. */
+const RESERVED = new Set([
+  ...['postmaster', 'abuse', 'hostmaster', 'webmaster', 'noc', 'security', 'mailer-daemon', 'root', 'admin'],
+  ...['administrator', 'info', 'support', 'sales', 'marketing', 'usenet', 'news', 'www', 'uucp', 'ftp'],
+  ...['noreply', 'no-reply', 'bounce', 'bounces', 'complaints', 'feedback', 'dmarc', 'tls-reports'],
+]);
+
+/** A dot-atom (RFC 5321) of the characters every system takes. A plus-tag is the sender's to add. */
+const USERNAME = /^[a-z0-9](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}[a-z0-9_-]$|^[a-z0-9]$/;
+
+const ADJECTIVES =
+  'amber bold brave bright brisk calm clear clever cobalt coral crisp dapper eager early fair fleet gentle glad golden grand green happy hazel honest jolly keen kind light lively lucky lunar mellow merry mild neat nimble noble opal pearl plain proud quick quiet rapid royal ruby sage sharp silver smart smooth snug solar steady still sunny sure swift tidy true vivid warm wise witty';
+const NOUNS =
+  'badger beacon birch bison brook canyon cedar cliff comet condor cove crane creek delta dune eagle ember falcon fern finch fjord forest fox galaxy garnet glade harbor hawk heron hill ibis island jaguar juniper kestrel lagoon lake lark lemur lion lynx maple meadow mesa meteor moose nova oak ocean orca orchid osprey otter owl panda pebble pine planet puffin quartz raven reef river robin';
+
+/**
+ * The address a new inbox asks for.
+ *
+ * @throws AppError `validation_error`; `domain_not_verified` for any domain but the shared one.
+ */
+export function parseInboxAddress(wanted: WantedAddress, sharedDomain: string): InboxAddress {
+  if (wanted.email !== undefined) {
+    const at = wanted.email.lastIndexOf('@');
+    if (at < 1) throw invalid('/body/email', 'is not an e-mail address', 'Give an address as name@domain.');
+    return address('/body/email', wanted.email.slice(0, at), wanted.email.slice(at + 1), sharedDomain);
+  }
+  const username = wanted.username ?? randomUsername();
+  return address('/body/username', username, wanted.domain ?? sharedDomain, sharedDomain);
+}
+
+function address(path: string, localPart: string, domainPart: string, sharedDomain: string): InboxAddress {
+  const username = localPart.toLowerCase();
+  const domain = domainPart.toLowerCase();
+  if (domain !== sharedDomain.toLowerCase()) {
+    throw new AppError('domain_not_verified', {
+      detail: `The domain ${domain.slice(0, 255)} is not verified for this organization.`,
+      fix: `Use the shared domain ${sharedDomain}.`,
+    });
+  }
+  if (username.includes('+'))
+    throw invalid(
+      path,
+      'must not hold a plus-tag',
+      'Leave the plus-tag out: mail to name+tag reaches the inbox name.',
+    );
+  if (!USERNAME.test(username))
+    throw invalid(
+      path,
+      'must be 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit',
+      'Choose another name, or none for a random one.',
+    );
+  if (RESERVED.has(username))
+    throw invalid(path, 'is reserved', 'Choose another name, or none for a random one.');
+  return { email: `${username}@${domain}`, username, domain };
+}
+
+/** `amber-falcon-4821`: readable on the phone, and one of 40 million. */
+function randomUsername(): string {
+  return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${randomInt(1_000, 10_000)}`;
+}
+
+function pick(words: string): string {
+  const list = words.split(' ');
+  return list[randomInt(list.length)] ?? words;
+}

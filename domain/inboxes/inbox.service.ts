@@ -1,0 +1,199 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Scope } from '../identity/scope.ts';
+import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
+import { AddressClaimEntity } from './address-claim.entity.ts';
+import { findInbox } from './find-inbox.ts';
+import { type Inbox, InboxEntity } from './inbox.entity.ts';
+import { type InboxAddress, parseInboxAddress, type WantedAddress } from './inbox-address.ts';
+
+/** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
+export interface NewInbox extends WantedAddress {
+  displayName?: string;
+  name?: string;
+  clientId?: string;
+}
+
+export interface InboxService {
+  /**
+   * Makes an inbox, or finds the one the organization made under the same `clientId`, whatever else is asked for.
+   *
+   * @throws AppError `already_exists` for an address that is taken, or a `clientId` the credential may not see;
+   * `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
+   */
+  create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
+  list(scope: Scope, page: PageRequest): Promise<Page<Inbox>>;
+  /** @throws AppError `not_found`. */
+  get(scope: Scope, inboxId: string): Promise<Inbox>;
+  /** @throws AppError `not_found`. */
+  update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
+  /**
+   * Afterwards the inbox is gone, what it had queued is canceled, and its messages are still readable. Its address
+   * stays with the organization for 90 days.
+   *
+   * @throws AppError `not_found`.
+   */
+  delete(scope: Scope, inboxId: string): Promise<void>;
+}
+
+export interface InboxServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  /** The domain every organization may take addresses on. */
+  mailDomain: string;
+}
+
+/** Tries at a random address; each has better than a million to one to be free. */
+const RANDOM_TRIES = 5;
+
+export function createInboxService({ database, outbox, mailDomain }: InboxServiceOptions): InboxService {
+  return {
+    create: (scope, input) =>
+      database.transaction(scope, async (transaction) => {
+        refuseMixedVariants(input);
+        const existing = await findByClientId(transaction.em, scope, input.clientId);
+        if (existing) return { inbox: existing, created: false };
+        if (scope.inboxId !== undefined) throw boundToInbox();
+        return { inbox: await createInbox(transaction, scope, input, mailDomain), created: true };
+      }),
+
+    list: (scope, page) =>
+      database.transaction(scope, async ({ em }) => {
+        const inboxes = await em.find(InboxEntity, listWhere(scope, page), {
+          orderBy: { id: page.order },
+          limit: page.limit + 1,
+        });
+        return pageOf(inboxes, page.limit, ({ id }) => [id]);
+      }),
+
+    get: (scope, inboxId) => database.transaction(scope, ({ em }) => findInbox(em, scope, inboxId)),
+
+    update: (scope, inboxId, { displayName }) =>
+      database.transaction(scope, async ({ em }) => {
+        const inbox = await findInbox(em, scope, inboxId);
+        if (displayName !== undefined) inbox.displayName = displayName;
+        return inbox;
+      }),
+
+    delete: (scope, inboxId) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const inbox = await findInbox(em, scope, inboxId);
+        inbox.deletedAt = new Date();
+        await em.nativeUpdate(
+          AddressClaimEntity,
+          { email: inbox.email, inboxId: inbox.id },
+          { releasedAt: new Date() },
+        );
+        await cancelUnsentOfInbox(transaction, outbox, inbox.id);
+      }),
+  };
+}
+
+function listWhere(scope: Scope, page: PageRequest): FilterQuery<Inbox> {
+  const [after] = page.after ?? [];
+  return {
+    organizationId: scope.organizationId,
+    environmentId: scope.environmentId,
+    deletedAt: null,
+    $and: [
+      scope.inboxId === undefined ? {} : { id: scope.inboxId },
+      after === undefined ? {} : { id: page.order === 'asc' ? { $gt: after } : { $lt: after } },
+    ],
+  };
+}
+
+/** Creations under one client_id wait for each other, so that the later one finds what the earlier one made. */
+async function findByClientId(
+  em: EntityManager,
+  scope: Scope,
+  clientId: string | undefined,
+): Promise<Inbox | null> {
+  if (clientId === undefined) return null;
+  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
+    JSON.stringify(['inbox', scope.organizationId, clientId]),
+  ]);
+  const inbox = await em.findOne(InboxEntity, {
+    organizationId: scope.organizationId,
+    clientId,
+    deletedAt: null,
+  });
+  const visible =
+    !inbox ||
+    (inbox.environmentId === scope.environmentId &&
+      (scope.inboxId === undefined || scope.inboxId === inbox.id));
+  if (visible) return inbox;
+  throw new AppError('already_exists', {
+    detail: 'The organization has an inbox with this client_id that this credential does not reach.',
+    fix: 'Choose another client_id, or use a credential that covers the other inbox.',
+  });
+}
+
+async function createInbox(
+  { em }: Transaction,
+  scope: Scope,
+  input: NewInbox,
+  mailDomain: string,
+): Promise<Inbox> {
+  const id = newId('inbox');
+  const address = await claimAddress(em, scope, { id, input, mailDomain });
+  const inbox = em.create(InboxEntity, {
+    id,
+    organizationId: scope.organizationId,
+    environmentId: scope.environmentId,
+    ...address,
+    displayName: input.displayName ?? input.name ?? null,
+    clientId: input.clientId ?? null,
+    sendPausedReason: null,
+    deletedAt: null,
+  });
+  em.persist(inbox);
+  await em.flush();
+  return inbox;
+}
+
+/** Claims in the transaction that makes the inbox: an address is never taken without one. */
+async function claimAddress(
+  em: EntityManager,
+  scope: Scope,
+  { id, input, mailDomain }: { id: string; input: NewInbox; mailDomain: string },
+): Promise<InboxAddress> {
+  const named = input.email !== undefined || input.username !== undefined;
+  for (let tries = named ? 1 : RANDOM_TRIES; tries > 0; tries -= 1) {
+    const address = parseInboxAddress(input, mailDomain);
+    const [row] = await em.execute<{ claimed: boolean }[]>('select claim_address(?, ?, ?) as claimed', [
+      address.email,
+      scope.organizationId,
+      id,
+    ]);
+    if (row?.claimed) return address;
+  }
+  throw new AppError('already_exists', {
+    detail: 'The address is taken.',
+    fix: 'Choose another name, or none for a random one.',
+  });
+}
+
+function refuseMixedVariants(input: NewInbox): void {
+  const byUsername =
+    input.username !== undefined || input.domain !== undefined || input.displayName !== undefined;
+  const byEmail = input.email !== undefined || input.name !== undefined;
+  if (byUsername && byEmail)
+    throw invalid(
+      '/body',
+      'mixes the two ways to name an inbox',
+      'Give either username, domain and display_name, or email and name.',
+    );
+}
+
+function boundToInbox(): AppError {
+  return new AppError('permission_denied', {
+    detail: 'This credential is bound to one inbox and cannot make another.',
+    fix: 'Use a key that is bound to the environment or the organization.',
+  });
+}

@@ -1,0 +1,14 @@
+/**
+ * Whether a machine wrote the mail: an agent that answers it may answer another agent.
+ *
+ * Auto-Submitted other than `no` (RFC 3834), Precedence bulk, junk or list, List-Id (RFC 2919), the null sender
+ * (RFC 5321 section 4.5.5), X-Auto-Response-Suppress.
+ *
+ * @param headers names in lower case.
+ */
+export function isAutomated(headers: Record<string, string>, mailFrom: string): boolean {
+  const autoSubmitted = headers['auto-submitted']?.trim().toLowerCase();
+  if (autoSubmitted !== undefined && !autoSubmitted.startsWith('no')) return true;
+  if (/^(bulk|junk|list)\b/i.test(headers.precedence?.trim() ?? '')) return true;
+  return mailFrom === '' || 'list-id' in headers || 'x-auto-response-suppress' in headers;
+}

@@ -1,0 +1,64 @@
+import type { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
+import { threadingSubject } from '../threads/thread-summary.ts';
+import type { MailAddress } from './addresses.ts';
+import { MessageEntity } from './message.entity.ts';
+import type { ParsedMail } from './parsed-mail.ts';
+import { isReplySubject } from './subject.ts';
+import { candidateMessageIds } from './threading.ts';
+
+interface Arrival {
+  inboxId: string;
+  mail: Pick<ParsedMail, 'inReplyTo' | 'references' | 'subject'>;
+  from: MailAddress;
+  at: Date;
+}
+
+const SUBJECT_WINDOW_MS = 28 * 24 * 3_600_000;
+
+/**
+ * The conversation a mail belongs to: by the messages it names, In-Reply-To before References from last to first; only
+ * a mail that names none is matched by its subject. Null: it starts one.
+ */
+export async function findThread(
+  em: EntityManager,
+  arrival: Arrival,
+  lockMode: LockMode,
+): Promise<Thread | null> {
+  const named = candidateMessageIds(arrival.mail);
+  const threadId = named.length > 0 ? await threadNamed(em, arrival.inboxId, named) : null;
+  if (threadId !== null) return em.findOne(ThreadEntity, { id: threadId }, { lockMode });
+  return named.length > 0 ? null : threadBySubject(em, arrival, lockMode);
+}
+
+async function threadNamed(em: EntityManager, inboxId: string, named: string[]): Promise<string | null> {
+  const found = await em.find(
+    MessageEntity,
+    { inboxId, rfcMessageId: { $in: named } },
+    { fields: ['rfcMessageId', 'threadId'] },
+  );
+  const threadOf = new Map(found.map(({ rfcMessageId, threadId }) => [rfcMessageId, threadId]));
+  const first = named.find((id) => threadOf.has(id));
+  return first === undefined ? null : (threadOf.get(first) ?? null);
+}
+
+/** A reply-like subject, the same base subject, a correspondent of the thread, and not older than 28 days. */
+async function threadBySubject(
+  em: EntityManager,
+  arrival: Arrival,
+  lockMode: LockMode,
+): Promise<Thread | null> {
+  const { inboxId, mail, from, at } = arrival;
+  if (!isReplySubject(mail.subject)) return null;
+  return em.findOne(
+    ThreadEntity,
+    {
+      inboxId,
+      baseSubject: threadingSubject(mail.subject),
+      lastMessageAt: { $gte: new Date(at.getTime() - SUBJECT_WINDOW_MS) },
+      participants: { $contains: [from.email.toLowerCase()] },
+    },
+    { orderBy: { lastMessageAt: 'desc' }, lockMode },
+  );
+}

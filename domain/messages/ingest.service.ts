@@ -1,0 +1,203 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { addToThread, startThread } from '../threads/thread-summary.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import { isAutomated } from './automated.ts';
+import { findThread } from './find-thread.ts';
+import { messageIdOfReceipt } from './inbound-ids.ts';
+import { type Message, MessageEntity } from './message.entity.ts';
+import type { OutcomeService } from './outcome.service.ts';
+import { type ParsedMail, parseMail } from './parsed-mail.ts';
+import { previewOf } from './preview.ts';
+import { extractReply } from './quotes.ts';
+import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { outcomesOf } from './reported-outcomes.ts';
+
+export interface IngestService {
+  /**
+   * Makes a stored, threaded, announced message of a received mail, or folds the delivery report it is. A report
+   * nobody can read is kept as mail. May run again at any time: the receipt says what is done, and the ids of what is
+   * stored follow from its own.
+   *
+   * @returns what became of it.
+   */
+  ingest(receiptId: string): Promise<string>;
+}
+
+export interface IngestServiceOptions {
+  database: Database;
+  storage: Storage;
+  outcomes: OutcomeService;
+  events: EventService;
+  /** `Action: relayed` counts as delivered (the next hop cannot report). */
+  relayedIsDelivered: boolean;
+  parseTimeoutMs: number;
+}
+
+export function createIngestService(options: IngestServiceOptions): IngestService {
+  const { database } = options;
+  return {
+    async ingest(receiptId) {
+      const receipt = await database.systemTransaction(({ em }) =>
+        em.findOne(ReceiptEntity, { id: receiptId }),
+      );
+      if (!receipt) return 'gone';
+      if (receipt.status === 'processed') return 'processed before';
+      if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
+      return ingestMail(options, receipt);
+    },
+  };
+}
+
+/** @returns false where the mail is no delivery report. */
+async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
+  const { database, storage, outcomes, relayedIsDelivered } = options;
+  const reported = await outcomesOf(await storage.getStream(receipt.rawKey), {
+    position: receipt.recipientPosition ?? 0,
+    relayedIsDelivered,
+  });
+  if (!reported) return false;
+  return database.systemTransaction(async (transaction) => {
+    if (await finish(transaction, receipt.id)) await outcomes.fold(transaction, receipt.messageId, reported);
+    return true;
+  });
+}
+
+async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
+  const { database, storage, parseTimeoutMs } = options;
+  const messageId = messageIdOfReceipt(receipt.id);
+  const mail = await parseMail(await storage.getStream(receipt.rawKey), {
+    timeoutMs: parseTimeoutMs,
+    async storeAttachment(index, content, contentType) {
+      const key = `attachments/${messageId}/${index}`;
+      return { key, stored: await storage.putStream(key, content, { contentType }) };
+    },
+  });
+  const extractedText = extractReply({ text: mail.text, html: mail.html });
+  return database.systemTransaction(async (transaction) => {
+    if (!(await finish(transaction, receipt.id))) return 'processed before';
+    const message = await store(transaction, receipt, messageId, mail, extractedText);
+    await announceReceived(transaction, options.events, message, extractedText);
+    return `stored as ${messageId}`;
+  });
+}
+
+/** Marks the receipt as processed. @returns false where another run was faster. */
+async function finish({ em }: Transaction, receiptId: string): Promise<boolean> {
+  const changed = await em.nativeUpdate(
+    ReceiptEntity,
+    { id: receiptId, status: 'received' },
+    { status: 'processed', processedAt: new Date() },
+  );
+  return changed === 1;
+}
+
+async function store(
+  { em }: Transaction,
+  receipt: Receipt,
+  messageId: string,
+  mail: ParsedMail,
+  extractedText: string,
+): Promise<Message> {
+  const inbox = await em.findOneOrFail(InboxEntity, { id: receipt.inboxId });
+  const from = mail.from ?? { email: receipt.mailFrom };
+  const subject = storable(mail.subject);
+  const thread =
+    (await findThread(
+      em,
+      { inboxId: inbox.id, mail, from, at: receipt.receivedAt },
+      LockMode.PESSIMISTIC_WRITE,
+    )) ?? startThread(em, { inbox, subject, at: receipt.receivedAt });
+  const message = em.create(MessageEntity, {
+    id: messageId,
+    organizationId: receipt.organizationId,
+    environmentId: receipt.environmentId,
+    inboxId: receipt.inboxId,
+    threadId: thread.id,
+    direction: 'inbound',
+    status: 'received',
+    fromEmail: storable(from.email),
+    fromName: from.name === undefined ? null : storable(from.name),
+    to: storableJson(mail.to),
+    cc: storableJson(mail.cc),
+    bcc: [],
+    replyTo: storableJson(mail.replyTo),
+    subject,
+    preview: previewOf(storable(extractedText), mail.html === null ? null : storable(mail.html)),
+    textBody: mail.text === null ? null : storable(mail.text),
+    htmlBody: mail.html === null ? null : storable(mail.html),
+    extractedText: storable(extractedText),
+    headers: storableJson(mail.headers),
+    hasAttachments: mail.attachments.length > 0,
+    rfcMessageId: mail.messageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
+    automated: isAutomated(mail.headers, receipt.mailFrom),
+    parseError: mail.parseError === null ? null : storable(mail.parseError),
+    rawKey: receipt.rawKey,
+    sizeBytes: receipt.sizeBytes,
+    createdAt: receipt.receivedAt,
+    receivedAt: receipt.receivedAt,
+  });
+  em.persist(message);
+  em.persist(
+    mail.attachments.map(({ stored, ...part }, position) =>
+      em.create(AttachmentEntity, {
+        id: newId('attachment'),
+        organizationId: receipt.organizationId,
+        environmentId: receipt.environmentId,
+        inboxId: receipt.inboxId,
+        messageId,
+        position,
+        ...part,
+        filename: storable(part.filename).slice(0, 255),
+        contentType: storable(part.contentType).slice(0, 255),
+        sizeBytes: stored.sizeBytes,
+        sha256: stored.sha256,
+        createdAt: receipt.receivedAt,
+      }),
+    ),
+  );
+  addToThread(thread, message, [from.email], receipt.receivedAt);
+  return message;
+}
+
+/** PostgreSQL refuses NUL in text, and lone surrogates in JSON: both are replaced once, here. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\u{fffd}').toWellFormed();
+}
+
+function storableJson<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value), (_key, entry) =>
+    typeof entry === 'string' ? storable(entry) : entry,
+  );
+}
+
+async function announceReceived(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  extractedText: string,
+): Promise<void> {
+  await events.record(transaction, {
+    organizationId: message.organizationId,
+    environmentId: message.environmentId,
+    inboxId: message.inboxId,
+    type: 'message.received',
+    data: {
+      message_id: message.id,
+      thread_id: message.threadId,
+      inbox_id: message.inboxId,
+      from_address: message.fromEmail,
+      to_addresses: message.to.map(({ email }) => email),
+      subject: message.subject,
+      extracted_text: storable(extractedText),
+      has_attachments: message.hasAttachments,
+      received_at: (message.receivedAt ?? message.createdAt).toISOString(),
+    },
+  });
+}

@@ -1,0 +1,224 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import {
+  DELIVERY_OUTCOME_RECORDED,
+  TRACK_DELIVERY,
+  trackDeliveryWorkflowId,
+} from '../../workflows/messages/track-delivery.contract.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import type { DeliveryOutcome, SendState } from './delivery-outcome.ts';
+import { classifyBounce } from './delivery-report.ts';
+import { type Message, MessageEntity } from './message.entity.ts';
+import { afterReport, awaitsReport, deriveStatus, isSettled } from './message-status.ts';
+import { announce, type Changes, noChanges } from './outcome-events.ts';
+import { type Recipient, RecipientEntity } from './recipient.entity.ts';
+import { type SendAttempt, SendAttemptEntity } from './send-attempt.entity.ts';
+
+export interface OutcomeService {
+  /**
+   * The one place where attempts and reports become the state of recipients and message, with their events, whatever
+   * came first and whoever calls. Repeating it changes nothing.
+   *
+   * @param outcomes from reports; empty when the send's own run records what its attempts brought.
+   * @returns null where the message is gone.
+   */
+  fold(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
+}
+
+export interface OutcomeServiceOptions {
+  events: EventService;
+  outbox: Outbox;
+  /** How long after queueing a deferred recipient is given up as bounced. */
+  retryWindowMs: number;
+}
+
+interface Folding {
+  message: Message;
+  recipients: Recipient[];
+  attempts: SendAttempt[];
+  changes: Changes;
+  now: Date;
+}
+
+export function createOutcomeService({
+  events,
+  outbox,
+  retryWindowMs,
+}: OutcomeServiceOptions): OutcomeService {
+  return {
+    async fold(transaction, messageId, outcomes) {
+      const folding = await load(transaction, messageId);
+      if (!folding) return null;
+      const { message, recipients, changes, now } = folding;
+      const before = message.status;
+      if (before === 'canceled') return 'settled';
+      const simulated = recordAttempts(folding, outcomes);
+      giveUpDeferred(folding, retryWindowMs);
+      for (const outcome of [...outcomes, ...simulated]) applyOutcome(folding, outcome);
+      const ambiguous = folding.attempts.some(({ state }) => state === 'ambiguous');
+      message.status = deriveStatus(
+        recipients.map(({ status }) => status),
+        ambiguous,
+      );
+      message.statusDetail = ambiguous ? AMBIGUOUS_DETAIL : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+      message.updatedAt = now;
+      await announce(transaction, events, message, changes, now);
+      track(transaction, outbox, folding, outcomes.length > 0);
+      if (before === 'needs_attention' && !ambiguous) wakeSend(transaction, outbox, message);
+      return stateOf(recipients, ambiguous);
+    },
+  };
+}
+
+const AMBIGUOUS_DETAIL =
+  'The connection was lost when the relay may have accepted the mail already. It is not sent again by itself.';
+
+async function load({ em }: Transaction, messageId: string): Promise<Folding | null> {
+  const message = await em.findOne(
+    MessageEntity,
+    { id: messageId },
+    { lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  if (!message) return null;
+  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
+  const attempts = await em.find(
+    SendAttemptEntity,
+    { messageId, $or: [{ recorded: false }, { state: 'ambiguous' }] },
+    { orderBy: { position: 'asc', number: 'asc' } },
+  );
+  return { message, recipients, attempts, changes: noChanges(), now: new Date() };
+}
+
+/** Folds what the attempts brought. A report about a recipient proves that its open attempt was accepted. */
+function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
+  const { attempts, now } = folding;
+  const reported = new Set(outcomes.map(({ position }) => position));
+  const simulated: DeliveryOutcome[] = [];
+  for (const attempt of attempts) {
+    if (reported.has(attempt.position) && (attempt.state === 'attempting' || attempt.state === 'ambiguous')) {
+      attempt.state = 'accepted';
+      attempt.finishedAt ??= now;
+      attempt.recorded = false;
+    }
+    if (attempt.recorded || attempt.state === 'attempting') continue;
+    attempt.recorded = true;
+    recordAttempt(folding, attempt);
+    if (attempt.simulated) simulated.push({ position: attempt.position, ...attempt.simulated });
+  }
+  return simulated;
+}
+
+function recordAttempt({ message, recipients, changes, now }: Folding, attempt: SendAttempt): void {
+  const recipient = recipients.find(({ position }) => position === attempt.position);
+  if (!recipient || isSettled(recipient.status)) return;
+  recipient.statusCode = attempt.statusCode;
+  recipient.diagnosticCode = attempt.response;
+  recipient.updatedAt = now;
+  if (attempt.state === 'accepted') {
+    recipient.status = 'sent';
+    recipient.sentAt = attempt.finishedAt;
+    message.sentAt ??= attempt.finishedAt ?? now;
+    message.providerMessageId ??= attempt.providerMessageId ?? message.rfcMessageId;
+    changes.sent.push(recipient);
+  } else if (attempt.state === 'deferred') {
+    recipient.status = 'deferred';
+  } else if (attempt.state === 'refused' && attempt.refusedScope === 'message') {
+    recipient.status = 'rejected';
+    changes.rejected.push(recipient);
+  } else if (attempt.state === 'refused') {
+    bounce({ message, changes, now }, recipient, classifyBounce(attempt.statusCode, attempt.response));
+  }
+}
+
+function giveUpDeferred({ message, recipients, changes, now }: Folding, retryWindowMs: number): void {
+  const queuedAt = (message.queuedAt ?? message.createdAt).getTime();
+  if (now.getTime() - queuedAt < retryWindowMs) return;
+  for (const recipient of recipients) {
+    if (recipient.status !== 'deferred') continue;
+    bounce({ message, changes, now }, recipient, { type: 'Transient', subType: 'General' });
+  }
+}
+
+function applyOutcome({ message, recipients, changes, now }: Folding, outcome: DeliveryOutcome): void {
+  const recipient = recipients.find(({ position }) => position === outcome.position);
+  if (!recipient || recipient.status === 'rejected') return;
+  if (outcome.kind === 'delayed') {
+    if (!awaitsReport(recipient.status)) return;
+    recipient.diagnosticCode = outcome.diagnosticCode;
+    recipient.updatedAt = now;
+    return;
+  }
+  const next = afterReport(recipient.status, outcome.kind);
+  if (next === recipient.status) return;
+  recipient.statusCode = outcome.statusCode;
+  recipient.diagnosticCode = outcome.diagnosticCode;
+  if (outcome.kind === 'bounced') {
+    bounce({ message, changes, now }, recipient, classifyBounce(outcome.statusCode, outcome.diagnosticCode));
+    return;
+  }
+  recipient.status = next;
+  recipient.updatedAt = now;
+  if (outcome.kind === 'delivered') {
+    message.deliveredAt ??= now;
+    changes.delivered.push(recipient);
+  } else {
+    message.complainedAt ??= now;
+    changes.complained.push({ recipient, feedbackType: outcome.feedbackType ?? 'abuse' });
+  }
+}
+
+function bounce(
+  { message, changes, now }: Pick<Folding, 'message' | 'changes' | 'now'>,
+  recipient: Recipient,
+  bounceKind: Changes['bounced'][number]['bounceKind'],
+): void {
+  recipient.status = 'bounced';
+  recipient.updatedAt = now;
+  message.bouncedAt ??= now;
+  changes.bounced.push({ recipient, bounceKind });
+}
+
+/** Starts the wait for reports where the relay promised any, and tells the one that waits of news. */
+function track(transaction: Transaction, outbox: Outbox, folding: Folding, reported: boolean): void {
+  const { message, recipients, attempts } = folding;
+  const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
+  const promised = attempts.some(({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery);
+  const starts = !message.tracked && promised && openRecipients > 0;
+  if (!starts && !(message.tracked && reported)) return;
+  message.tracked = true;
+  const workflowId = trackDeliveryWorkflowId(message.id);
+  outbox.enqueue(transaction, message.organizationId, {
+    start: {
+      workflowType: TRACK_DELIVERY,
+      workflowId,
+      taskQueue: MAIL_QUEUE,
+      input: { messageId: message.id, openRecipients },
+      searchAttributes: {
+        OrgId: message.organizationId,
+        EnvId: message.environmentId,
+        InboxId: message.inboxId,
+        ResourceId: message.id,
+        RelatedId: message.threadId,
+        Stage: 'awaiting_reports',
+      },
+      summary: `Track the delivery of ${message.id}`,
+    },
+    ...(starts
+      ? {}
+      : { signal: { workflowId, signalName: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients }] } }),
+  });
+}
+
+function wakeSend(transaction: Transaction, outbox: Outbox, message: Message): void {
+  outbox.enqueue(transaction, message.organizationId, {
+    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },
+  });
+}
+
+function stateOf(recipients: Recipient[], ambiguous: boolean): SendState {
+  if (ambiguous) return 'needs_attention';
+  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'deferred';
+}

@@ -1,0 +1,195 @@
+import type { Readable } from 'node:stream';
+import { type AddressObject, MailParser } from 'mailparser';
+import type { StoredObject } from '../../platform/storage.ts';
+import type { MailAddress } from './addresses.ts';
+
+/** One part of a mail that is stored as a file while it is read. */
+export interface ParsedAttachment {
+  filename: string;
+  contentType: string;
+  contentId: string | null;
+  disposition: 'attachment' | 'inline';
+  storageKey: string;
+  stored: StoredObject;
+}
+
+export interface ParsedMail {
+  from: MailAddress | null;
+  to: MailAddress[];
+  cc: MailAddress[];
+  replyTo: MailAddress[];
+  subject: string;
+  text: string | null;
+  html: string | null;
+  messageId: string | null;
+  inReplyTo: string | null;
+  references: string[];
+  /** Names in lower case; the last value of a repeated field. */
+  headers: Record<string, string>;
+  attachments: ParsedAttachment[];
+  /** Empty where the whole structure could be read; what was read until then is kept. */
+  parseError: string | null;
+}
+
+export interface ParseOptions {
+  /** Streams a part to storage; called one part at a time. */
+  storeAttachment(
+    index: number,
+    content: Readable,
+    contentType: string,
+  ): Promise<{ key: string; stored: StoredObject }>;
+  timeoutMs: number;
+}
+
+const MAX_ATTACHMENTS = 500;
+const MAX_HEADER_FIELDS = 200;
+const MAX_HEADER_CHARACTERS = 2_000;
+
+/**
+ * Reads a mail as a stream: attachments go to storage as they come, bodies are kept, HTML is not converted. Never
+ * throws for what is in the mail; errors of storage are thrown.
+ */
+export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail> {
+  const parsed: ParsedMail = {
+    from: null,
+    to: [],
+    cc: [],
+    replyTo: [],
+    subject: '',
+    text: null,
+    html: null,
+    messageId: null,
+    inReplyTo: null,
+    references: [],
+    headers: {},
+    attachments: [],
+    parseError: null,
+  };
+  const parser = new MailParser({
+    skipHtmlToText: true,
+    skipTextToHtml: true,
+    skipTextLinks: true,
+    skipImageLinks: true,
+  });
+  let fields: Map<string, unknown> = new Map();
+  parser.on('headers', (headers) => {
+    fields = headers;
+    readHeaders(parsed, headers);
+  });
+  parser.on('headerLines', (lines) => {
+    parsed.headers = headerRecord(lines, fields);
+  });
+  await readParts(parser, raw, parsed, options);
+  return parsed;
+}
+
+/** Ends when the mail is read, cannot be read, or takes too long; rejects only where storage fails. */
+function readParts(
+  parser: MailParser,
+  raw: Readable,
+  parsed: ParsedMail,
+  options: ParseOptions,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const stop = (problem: string) => {
+    parsed.parseError ??= problem.slice(0, 500);
+    resolve();
+  };
+  const timer = setTimeout(
+    () => stop(`The mail could not be read within ${options.timeoutMs} ms.`),
+    options.timeoutMs,
+  );
+  let storing = Promise.resolve();
+  let open: Readable | undefined;
+  parser.on('data', (part) => {
+    if (part.type === 'text') {
+      parsed.text = part.text ?? null;
+      parsed.html = typeof part.html === 'string' ? part.html : null;
+      return;
+    }
+    const index = parsed.attachments.length;
+    if (index >= MAX_ATTACHMENTS) {
+      parsed.parseError ??= `The mail has more than ${MAX_ATTACHMENTS} attachments; the rest is in the raw message alone.`;
+      part.content.on('end', () => part.release()).resume();
+      return;
+    }
+    open = part.content as Readable;
+    storing = options.storeAttachment(index, open, part.contentType).then(({ key, stored }) => {
+      parsed.attachments.push({
+        filename: part.filename ?? `attachment-${index + 1}`,
+        contentType: part.contentType,
+        contentId: part.cid ?? null,
+        disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',
+        storageKey: key,
+        stored,
+      });
+      part.release();
+    });
+    storing.catch(reject);
+  });
+  parser.once('error', (error: Error) => stop(`The mail could not be read: ${error.message}`));
+  parser.once('end', () => void storing.then(resolve));
+  raw.once('error', reject);
+  raw.pipe(parser);
+  return promise.finally(() => {
+    clearTimeout(timer);
+    raw.unpipe(parser);
+    raw.destroy();
+    // A part cut short: its upload must not wait for bytes that never come.
+    open?.destroy();
+  });
+}
+
+function readHeaders(parsed: ParsedMail, headers: Map<string, unknown>): void {
+  parsed.from = addressesOf(headers.get('from'))[0] ?? null;
+  parsed.to = addressesOf(headers.get('to'));
+  parsed.cc = addressesOf(headers.get('cc'));
+  parsed.replyTo = addressesOf(headers.get('reply-to'));
+  parsed.subject = textOf(headers.get('subject'));
+  parsed.messageId = messageIdsOf(headers.get('message-id'))[0] ?? null;
+  parsed.inReplyTo = messageIdsOf(headers.get('in-reply-to'))[0] ?? null;
+  parsed.references = messageIdsOf(headers.get('references'));
+}
+
+/** Decoded where the parser has a plain value for a field, else as it stood, unfolded (RFC 5322 section 2.2.3). */
+function headerRecord(
+  lines: readonly { key: string; line: string }[],
+  fields: Map<string, unknown>,
+): Record<string, string> {
+  const record = lines.slice(0, MAX_HEADER_FIELDS).map(({ key, line }) => {
+    const decoded = fields.get(key);
+    const value =
+      typeof decoded === 'string'
+        ? decoded
+        : line.slice(line.indexOf(':') + 1).replace(/\r?\n(?=[ \t])/g, '');
+    return [key.slice(0, 100), value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
+  });
+  return Object.fromEntries(record);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Date) return value.toUTCString();
+  if (Array.isArray(value)) return textOf(value.at(-1));
+  if (typeof value !== 'object' || value === null) return '';
+  if ('text' in value) return textOf(value.text);
+  return 'value' in value ? textOf(value.value) : '';
+}
+
+function addressesOf(value: unknown): MailAddress[] {
+  const objects = (Array.isArray(value) ? value : [value]) as (AddressObject | undefined)[];
+  return objects
+    .flatMap((object) => object?.value ?? [])
+    .flatMap((entry) => entry.group ?? [entry])
+    .filter((entry) => entry.address)
+    .slice(0, 500)
+    .map(({ address, name }) => ({ email: address ?? '', ...(name ? { name } : {}) }));
+}
+
+/** Message-IDs without angle brackets (RFC 5322 section 3.6.4), at most 200. */
+function messageIdsOf(value: unknown): string[] {
+  const text = Array.isArray(value) ? value.map(textOf).join(' ') : textOf(value);
+  return [...text.slice(0, 100_000).matchAll(/<([^<>\s]{1,995})>/g)]
+    .slice(0, 200)
+    .map(([, id]) => id as string);
+}

@@ -1,0 +1,30 @@
+import type { Readable } from 'node:stream';
+import type { DeliveryOutcome } from './delivery-outcome.ts';
+import { parseDeliveryReport } from './delivery-report.ts';
+
+/**
+ * Reads a delivery report that came to a signed return path. The path names the one recipient it may tell of; whatever
+ * else the report claims is not believed.
+ *
+ * @returns null where the mail is no delivery report, or tells nothing of a recipient.
+ */
+export async function outcomesOf(
+  raw: Readable,
+  { position, relayedIsDelivered }: { position: number; relayedIsDelivered: boolean },
+): Promise<DeliveryOutcome[] | null> {
+  const report = await parseDeliveryReport(raw);
+  const [told] = report?.recipients ?? [];
+  if (!told) return null;
+  const { status: statusCode, diagnosticCode } = told;
+  switch (told.action) {
+    case 'delivered':
+    case 'expanded':
+      return [{ position, kind: 'delivered', statusCode, diagnosticCode }];
+    case 'relayed':
+      return relayedIsDelivered ? [{ position, kind: 'delivered', statusCode, diagnosticCode }] : [];
+    case 'failed':
+      return [{ position, kind: 'bounced', statusCode, diagnosticCode }];
+    case 'delayed':
+      return [{ position, kind: 'delayed', statusCode, diagnosticCode }];
+  }
+}

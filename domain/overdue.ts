@@ -1,0 +1,41 @@
+import type { Database } from '../platform/database/database.ts';
+import type { StartCommand } from '../platform/outbox/outbox.ts';
+
+/** A row that is neither final nor moving, with the run that ought to move it. */
+export interface OverdueRun {
+  start: StartCommand;
+  /** What follows where a person canceled or terminated the run: the row says so, or the run starts again. */
+  whenStopped: 'restart' | (() => Promise<void>);
+}
+
+export interface OverdueSource {
+  name: string;
+  /**
+   * Takes rows that are overdue, at most `limit`, and marks them as looked at, so that the next call finds others.
+   */
+  take(limit: number): Promise<OverdueRun[]>;
+}
+
+/** A row that was looked at is left alone for this long. */
+const CHECK_AGAIN_AFTER = '10 minutes';
+
+/**
+ * Marks and returns overdue rows of one table in one statement; two reconcilers never take the same row.
+ *
+ * @param overdue SQL condition on the table's columns, without parameters.
+ */
+export function takeOverdue<Row extends object>(
+  database: Database,
+  { table, overdue, columns, limit }: { table: string; overdue: string; columns: string; limit: number },
+): Promise<Row[]> {
+  return database.systemTransaction(({ em }) =>
+    em.execute<Row[]>(
+      `update ${table} set checked_at = now() where id in (
+         select id from ${table} where ${overdue}
+           and (checked_at is null or checked_at < now() - interval '${CHECK_AGAIN_AFTER}')
+         order by checked_at nulls first limit ? for update skip locked)
+       returning ${columns}`,
+      [limit],
+    ),
+  );
+}

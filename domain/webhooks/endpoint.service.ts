@@ -1,0 +1,195 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SecretBox } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { type AppError, invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Scope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { WebhookDeliveryEntity } from './delivery.entity.ts';
+import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
+import type { EventType } from './event-types.ts';
+import { RELEASE_BATCH, releaseHeldDeliveries } from './release-held-deliveries.ts';
+
+export interface EndpointInput {
+  url: string;
+  events: EventType[];
+  description?: string | null;
+  /** Null: events of every inbox of the environment. */
+  inboxIds?: string[] | null;
+}
+
+export interface EndpointPatch extends Partial<EndpointInput> {
+  disabled?: boolean;
+}
+
+export interface WebhookEndpointService {
+  /**
+   * @returns the endpoint, and its signing secret for the only time.
+   * @throws AppError `validation_error`; `not_found` for an inbox out of reach.
+   */
+  create(scope: Scope, input: EndpointInput): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
+  list(scope: Scope, page: PageRequest): Promise<Page<WebhookEndpoint>>;
+  /** @throws AppError `not_found`. */
+  get(scope: Scope, endpointId: string): Promise<WebhookEndpoint>;
+  /**
+   * Changes the fields given. Enabling a disabled endpoint starts the deliveries that waited for it.
+   *
+   * @throws AppError `not_found`, `validation_error`.
+   */
+  update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<WebhookEndpoint>;
+  /** Afterwards nothing more is delivered to it, an attempt under way excepted. @throws AppError `not_found`. */
+  delete(scope: Scope, endpointId: string): Promise<void>;
+}
+
+export interface WebhookEndpointServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  secretBox: SecretBox;
+  /** Plain HTTP receivers, for development and tests. */
+  allowInsecureUrls: boolean;
+}
+
+/** Batches released while the caller waits; the maintenance sweep takes what is left of a longer queue. */
+const RELEASE_BATCHES_AT_ONCE = 10;
+
+export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
+  const { database, outbox, secretBox, allowInsecureUrls } = options;
+
+  async function releaseHeld(scope: Scope, endpointId: string): Promise<void> {
+    for (let batch = 0; batch < RELEASE_BATCHES_AT_ONCE; batch += 1) {
+      const released = await database.transaction(scope, (transaction) =>
+        releaseHeldDeliveries(transaction, outbox, endpointId),
+      );
+      if (released < RELEASE_BATCH) return;
+    }
+  }
+
+  return {
+    create: (scope, input) =>
+      database.transaction(scope, async ({ em }) => {
+        const id = newId('webhookEndpoint');
+        const secret = createEndpointSecret();
+        const endpoint = em.create(WebhookEndpointEntity, {
+          id,
+          organizationId: scope.organizationId,
+          environmentId: scope.environmentId,
+          url: receiverUrl(input.url, allowInsecureUrls),
+          events: [...new Set(input.events)],
+          description: input.description ?? null,
+          inboxIds: await reachableInboxes(em, scope, input.inboxIds ?? null),
+          secret: secretBox.seal(secret, secretContext(id)),
+          disabledReason: null,
+          deletedAt: null,
+        });
+        em.persist(endpoint);
+        return { endpoint, secret };
+      }),
+
+    list: (scope, page) =>
+      database.transaction(scope, async ({ em }) => {
+        const [after] = page.after ?? [];
+        const where: FilterQuery<WebhookEndpoint>[] = [withinReach(scope)];
+        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
+        const endpoints = await em.find(
+          WebhookEndpointEntity,
+          { $and: where },
+          { orderBy: { id: page.order }, limit: page.limit + 1 },
+        );
+        return pageOf(endpoints, page.limit, ({ id }) => [id]);
+      }),
+
+    get: (scope, endpointId) => database.transaction(scope, ({ em }) => findEndpoint(em, scope, endpointId)),
+
+    async update(scope, endpointId, patch) {
+      const { endpoint, enabled } = await database.transaction(scope, async ({ em }) => {
+        const found = await findEndpoint(em, scope, endpointId);
+        const wasDisabled = found.disabled;
+        if (patch.url !== undefined) found.url = receiverUrl(patch.url, allowInsecureUrls);
+        if (patch.events !== undefined) found.events = [...new Set(patch.events)];
+        if (patch.description !== undefined) found.description = patch.description;
+        if (patch.inboxIds !== undefined) found.inboxIds = await reachableInboxes(em, scope, patch.inboxIds);
+        if (patch.disabled !== undefined) turn(found, patch.disabled);
+        return { endpoint: found, enabled: wasDisabled && !found.disabled };
+      });
+      if (enabled) await releaseHeld(scope, endpointId);
+      return endpoint;
+    },
+
+    delete: (scope, endpointId) =>
+      database.transaction(scope, async ({ em }) => {
+        const endpoint = await findEndpoint(em, scope, endpointId);
+        endpoint.deletedAt = new Date();
+        // Their runs look at the row before each attempt and end.
+        await em.nativeUpdate(
+          WebhookDeliveryEntity,
+          { endpointId, status: { $in: ['pending', 'held'] } },
+          {
+            status: 'canceled',
+            lastError: 'The endpoint was deleted.',
+            nextAttemptAt: null,
+            completedAt: new Date(),
+          },
+        );
+      }),
+  };
+}
+
+async function findEndpoint(em: EntityManager, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
+  const endpoint = await em.findOne(WebhookEndpointEntity, {
+    $and: [{ id: endpointId }, withinReach(scope)],
+  });
+  if (!endpoint) throw notFound('webhook endpoint', endpointId);
+  return endpoint;
+}
+
+/** A credential bound to one inbox sees the endpoints that hear of no other. */
+function withinReach(scope: Scope): FilterQuery<WebhookEndpoint> {
+  return {
+    organizationId: scope.organizationId,
+    environmentId: scope.environmentId,
+    deletedAt: null,
+    ...(scope.inboxId === undefined ? {} : { inboxIds: { $contained: [scope.inboxId] } }),
+  };
+}
+
+async function reachableInboxes(
+  em: EntityManager,
+  scope: Scope,
+  inboxIds: string[] | null,
+): Promise<string[] | null> {
+  if (inboxIds === null) return scope.inboxId === undefined ? null : [scope.inboxId];
+  const unique = [...new Set(inboxIds)];
+  for (const inboxId of unique) await findInbox(em, scope, inboxId);
+  return unique;
+}
+
+function turn(endpoint: WebhookEndpoint, disabled: boolean): void {
+  if (endpoint.disabled === disabled) return;
+  endpoint.disabled = disabled;
+  endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
+}
+
+/**
+ * The URL as it will be called. Whether its host is a private address is looked at when it is called, since names
+ * change what they resolve to.
+ */
+function receiverUrl(given: string, allowInsecure: boolean): string {
+  const refuse = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url?.protocol !== 'https:' && !(allowInsecure && url?.protocol === 'http:'))
+    throw refuse('is not an HTTPS URL', 'Give the address of the receiver as https://….');
+  if (url.username !== '' || url.password !== '')
+    throw refuse(
+      'must not hold credentials',
+      'Leave user and password out; verify the signature of each delivery.',
+    );
+  if (url.hash !== '' || given.includes('#'))
+    throw refuse('must not have a fragment', 'Leave the part from # on out; it never reaches a receiver.');
+  if (url.href.length > 2048)
+    throw refuse('is longer than 2,048 characters', 'Give a shorter URL, as it is sent with every event.');
+  return url.href;
+}

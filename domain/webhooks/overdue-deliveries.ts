@@ -1,0 +1,28 @@
+import type { Database } from '../../platform/database/database.ts';
+import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import type { DeliveryService } from './delivery.service.ts';
+import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
+
+/** Deliveries whose next attempt has not happened. One an operator stopped is canceled. */
+export function overdueDeliveries(database: Database, deliveries: DeliveryService): OverdueSource {
+  return {
+    name: 'deliveries',
+    async take(limit) {
+      const rows = await takeOverdue<DeliveryStart>(database, {
+        table: 'webhook_deliveries',
+        overdue: `status = 'pending' and next_attempt_at < now() - interval '2 minutes'`,
+        columns: `id, episode, org_id as "organizationId", endpoint_id as "endpointId", event_id as "eventId",
+          (select env_id from events where events.id = event_id) as "environmentId",
+          (select inbox_id from events where events.id = event_id) as "inboxId",
+          (select type from events where events.id = event_id) as "eventType"`,
+        limit,
+      });
+      return rows.map((row) => ({
+        start: startOfDelivery(row),
+        whenStopped: async () => {
+          await deliveries.cancel(row.id);
+        },
+      }));
+    },
+  };
+}

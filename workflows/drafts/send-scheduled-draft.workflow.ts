@@ -1,0 +1,68 @@
+import {
+  CancellationScope,
+  condition,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+} from '@temporalio/workflow';
+import type { DraftActivities } from '../../activities/drafts.activities.ts';
+import {
+  RESCHEDULE_DRAFT,
+  type SendScheduledDraftInput,
+  UNSCHEDULE_DRAFT,
+} from './send-scheduled-draft.contract.ts';
+
+const { sendDueDraft, dropDraftPlan } = proxyActivities<DraftActivities>({
+  startToCloseTimeout: '30 seconds',
+  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+});
+
+export const reschedule = defineSignal<[string]>(RESCHEDULE_DRAFT);
+export const unschedule = defineSignal(UNSCHEDULE_DRAFT);
+
+/** Waits for a draft's time and sends it as the API would. The draft's row has the last word on both. */
+export async function sendScheduledDraft({
+  draftId,
+  plan,
+  sendAt,
+}: SendScheduledDraftInput): Promise<string> {
+  let due = sendAt;
+  let unscheduled = false;
+  setHandler(reschedule, (at) => {
+    due = at;
+  });
+  setHandler(unschedule, () => {
+    unscheduled = true;
+  });
+  try {
+    for (;;) {
+      if (
+        await waitUntilDue(
+          () => due,
+          () => unscheduled,
+        )
+      )
+        return 'unscheduled';
+      const outcome = await sendDueDraft({ draftId, plan });
+      if (typeof outcome === 'string') return outcome;
+      due = outcome.waitUntil;
+    }
+  } catch (error) {
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => dropDraftPlan({ draftId, plan }));
+    throw error;
+  }
+}
+
+/** @returns true where the plan was taken off meanwhile. */
+async function waitUntilDue(due: () => string, unscheduled: () => boolean): Promise<boolean> {
+  for (;;) {
+    const aim = due();
+    setCurrentDetails(`Waiting until ${aim}. Signals: reschedule, unschedule.`);
+    const remainingMs = Date.parse(aim) - Date.now();
+    if (unscheduled()) return true;
+    if (remainingMs <= 0) return false;
+    await condition(() => unscheduled() || due() !== aim, remainingMs);
+  }
+}
