@@ -1,0 +1,96 @@
+import { type SecretBox, sha256 } from '../crypto.ts';
+import type { Transaction } from '../database/database.ts';
+import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
+
+/** What makes two requests the same one: who asks, for what, under which key. */
+export interface IdempotentRequest {
+  credentialId: string;
+  method: string;
+  path: string;
+  key: string;
+}
+
+export interface KeptAnswer {
+  status: number;
+  contentType: string;
+  body: string;
+}
+
+export interface IdempotencyStore {
+  /**
+   * Takes the key for the length of the transaction.
+   *
+   * @returns false while another transaction has it.
+   */
+  claim(transaction: Transaction, id: Buffer): Promise<boolean>;
+  /** @returns the answer kept under the key; `other-request` where the body was another one. */
+  find(
+    transaction: Transaction,
+    id: Buffer,
+    requestHash: Buffer,
+  ): Promise<KeptAnswer | 'other-request' | null>;
+  /** Keeps an answer with the change it belongs to: both commit or neither. */
+  keep(
+    transaction: Transaction,
+    entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: KeptAnswer },
+  ): Promise<void>;
+  /** Deletes up to `limit` keys past their time. Returns how many. For workers. */
+  removeExpired(transaction: Transaction, limit: number): Promise<number>;
+}
+
+/** A key is forgotten after this long; the same key is then a new request. */
+export const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
+
+export function idempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
+  return sha256(JSON.stringify([credentialId, method, path, key]));
+}
+
+export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }): IdempotencyStore {
+  return {
+    async claim({ em }, id) {
+      const [row] = await em.execute<{ claimed: boolean }[]>(
+        'select pg_try_advisory_xact_lock(?::bigint) as claimed',
+        [id.readBigInt64BE().toString()],
+      );
+      return row?.claimed === true;
+    },
+
+    async find({ em }, id, requestHash) {
+      const kept = await em.findOne(IdempotencyKeyEntity, {
+        id,
+        createdAt: { $gt: new Date(Date.now() - IDEMPOTENCY_RETENTION_MS) },
+      });
+      if (!kept) return null;
+      if (!requestHash.equals(kept.requestHash)) return 'other-request';
+      return {
+        status: kept.status,
+        contentType: kept.contentType,
+        body: secretBox.open(kept.body, contextOf(id)),
+      };
+    },
+
+    async keep({ em }, { id, organizationId, requestHash, answer }) {
+      await em.upsert(IdempotencyKeyEntity, {
+        id,
+        organizationId,
+        requestHash,
+        status: answer.status,
+        contentType: answer.contentType,
+        body: secretBox.seal(answer.body, contextOf(id)),
+        createdAt: new Date(),
+      });
+    },
+
+    async removeExpired({ em }, limit) {
+      const rows = await em.execute<unknown[]>(
+        `delete from idempotency_keys where id in
+           (select id from idempotency_keys where created_at < ? order by created_at limit ? for update skip locked)
+         returning 1`,
+        [new Date(Date.now() - IDEMPOTENCY_RETENTION_MS), limit],
+      );
+      return rows.length;
+    },
+  };
+}
+
+const contextOf = (id: Buffer) => `idempotency/${id.toString('hex')}`;

@@ -1,0 +1,159 @@
+import type { Logger } from 'pino';
+import type { Database } from '../database/database.ts';
+
+export interface RateLimit {
+  perSecond: number;
+  burst: number;
+}
+
+export interface RateVerdict {
+  allowed: boolean;
+  /** Requests the full bucket holds. */
+  limit: number;
+  /** Requests left as far as this process knows; others may draw on the same bucket. */
+  remaining: number;
+  /** Seconds until the bucket is full again. */
+  resetSeconds: number;
+  /** Seconds after which one more request may pass; 0 where this one did. */
+  retryAfterSeconds: number;
+}
+
+/** Takes up to `wanted` tokens from the bucket all processes share, and answers how many it got. */
+export type LeaseTokens = (bucket: string, limit: RateLimit, wanted: number) => Promise<number>;
+
+export interface RateLimiter {
+  take(bucket: string, limit: RateLimit): Promise<RateVerdict>;
+}
+
+export interface RateLimiterOptions {
+  lease: LeaseTokens;
+  logger: Logger;
+  now?: () => number;
+}
+
+interface Bucket {
+  /** Leased and not yet spent; negative while requests run ahead of their lease. */
+  tokens: number;
+  lease: Promise<void> | undefined;
+  /** The shared bucket was found empty; asking again before then is in vain. */
+  emptyUntil: number;
+  /** What the shared bucket would hold if this process were the only one; for the headers. */
+  estimate: number;
+  usedAt: number;
+}
+
+const SWEEP_AT_SIZE = 10_000;
+
+/**
+ * Token buckets in PostgreSQL, drawn on in blocks of a tenth of the burst, so that no request pays for a write: a
+ * request is let through against the block that is already here, or on credit of at most one block while the next one
+ * is being fetched. Only a process that has used up that credit waits for the lease under way.
+ *
+ * Overshoot: each API process lets through at most one block (10 % of the burst) more than the shared bucket granted.
+ * Undershoot: each process holds back at most one block that it has leased and not used. With PostgreSQL out of reach
+ * requests pass, as they cannot do any work either.
+ */
+export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiterOptions): RateLimiter {
+  const buckets = new Map<string, Bucket>();
+
+  function find(id: string, limit: RateLimit): Bucket {
+    let bucket = buckets.get(id);
+    if (!bucket) {
+      if (buckets.size >= SWEEP_AT_SIZE) forgetIdle(buckets, now());
+      bucket = { tokens: 0, lease: undefined, emptyUntil: 0, estimate: limit.burst, usedAt: now() };
+      buckets.set(id, bucket);
+    }
+    const refilled = ((now() - bucket.usedAt) / 1000) * limit.perSecond;
+    bucket.estimate = Math.min(limit.burst, bucket.estimate + refilled);
+    bucket.usedAt = now();
+    return bucket;
+  }
+
+  function fetchBlock(id: string, bucket: Bucket, limit: RateLimit): Promise<void> {
+    const block = blockOf(limit);
+    const wanted = block - Math.min(0, bucket.tokens);
+    bucket.lease ??= lease(id, limit, wanted)
+      .then((granted) => {
+        bucket.tokens += granted;
+        if (granted === wanted) return;
+        bucket.estimate = Math.min(bucket.estimate, Math.max(0, bucket.tokens));
+        bucket.emptyUntil = now() + ((block / 2) * 1000) / limit.perSecond;
+      })
+      .catch((error: unknown) => {
+        bucket.tokens += wanted;
+        logger.warn({ err: error }, 'rate limit tokens could not be leased');
+      })
+      .finally(() => {
+        bucket.lease = undefined;
+      });
+    return bucket.lease;
+  }
+
+  return {
+    async take(id, limit) {
+      const bucket = find(id, limit);
+      const credit = blockOf(limit);
+      while (bucket.tokens <= -credit) {
+        if (now() < bucket.emptyUntil) return verdict(bucket, limit, false);
+        await fetchBlock(id, bucket, limit);
+      }
+      bucket.tokens -= 1;
+      bucket.estimate = Math.max(0, bucket.estimate - 1);
+      if (bucket.tokens <= 0 && now() >= bucket.emptyUntil) void fetchBlock(id, bucket, limit);
+      return verdict(bucket, limit, true);
+    },
+  };
+}
+
+/** Leases through the function `lease_rate_tokens`, one statement and one short row lock. */
+export function leaseFromDatabase(database: Database): LeaseTokens {
+  return async (bucket, { burst, perSecond }, wanted) => {
+    const [row] = await database.orm.em
+      .fork()
+      .execute<{ granted: number }[]>('select lease_rate_tokens(?, ?, ?, ?) as granted', [
+        bucket,
+        burst,
+        perSecond,
+        wanted,
+      ]);
+    return row?.granted ?? 0;
+  };
+}
+
+/** For limits that one process keeps by itself: nothing is shared, nothing is awaited. */
+export function leaseFromMemory(now: () => number = Date.now): LeaseTokens {
+  const levels = new Map<string, { tokens: number; at: number }>();
+  return async (bucket, { burst, perSecond }, wanted) => {
+    const at = now();
+    const level = levels.get(bucket) ?? { tokens: burst, at };
+    const available = Math.min(burst, level.tokens + ((at - level.at) / 1000) * perSecond);
+    const granted = Math.max(0, Math.min(wanted, Math.floor(available)));
+    levels.delete(bucket);
+    levels.set(bucket, { tokens: available - granted, at });
+    for (const [id, { at: usedAt }] of levels) {
+      if (levels.size < SWEEP_AT_SIZE || at - usedAt < 60_000) break;
+      levels.delete(id);
+    }
+    return granted;
+  };
+}
+
+function blockOf({ burst }: RateLimit): number {
+  return Math.max(1, Math.floor(burst / 10));
+}
+
+function verdict(bucket: Bucket, limit: RateLimit, allowed: boolean): RateVerdict {
+  const remaining = Math.floor(bucket.estimate);
+  return {
+    allowed,
+    limit: limit.burst,
+    remaining: allowed ? remaining : 0,
+    resetSeconds: Math.ceil((limit.burst - remaining) / limit.perSecond),
+    retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil(1 / limit.perSecond)),
+  };
+}
+
+/** A bucket idle for a minute is as good as full, so nothing is lost with it. */
+function forgetIdle(buckets: Map<string, Bucket>, now: number): void {
+  for (const [id, bucket] of buckets) if (now - bucket.usedAt > 60_000) buckets.delete(id);
+}
