@@ -1,0 +1,64 @@
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { startChild } from './child-process.ts';
+import { findFreePort } from './ports.ts';
+import { waitUntil } from './wait.ts';
+
+const MAILDEV = fileURLToPath(new URL('../../node_modules/maildev/dist/bin/maildev.js', import.meta.url));
+
+export interface MailUiOptions {
+  /** Mails are kept here over restarts. */
+  directory: string;
+  webPort: number;
+  logFile: string;
+  pidFile?: string;
+  /** Older mails go first. Default 1000. */
+  maxMails?: number;
+}
+
+export interface MailUi {
+  readonly url: string;
+  /** Where its own SMTP listener takes what it shall show. */
+  readonly smtpPort: number;
+  readonly exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Starts maildev's web inbox; both its listeners are bound to 127.0.0.1. */
+export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
+  const { directory, webPort, maxMails = 1000 } = options;
+  mkdirSync(directory, { recursive: true });
+  const smtpPort = await findFreePort();
+  const url = `http://127.0.0.1:${webPort}`;
+  const child = await startChild({
+    name: 'The mail UI',
+    command: process.execPath,
+    args: [
+      ...[MAILDEV, '--smtp', String(smtpPort), '--web', String(webPort)],
+      // Its defaults are every address of the machine.
+      ...['--ip', '127.0.0.1', '--web-ip', '127.0.0.1'],
+      ...['--mail-directory', directory, '--max-emails', String(maxMails), '--silent'],
+    ],
+    // It reads MAILDEV_* variables and configuration files from the folder it is started in.
+    env: { NODE_NO_WARNINGS: '1' },
+    cwd: directory,
+    logFile: options.logFile,
+    pidFile: options.pidFile,
+  });
+  try {
+    await waitUntil(() => assertHealthy(url), {
+      what: 'The mail UI',
+      timeoutMs: 30_000,
+      failed: child.failure,
+    });
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return { url, smtpPort, exited: child.exited, stop: child.stop };
+}
+
+async function assertHealthy(url: string): Promise<void> {
+  const answer = await fetch(`${url}/api/healthz`, { signal: AbortSignal.timeout(1000) });
+  if (!answer.ok) throw new Error(`answered ${answer.status}`);
+}

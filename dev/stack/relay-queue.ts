@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from './child-process.ts';
+import { complaintReport, deliveryReport, type ReportedMail, smtpDate } from './delivery-reports.ts';
+import type { Delivery } from './mail-delivery.ts';
+import type { MailSpool, SpooledMail, SpooledRecipient } from './mail-spool.ts';
+import { type Fate, fateOf } from './recipient-fate.ts';
+
+export interface RelayQueueOptions {
+  hostname: string;
+  spool: MailSpool;
+  serviceDomains: string[];
+  /** The service's own listener. */
+  inbound: Delivery;
+  mailUi: Delivery | undefined;
+  log: Log;
+}
+
+export interface RelayQueue {
+  /** Works on a mail that is in the spool until it is settled. */
+  start(mail: SpooledMail): void;
+  /** Resolves when nothing is under way. */
+  drained(): Promise<void>;
+}
+
+/** Thrown inside to leave a mail in the spool: the relay stops before the mail is settled. */
+class StoppedError extends Error {}
+
+export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
+  const underWay = new Set<Promise<void>>();
+
+  function start(mail: SpooledMail): void {
+    const work = settle(mail)
+      .catch((error: unknown) => {
+        if (!(error instanceof StoppedError)) options.log(`Relay could not settle mail ${mail.id}: ${error}`);
+      })
+      .finally(() => underWay.delete(work));
+    underWay.add(work);
+  }
+
+  async function settle(mail: SpooledMail): Promise<void> {
+    await Promise.all([show(mail), ...mail.recipients.map((recipient) => settleRecipient(mail, recipient))]);
+    await options.spool.remove(mail.id);
+  }
+
+  async function show(mail: SpooledMail): Promise<void> {
+    if (!mail.shown || !options.mailUi) return;
+    const to = mail.recipients.map(({ address }) => address);
+    const fate = await passOn(options.mailUi, mail, to);
+    if (fate.action === 'failed') options.log(`The mail UI refused mail ${mail.id}: ${fate.diagnostic}`);
+  }
+
+  async function settleRecipient(mail: SpooledMail, recipient: SpooledRecipient): Promise<void> {
+    const forService = isOfService(recipient.address, options.serviceDomains);
+    const fate = forService
+      ? await passOn(options.inbound, mail, [recipient.address])
+      : fateOf(recipient.address);
+    // RFC 3464 section 2: a report never causes a report.
+    if (mail.returnPath === '') {
+      if (fate.action === 'failed')
+        options.log(`A report to ${recipient.address} was lost: ${fate.diagnostic}`);
+      return;
+    }
+    await report(mail, recipient, fate);
+  }
+
+  async function passOn(hop: Delivery, mail: SpooledMail, to: string[]): Promise<Fate> {
+    const fate = await hop.deliver({ from: mail.returnPath, to }, () => options.spool.read(mail.id));
+    if (!fate) throw new StoppedError();
+    return fate;
+  }
+
+  async function report(mail: SpooledMail, recipient: SpooledRecipient, fate: Fate): Promise<void> {
+    const wanted = wantsReport(recipient, fate);
+    if (!wanted && !fate.complains) return;
+    const about: ReportedMail = {
+      ...(mail.envelopeId ? { envelopeId: mail.envelopeId } : {}),
+      returnPath: mail.returnPath,
+      arrivedAt: new Date(mail.arrivedAt),
+      headers: await options.spool.headersOf(mail),
+    };
+    if (wanted) await send(about, await deliveryReport(options.hostname, about, recipient, fate));
+    if (fate.complains) await send(about, await complaintReport(options.hostname, about, recipient));
+  }
+
+  /** A report is a mail like any other, from the null sender (RFC 5321 section 4.5.5). */
+  async function send(about: ReportedMail, content: Buffer): Promise<void> {
+    const id = newMailId();
+    const mail: SpooledMail = {
+      id,
+      returnPath: '',
+      arrivedAt: new Date().toISOString(),
+      trace: `Received: by ${options.hostname} id ${id}; ${smtpDate(new Date())}`,
+      recipients: [{ address: about.returnPath }],
+      shown: !isOfService(about.returnPath, options.serviceDomains),
+    };
+    await options.spool.add(mail, content);
+    start(mail);
+  }
+
+  return {
+    start,
+    async drained() {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
+
+/** RFC 3461 section 4.1: without NOTIFY the sender hears of failures and delays. */
+function wantsReport({ notify }: SpooledRecipient, { action }: Fate): boolean {
+  if (action === 'failed') return notify === undefined || notify.includes('FAILURE');
+  if (action === 'delayed') return notify === undefined || notify.includes('DELAY');
+  return notify?.includes('SUCCESS') ?? false;
+}
+
+export function isOfService(address: string, serviceDomains: string[]): boolean {
+  const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+  return serviceDomains.includes(domain);
+}
+
+export function newMailId(): string {
+  return randomUUID().replaceAll('-', '').slice(0, 16).toUpperCase();
+}
