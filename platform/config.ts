@@ -101,6 +101,8 @@ export const ConfigSchema = Type.Object({
   EGRESS_ALLOW_PORTS: optionalText('Comma-separated further ports webhooks may use; `*` means any.'),
 
   SCHEDULES_ENABLED: flag('The maintenance worker creates and keeps the Temporal schedules.', true),
+  WORKER_CONCURRENCY: integer('Activities of a task queue a worker runs at once.', 50, 1, 1000),
+  WORKER_HEALTH_HOST: text('Address of a worker’s health checks.', '127.0.0.1'),
   WORKER_HEALTH_PORT: integer('Port for a worker’s health checks; 0 means none.', 0, 0, 65_535),
 });
 

@@ -15,7 +15,9 @@ type TemporalConfig = Pick<
   'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TLS' | 'TEMPORAL_API_KEY'
 >;
 
-export function temporalConnectionOptions(config: TemporalConfig): ConnectionOptions {
+export function temporalConnectionOptions(
+  config: TemporalConfig,
+): Pick<ConnectionOptions, 'address' | 'tls'> & { apiKey?: string } {
   return {
     address: config.TEMPORAL_ADDRESS,
     tls: config.TEMPORAL_TLS,

@@ -1,0 +1,131 @@
+import type { Logger } from 'pino';
+import { createDraftActivities } from '../activities/drafts.activities.ts';
+import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
+import { createMessageActivities } from '../activities/messages.activities.ts';
+import { createWebhookActivities } from '../activities/webhooks.activities.ts';
+import { createDraftService } from '../domain/drafts/draft.service.ts';
+import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
+import { entities } from '../domain/entities.ts';
+import { createDispatchService } from '../domain/messages/dispatch.service.ts';
+import { createIngestService } from '../domain/messages/ingest.service.ts';
+import { createOutcomeService } from '../domain/messages/outcome.service.ts';
+import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-messages.ts';
+import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
+import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
+import { createEventService } from '../domain/webhooks/event.service.ts';
+import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
+import { bounceDomain, type Config } from '../platform/config.ts';
+import { createSecretBox } from '../platform/crypto.ts';
+import { createDatabase, type Database } from '../platform/database/database.ts';
+import { purgeExpired } from '../platform/database/purge.ts';
+import { createEgress, egressOptions } from '../platform/egress/egress.ts';
+import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
+import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
+import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
+import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
+import { createReturnPaths } from '../platform/return-path.ts';
+import { createStorage, type Storage } from '../platform/storage.ts';
+import { createTemporalClient } from '../platform/temporal.ts';
+import { MAIL_QUEUE, MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../workflows/task-queues.contract.ts';
+
+export interface Composition {
+  database: Database;
+  storage: Storage;
+  outbox: Outbox;
+  temporal: ReturnType<typeof createTemporalClient>;
+  receipts: ReceiptService;
+  /** Activities of each task queue. */
+  activities: Record<string, object>;
+  /** Lets what is under way end, then closes every connection. */
+  close(): Promise<void>;
+}
+
+/** Puts together what a worker or listener process works with; nothing is found, everything is passed. */
+export async function compose(config: Config, logger: Logger): Promise<Composition> {
+  const database = await createDatabase({
+    url: config.DATABASE_URL,
+    poolSize: config.DATABASE_POOL_SIZE,
+    entities,
+  });
+  const storage = createStorage(config);
+  const temporal = createTemporalClient(config);
+  const outbox = createOutbox({ database, temporal, logger });
+  const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
+  const events = createEventService({ outbox });
+  const simulator = createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN });
+  const mailTransport = config.MAIL_TRANSPORT === 'smtp' ? createSmtpTransport(config) : simulator;
+  const outcomes = createOutcomeService({
+    events,
+    outbox,
+    retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
+  });
+  const dispatch = createDispatchService({
+    database,
+    storage,
+    mailTransport,
+    simulator,
+    returnPaths,
+    outcomes,
+    events,
+  });
+  const ingest = createIngestService({
+    database,
+    storage,
+    outcomes,
+    events,
+    relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
+    parseTimeoutMs: PARSE_TIMEOUT_MS,
+  });
+  const drafts = createDraftService({ database, outbox, events });
+  const deliveries = createDeliveryService({
+    database,
+    egress: createEgress(egressOptions(config)),
+    secretBox: createSecretBox(config.ENCRYPTION_KEY),
+    timeoutMs: config.WEBHOOK_TIMEOUT_MS,
+    random: Math.random,
+  });
+  const sources = [
+    overdueMessages(database, dispatch),
+    overdueReceipts(database),
+    overdueDrafts(database, drafts),
+    overdueDeliveries(database, deliveries),
+  ];
+  return {
+    database,
+    storage,
+    outbox,
+    temporal,
+    receipts: createReceiptService({ database, outbox, returnPaths }),
+    activities: {
+      [MAIL_QUEUE]: {
+        ...createMessageActivities({ dispatch, ingest }),
+        ...createDraftActivities({ drafts }),
+      },
+      [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
+      [MAINTENANCE_QUEUE]: createMaintenanceActivities({
+        outbox,
+        temporal,
+        sources,
+        purge: () => purgeExpired(database),
+        logger,
+      }),
+    },
+    close: () => closeAll({ database, storage, outbox, temporal, mailTransport }),
+  };
+}
+
+const PARSE_TIMEOUT_MS = 30_000;
+
+async function closeAll(parts: {
+  database: Database;
+  storage: Storage;
+  outbox: Outbox;
+  temporal: ReturnType<typeof createTemporalClient>;
+  mailTransport: MailTransport;
+}): Promise<void> {
+  await parts.mailTransport.close();
+  await parts.outbox.drain();
+  await parts.temporal.connection.close();
+  parts.storage.close();
+  await parts.database.close();
+}

@@ -1,0 +1,77 @@
+import { DefaultLogger, type LogEntry, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import type { Config } from '../platform/config.ts';
+import { temporalConnectionOptions } from '../platform/temporal.ts';
+import { loadWorkflowBundle } from './workflow-bundle.ts';
+
+export interface RunningWorkers {
+  /** Stops polling, lets what is under way end (10 s), and closes the connection. */
+  stop(): Promise<void>;
+  /** Rejects when a worker fails, resolves after `stop`. */
+  done: Promise<void>;
+}
+
+export interface WorkerOptions {
+  config: Config;
+  logger: Logger;
+  /** Activities of each task queue this process serves. */
+  activities: Record<string, object>;
+}
+
+const SHUTDOWN_GRACE = '10 seconds';
+const CONNECT_PAUSE_MS = 2_000;
+
+/** Sends the SDK's own log lines through the process's logger. Once a process. */
+export function installRuntime(logger: Logger): void {
+  const forward = ({ level, message, meta }: LogEntry) => {
+    const known = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+    logger[known[level]]({ sdk: meta }, message);
+  };
+  Runtime.install({ logger: new DefaultLogger('INFO', forward), shutdownSignals: [] });
+}
+
+/** Serves the task queues; waits for Temporal as long as it takes. */
+export async function startTemporalWorkers({
+  config,
+  logger,
+  activities,
+}: WorkerOptions): Promise<RunningWorkers> {
+  const workflowBundle = await loadWorkflowBundle();
+  const connection = await connect(config, logger);
+  const workers = await Promise.all(
+    Object.entries(activities).map(([taskQueue, ofQueue]) =>
+      Worker.create({
+        connection,
+        namespace: config.TEMPORAL_NAMESPACE,
+        taskQueue,
+        workflowBundle,
+        activities: ofQueue,
+        shutdownGraceTime: SHUTDOWN_GRACE,
+        workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+        activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+        maxConcurrentActivityTaskExecutions: config.WORKER_CONCURRENCY,
+        maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
+      }),
+    ),
+  );
+  const done = Promise.all(workers.map((worker) => worker.run())).then(() => undefined);
+  return {
+    done,
+    async stop() {
+      for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+      await done.catch(() => undefined);
+      await connection.close();
+    },
+  };
+}
+
+async function connect(config: Config, logger: Logger): Promise<NativeConnection> {
+  for (;;) {
+    try {
+      return await NativeConnection.connect(temporalConnectionOptions(config));
+    } catch (error) {
+      logger.warn({ address: config.TEMPORAL_ADDRESS, err: error }, 'Temporal does not answer yet');
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_PAUSE_MS));
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import { createServer, type Server } from 'node:http';
+import type { Logger } from 'pino';
+import { type Config, loadConfig } from '../platform/config.ts';
+import { createLogger } from '../platform/logger.ts';
+import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
+import { type Composition, compose } from './composition.ts';
+import { ensureSchedules } from './schedules.ts';
+import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
+
+export interface StartedProcess {
+  stop(): Promise<void>;
+  /** Rejects when the process cannot go on. */
+  done: Promise<void>;
+}
+
+/** Something a process serves beside its task queues, such as an SMTP listener. */
+export type Listener = (
+  config: Config,
+  parts: Composition,
+  logger: Logger,
+) => Promise<{ close(): Promise<void> }>;
+
+/** Serves task queues, and listeners where given, until `stop`. */
+export async function startWorkers(
+  config: Config,
+  logger: Logger,
+  { queues, listeners = [] }: { queues: readonly string[]; listeners?: readonly Listener[] },
+): Promise<StartedProcess> {
+  const parts = await compose(config, logger);
+  const activities = Object.fromEntries(queues.map((queue) => [queue, parts.activities[queue] ?? {}]));
+  const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
+  if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED) await ensureSchedules(parts.temporal);
+  const listening = await Promise.all(listeners.map((listen) => listen(config, parts, logger)));
+  return {
+    done: workers?.done ?? new Promise(() => undefined),
+    async stop() {
+      await Promise.all(listening.map((listener) => listener.close()));
+      await workers?.stop();
+      await parts.close();
+    },
+  };
+}
+
+/** The main function of a worker's process: configuration, health checks, signals, exit status. */
+export async function runWorkerProcess(
+  name: string,
+  serve: { queues: readonly string[]; listeners?: readonly Listener[] },
+): Promise<void> {
+  const config = loadConfig();
+  const logger = createLogger(config, name);
+  installRuntime(logger);
+  const health = await serveHealth(config);
+  const started = await startWorkers(config, logger, serve);
+  health.ready = true;
+  logger.info({ queues: serve.queues }, 'serving');
+  let stopping: Promise<void> | undefined;
+  const stop = (reason: string) => {
+    stopping ??= (async () => {
+      health.ready = false;
+      logger.info({ reason }, 'stopping');
+      await started.stop();
+      await health.close();
+      logger.info('stopped');
+    })();
+    return stopping;
+  };
+  process.once('SIGTERM', () => void stop('SIGTERM'));
+  process.once('SIGINT', () => void stop('SIGINT'));
+  await started.done.catch(async (error: unknown) => {
+    logger.fatal({ err: error }, 'worker failed');
+    process.exitCode = 1;
+    await stop('failure');
+  });
+}
+
+interface Health {
+  ready: boolean;
+  close(): Promise<void>;
+}
+
+/** `/health/live` and `/health/ready` for container probes; port 0 means none. */
+async function serveHealth(config: Config): Promise<Health> {
+  const health: Health = { ready: false, close: async () => undefined };
+  if (config.WORKER_HEALTH_PORT === 0) return health;
+  const server: Server = createServer((request, response) => {
+    const ready = request.url === '/health/live' || health.ready;
+    response.writeHead(ready ? 200 : 503, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ status: ready ? 'ok' : 'starting' }));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(config.WORKER_HEALTH_PORT, config.WORKER_HEALTH_HOST, resolve);
+  });
+  health.close = () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return health;
+}
