@@ -1,0 +1,64 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** Which addresses strangers may make this service talk to. */
+export interface AddressPolicy {
+  /** Why the address is refused, or null. Takes what sockets and resolvers report: `10.0.0.1`, `::ffff:10.0.0.1`, `fe80::1%eth0`. */
+  refusal(address: string): string | null;
+}
+
+/** Public by number, yet the host's own: Azure answers its virtual machines' metadata here. */
+const METADATA_ADDRESSES = new Set(['168.63.129.16']);
+/** RFC 6052: the well-known prefix carries an IPv4 address in its last 32 bits. */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+/** RFC 3056: 6to4 carries an IPv4 address in bits 16 to 47. */
+const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16');
+/** What IANA hands out for unicast; every other IPv6 block is somebody's own business. */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * @param allow CIDRs that may be reached although they are not public.
+ * @throws Error for an entry that is no CIDR.
+ */
+export function createAddressPolicy(allow: string[]): AddressPolicy {
+  const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
+  return {
+    refusal(text) {
+      const address = parse(text);
+      if (!address) return `${text.slice(0, 100)} is not an IP address`;
+      if (allowed.some((range) => contains(range, address))) return null;
+      const kind = specialUse(address);
+      return kind ? `${address.toString()} is not a public address (${kind})` : null;
+    },
+  };
+}
+
+function parse(text: string): Address | null {
+  const withoutZone = text.replace(/%.*$/, '').replace(/^\[(.*)\]$/, '$1');
+  // ipaddr.js would also read `127.1` and `0x7f000001`, which no socket or resolver reports.
+  return isIP(withoutZone) === 0 ? null : unwrap(ipaddr.parse(withoutZone));
+}
+
+/** The IPv4 address that a mapped, translated or tunnelled IPv6 address stands for. */
+function unwrap(address: Address): Address {
+  if (!(address instanceof ipaddr.IPv6)) return address;
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address();
+  const bytes = address.toByteArray();
+  if (address.match(NAT64)) return new ipaddr.IPv4(bytes.slice(12));
+  if (address.match(SIX_TO_FOUR)) return new ipaddr.IPv4(bytes.slice(2, 6));
+  return address;
+}
+
+function contains([base, bits]: [Address, number], address: Address): boolean {
+  return base.kind() === address.kind() && address.match(base, bits);
+}
+
+/** The special purpose an address is set aside for (RFC 6890), or null where it is public. */
+function specialUse(address: Address): string | null {
+  if (METADATA_ADDRESSES.has(address.toString())) return 'metadata';
+  const range = address.range();
+  if (range !== 'unicast') return range;
+  return address instanceof ipaddr.IPv6 && !address.match(GLOBAL_UNICAST) ? 'reserved' : null;
+}

@@ -1,0 +1,232 @@
+import { lookup as dnsLookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { isIPv6, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
+import type { Config } from '../config.ts';
+import { createAddressPolicy } from './address-policy.ts';
+import { readTarget, type Target, type TargetRules } from './target.ts';
+
+export interface EgressPost {
+  headers: Record<string, string>;
+  body: string;
+  /** For everything together: look-up, connection, TLS, request and answer. */
+  timeoutMs: number;
+  /** The connection is closed once this much of the answer's body came. */
+  maxResponseBytes: number;
+  /** How much of it is returned. */
+  keepBytes: number;
+}
+
+export type EgressResult =
+  /** A status line came. A body that hangs or breaks off after it changes nothing: `body` has what there was. */
+  | { kind: 'answer'; status: number; body: string; retryAfterMs?: number; durationMs: number }
+  /** `error` is a code: `timeout`, `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`, a TLS code … */
+  | { kind: 'failed'; error: string; durationMs: number }
+  /** The target is not to be spoken to; trying again is pointless. */
+  | { kind: 'blocked'; reason: string };
+
+/** HTTP to addresses that customers chose. Nothing is followed, reused or believed. */
+export interface Egress {
+  /** Never throws: what goes wrong is in the result. */
+  post(url: string, post: EgressPost): Promise<EgressResult>;
+  /** What is wrong with the URL as far as it can be told without a look-up; null where nothing is. */
+  refusalOf(url: string): string | null;
+}
+
+export interface EgressOptions {
+  /** CIDRs that may be reached although they are not public. */
+  allow: string[];
+  /** Ports beside 80, 443, 8080 and 8443. */
+  allowPorts: number[] | 'any';
+  requireHttps: boolean;
+  /** All addresses of a host name. */
+  lookup?: (hostname: string) => Promise<string[]>;
+  /** Certificate authorities (PEM) instead of the usual ones. */
+  certificateAuthorities?: string[];
+}
+
+/** @throws Error where a list of the configuration has an entry that is no CIDR or port. */
+export function egressOptions(
+  config: Pick<Config, 'EGRESS_ALLOW' | 'EGRESS_ALLOW_PORTS' | 'NODE_ENV'>,
+): EgressOptions {
+  const ports = listOf(config.EGRESS_ALLOW_PORTS);
+  if (!ports.every((port) => port === '*' || /^\d{1,5}$/.test(port))) {
+    throw new Error(`EGRESS_ALLOW_PORTS is not a list of ports: ${config.EGRESS_ALLOW_PORTS}`);
+  }
+  return {
+    allow: listOf(config.EGRESS_ALLOW),
+    allowPorts: ports.includes('*') ? 'any' : ports.map(Number),
+    requireHttps: config.NODE_ENV === 'production',
+  };
+}
+
+function listOf(text: string | undefined): string[] {
+  return (text ?? '').split(',').flatMap((entry) => entry.trim() || []);
+}
+
+class BlockedTarget extends Error {}
+
+export function createEgress(options: EgressOptions): Egress {
+  const { lookup = systemLookup, certificateAuthorities } = options;
+  const rules: TargetRules = { ...options, addresses: createAddressPolicy(options.allow) };
+
+  /** All addresses must be allowed: a host with one private address among public ones is not to be trusted. */
+  async function resolve({ hostname, literal }: Target): Promise<string[]> {
+    const addresses = literal ? [hostname] : await lookup(hostname);
+    if (addresses.length === 0) throw Object.assign(new Error('No address'), { code: 'ENOTFOUND' });
+    for (const address of addresses) refuse(rules.addresses.refusal(address));
+    return addresses;
+  }
+
+  /** The address that was really reached is checked before a byte is written to it, TLS included. */
+  async function connect(target: Target, addresses: string[], deadline: AbortSignal): Promise<Socket> {
+    const { hostname, port } = target;
+    const socket = netConnect({ host: hostname, port, lookup: pinned(addresses) });
+    // A socket that fails when nobody waits for it any more must not end the process.
+    socket.on('error', () => {});
+    try {
+      await once(socket, 'connect', { signal: deadline });
+      refuse(rules.addresses.refusal(socket.remoteAddress ?? ''));
+      if (!target.secure) return socket;
+      const secured = tlsConnect({
+        socket,
+        host: hostname,
+        ...(target.literal ? {} : { servername: hostname }),
+        ...(certificateAuthorities ? { ca: certificateAuthorities } : {}),
+        ALPNProtocols: ['http/1.1'],
+      });
+      secured.on('error', () => {});
+      await once(secured, 'secureConnect', { signal: deadline });
+      return secured;
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+  }
+
+  return {
+    async post(url, post) {
+      const target = readTarget(url, rules);
+      if ('refusal' in target) return { kind: 'blocked', reason: target.refusal };
+      const startedAt = performance.now();
+      const durationMs = () => Math.round(performance.now() - startedAt);
+      const deadline = AbortSignal.timeout(post.timeoutMs);
+      try {
+        const addresses = await beforeDeadline(resolve(target), deadline);
+        const socket = await connect(target, addresses, deadline);
+        const answer = await exchange(socket, target, post, deadline);
+        return { kind: 'answer', ...answer, durationMs: durationMs() };
+      } catch (error) {
+        if (error instanceof BlockedTarget) return { kind: 'blocked', reason: error.message };
+        return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
+      }
+    },
+    refusalOf(url) {
+      const target = readTarget(url, rules);
+      return 'refusal' in target ? target.refusal : null;
+    },
+  };
+}
+
+function refuse(refusal: string | null): void {
+  if (refusal !== null) throw new BlockedTarget(refusal);
+}
+
+async function systemLookup(hostname: string): Promise<string[]> {
+  const found = await dnsLookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+}
+
+/** Gives the connection the addresses that were checked, so that a name cannot change its mind in between. */
+function pinned(addresses: string[]): LookupFunction {
+  const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
+  const [first = { address: '', family: 0 }] = found;
+  return (_hostname, { all }, callback) => {
+    if (all) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+}
+
+/** A look-up cannot be cancelled; it is left behind. */
+async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const expire = () => reject(deadline.reason);
+  deadline.addEventListener('abort', expire, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    deadline.removeEventListener('abort', expire);
+  }
+}
+
+type Answer = Pick<Extract<EgressResult, { kind: 'answer' }>, 'status' | 'body' | 'retryAfterMs'>;
+
+/** One request over one connection, which ends with it: a connection kept would outlive the check of its address. */
+async function exchange(
+  socket: Socket,
+  { url }: Target,
+  post: EgressPost,
+  deadline: AbortSignal,
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const request = httpRequest({
+    createConnection: () => socket,
+    method: 'POST',
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      ...post.headers,
+      host: url.host,
+      'content-length': Buffer.byteLength(post.body),
+      connection: 'close',
+    },
+    signal: deadline,
+  });
+  request.on('response', resolve);
+  request.on('error', reject);
+  request.end(post.body);
+  try {
+    const response = await promise;
+    const retryAfterMs = readRetryAfter(response.headers['retry-after']);
+    return {
+      status: response.statusCode ?? 0,
+      body: await readBody(response, post),
+      ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    };
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function readBody(
+  response: IncomingMessage,
+  { maxResponseBytes, keepBytes }: EgressPost,
+): Promise<string> {
+  const kept: Buffer[] = [];
+  let receivedBytes = 0;
+  try {
+    for await (const chunk of response) {
+      if (receivedBytes < keepBytes) kept.push(chunk.subarray(0, keepBytes - receivedBytes));
+      receivedBytes += chunk.length;
+      if (receivedBytes >= maxResponseBytes) break;
+    }
+  } catch {
+    // The status is the answer; a body that breaks off or hangs until the deadline is only shown to people.
+  }
+  // PostgreSQL keeps no NUL in text.
+  return Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd');
+}
+
+/** Seconds or a date (RFC 9110 section 10.2.3), as milliseconds from now; null where there is neither. */
+function readRetryAfter(value: string | undefined): number | null {
+  if (value === undefined) return null;
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+}
+
+function errorCode(error: unknown, deadline: AbortSignal): string {
+  if (deadline.aborted) return 'timeout';
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : 'unknown';
+}

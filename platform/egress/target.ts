@@ -1,0 +1,46 @@
+import { isIP } from 'node:net';
+import type { AddressPolicy } from './address-policy.ts';
+
+export interface TargetRules {
+  addresses: AddressPolicy;
+  /** Ports beside 80, 443, 8080 and 8443; `any` for all. */
+  allowPorts: number[] | 'any';
+  requireHttps: boolean;
+}
+
+export interface Target {
+  url: URL;
+  /** Without the brackets of an IPv6 literal. */
+  hostname: string;
+  port: number;
+  /** The host is an address: nothing is looked up. */
+  literal: boolean;
+  secure: boolean;
+}
+
+const DEFAULT_PORTS = [80, 443, 8080, 8443];
+
+/**
+ * Reads a stranger's URL and says what is wrong with it before anything is looked up. The WHATWG parser has turned
+ * `2130706433`, `0x7f.1`, `017700000001` and full-width digits into dotted form by then, so one check sees them all.
+ */
+export function readTarget(text: string, rules: TargetRules): Target | { refusal: string } {
+  const url = URL.parse(text);
+  if (!url) return { refusal: 'the URL cannot be read' };
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    return { refusal: `${url.protocol.slice(0, 32)} is neither https: nor http:` };
+  }
+  const secure = url.protocol === 'https:';
+  if (rules.requireHttps && !secure) return { refusal: 'the URL is not https' };
+  if (url.username !== '' || url.password !== '') return { refusal: 'the URL carries credentials' };
+  const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
+  if (!isPortAllowed(port, rules)) return { refusal: `port ${port} is not allowed` };
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const literal = isIP(hostname) !== 0;
+  const refusal = literal ? rules.addresses.refusal(hostname) : null;
+  return refusal === null ? { url, hostname, port, literal, secure } : { refusal };
+}
+
+function isPortAllowed(port: number, { allowPorts }: TargetRules): boolean {
+  return allowPorts === 'any' || DEFAULT_PORTS.includes(port) || allowPorts.includes(port);
+}

@@ -1,0 +1,323 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  createEgress,
+  type EgressOptions,
+  type EgressPost,
+  egressOptions,
+} from '../../platform/egress/egress.ts';
+
+const CERTIFICATE = readFileSync(new URL('receiver.cert.pem', import.meta.url), 'utf8');
+const KEY = readFileSync(new URL('receiver.key.pem', import.meta.url), 'utf8');
+const POST: EgressPost = {
+  headers: { 'content-type': 'application/json', 'x-case': '1' },
+  body: '{"grüße":true}',
+  timeoutMs: 2_000,
+  maxResponseBytes: 65_536,
+  keepBytes: 4_096,
+};
+
+const cleanUps: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+});
+
+function egress(options: Partial<EgressOptions> = {}) {
+  return createEgress({ allow: ['127.0.0.0/8'], allowPorts: 'any', requireHttps: false, ...options });
+}
+
+async function listen(server: Server): Promise<{ port: number; sockets: Set<Socket> }> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUps.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, sockets };
+}
+
+const receiver = (listener: RequestListener) => listen(createHttpServer(listener));
+
+describe('a receiver that behaves', () => {
+  test('gets exactly what was given, on a connection of its own', async () => {
+    const seen: unknown[] = [];
+    const { port } = await receiver(async (request, response) => {
+      const chunks: Buffer[] = await request.toArray();
+      const { host, connection, 'x-case': own, 'content-length': length } = request.headers;
+      seen.push([
+        request.method,
+        request.url,
+        host,
+        connection,
+        own,
+        length,
+        Buffer.concat(chunks).toString(),
+      ]);
+      response.end('thanks');
+    });
+
+    const result = await egress().post(`http://127.0.0.1:${port}/hook?a=b#c`, POST);
+
+    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'thanks' });
+    const host = `127.0.0.1:${port}`;
+    expect(seen).toEqual([['POST', '/hook?a=b', host, 'close', '1', '16', POST.body]]);
+  });
+
+  test.each([
+    ['120', 120_000],
+    [new Date(Date.now() + 60_000).toUTCString(), 60_000],
+    ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
+    ['soon', undefined],
+  ])('that says Retry-After: %s is understood', async (value, expected) => {
+    const { port } = await receiver((_request, response) => {
+      response.writeHead(429, { 'retry-after': value }).end();
+    });
+    const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
+    const retryAfterMs = result.kind === 'answer' ? result.retryAfterMs : null;
+    if (expected === undefined) expect(retryAfterMs).toBeUndefined();
+    else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000);
+  });
+
+  test('that redirects is not followed', async () => {
+    let asked = 0;
+    const { port } = await receiver((_request, response) => {
+      asked += 1;
+      response.writeHead(302, { location: `http://127.0.0.1:${port}/elsewhere` }).end();
+    });
+    expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
+      kind: 'answer',
+      status: 302,
+    });
+    expect(asked).toBe(1);
+  });
+
+  test('is known by its certificate over TLS', async () => {
+    const server = createHttpsServer({ cert: CERTIFICATE, key: KEY }, (_request, response) => {
+      response.end('safe');
+    });
+    const { port } = await listen(server);
+    const lookup = async () => ['127.0.0.1'];
+    const trusting = egress({ lookup, certificateAuthorities: [CERTIFICATE], requireHttps: true });
+    expect(await trusting.post(`https://receiver.test:${port}/`, POST)).toMatchObject({
+      status: 200,
+      body: 'safe',
+    });
+    expect(await trusting.post(`https://other.test:${port}/`, POST)).toMatchObject({
+      kind: 'failed',
+      error: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    expect(await egress({ lookup }).post(`https://receiver.test:${port}/`, POST)).toMatchObject({
+      kind: 'failed',
+      error: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+    });
+  });
+});
+
+describe('a receiver that misbehaves costs its own time-out and no more', () => {
+  const short = { ...POST, timeoutMs: 300 };
+
+  test('hanging before its answer', async () => {
+    const { port } = await receiver(() => {});
+    const result = await egress().post(`http://127.0.0.1:${port}/`, short);
+    expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
+    expect(result.kind === 'failed' && result.durationMs).toBeLessThan(1_000);
+  });
+
+  test('hanging in its headers', async () => {
+    const { port } = await listen(createTcpServer((socket) => socket.write('HTTP/1.1 200 OK\r\nx: ')));
+    expect(await egress().post(`http://127.0.0.1:${port}/`, short)).toMatchObject({ error: 'timeout' });
+  });
+
+  test('hanging in its body: the status counts', async () => {
+    const { port } = await receiver((_request, response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('some');
+    });
+    const result = await egress().post(`http://127.0.0.1:${port}/`, short);
+    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'some' });
+    expect(result.kind === 'answer' && result.durationMs).toBeLessThan(1_000);
+  });
+
+  test('hanging in the TLS handshake', async () => {
+    const { port } = await listen(createTcpServer(() => {}));
+    const result = await egress().post(`https://127.0.0.1:${port}/`, short);
+    expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
+  });
+
+  test('with a name that never resolves', async () => {
+    const lookup = () => new Promise<string[]>(() => {});
+    const result = await egress({ lookup }).post('http://slow.test:8080/', short);
+    expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
+  });
+
+  test('resetting the connection', async () => {
+    const { port } = await listen(
+      createTcpServer((socket) => socket.on('data', () => socket.resetAndDestroy())),
+    );
+    expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
+      kind: 'failed',
+      error: 'ECONNRESET',
+    });
+  });
+
+  test('answering something else than HTTP', async () => {
+    const { port } = await listen(createTcpServer((socket) => socket.write('220 mail.test ESMTP\r\n')));
+    const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
+    expect(result).toMatchObject({ kind: 'failed', error: expect.stringMatching(/^HPE_/) });
+  });
+
+  test('answering 10 MiB: 64 KiB are read, 4 KiB kept, the connection closed', async () => {
+    let writtenBytes = 0;
+    const closed = Promise.withResolvers<void>();
+    const { port } = await receiver((_request, response) => {
+      response.socket?.on('close', () => closed.resolve());
+      const chunk = Buffer.alloc(16_384, 'x');
+      const write = () => {
+        while (writtenBytes < 10 * 1024 * 1024 && !response.destroyed) {
+          writtenBytes += chunk.length;
+          if (!response.write(chunk)) return;
+        }
+      };
+      response.on('drain', write);
+      write();
+    });
+    const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
+    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'x'.repeat(4_096) });
+    await closed.promise;
+    expect(writtenBytes).toBeLessThan(10 * 1024 * 1024);
+  });
+
+  test('answering NUL and broken UTF-8', async () => {
+    const { port } = await receiver((_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])));
+    expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({ body: 'a\ufffd\ufffdb' });
+  });
+
+  test('not being there', async () => {
+    const { port } = await receiver(() => {});
+    for (const cleanUp of cleanUps.splice(0)) cleanUp();
+    expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({ error: 'ECONNREFUSED' });
+    const lookup = async () => [];
+    expect(await egress({ lookup }).post('http://gone.test/', POST)).toMatchObject({ error: 'ENOTFOUND' });
+  });
+});
+
+describe('targets that are not spoken to', () => {
+  const guarded = createEgress({ allow: [], allowPorts: [], requireHttps: false });
+
+  test.each([
+    ['http://127.0.0.1/', 'loopback'],
+    ['http://2130706433/', 'loopback'],
+    ['http://0x7f.1/', 'loopback'],
+    ['http://0x7f000001/', 'loopback'],
+    ['http://017700000001/', 'loopback'],
+    ['http://127.1/', 'loopback'],
+    ['http://１２７．０．０．１/', 'loopback'],
+    ['http://[::1]/', 'loopback'],
+    ['http://[::ffff:127.0.0.1]/', 'loopback'],
+    ['http://[0:0:0:0:0:ffff:7f00:1]/', 'loopback'],
+    ['http://[2002:7f00:1::]/', 'loopback'],
+    ['http://[64:ff9b::a9fe:a9fe]/', 'linkLocal'],
+    ['http://169.254.169.254/latest/meta-data/', 'linkLocal'],
+    ['http://0/', 'unspecified'],
+    ['http://user:secret@example.com/', 'credentials'],
+    ['http://user@example.com/', 'credentials'],
+    ['http://example.com:22/', 'port 22'],
+    ['https://example.com:25/', 'port 25'],
+    ['ftp://example.com/', 'ftp:'],
+    ['file:///etc/passwd', 'file:'],
+    ['javascript:alert(1)', 'javascript:'],
+    ['not a url', 'cannot be read'],
+    ['http://', 'cannot be read'],
+  ])('%s', async (url, reason) => {
+    const result = await guarded.post(url, POST);
+    expect(result).toMatchObject({ kind: 'blocked', reason: expect.stringContaining(reason) });
+    expect(guarded.refusalOf(url)).toContain(reason);
+  });
+
+  test('plain http where https is demanded', async () => {
+    const strict = createEgress({ allow: [], allowPorts: [], requireHttps: true });
+    expect(strict.refusalOf('http://example.com/')).toBe('the URL is not https');
+    expect(strict.refusalOf('https://example.com/')).toBeNull();
+  });
+
+  test.each([
+    [['127.0.0.1']],
+    [['10.0.0.1']],
+    [['::ffff:10.0.0.1']],
+    [['169.254.169.254']],
+    [['93.184.216.34', '10.0.0.1']],
+    [['fd00::1', '93.184.216.34']],
+  ])('a name that resolves to %j', async (addresses) => {
+    const rebinding = createEgress({
+      allow: [],
+      allowPorts: [],
+      requireHttps: false,
+      lookup: async () => addresses,
+    });
+    expect(await rebinding.post('http://innocent.test/', POST)).toMatchObject({ kind: 'blocked' });
+  });
+
+  test('a name that changes its mind is asked once', async () => {
+    let asked = 0;
+    let reached = 0;
+    const { port } = await receiver((_request, response) => {
+      reached += 1;
+      response.end();
+    });
+    const lookup = async () => {
+      asked += 1;
+      return asked === 1 ? ['127.0.0.1'] : ['10.0.0.1'];
+    };
+    const once = egress({ lookup });
+    expect(await once.post(`http://rebind.test:${port}/`, POST)).toMatchObject({ kind: 'answer' });
+    expect([asked, reached]).toEqual([1, 1]);
+    expect(await once.post(`http://rebind.test:${port}/`, POST)).toMatchObject({ kind: 'blocked' });
+    expect(reached).toBe(1);
+  });
+
+  test('no byte leaves before the reached address was checked', async () => {
+    let receivedBytes = 0;
+    const { port } = await listen(
+      createTcpServer((socket) => socket.on('data', (chunk) => (receivedBytes += chunk.length))),
+    );
+    // The name's only address passes as a name that resolves to itself; the kernel then reaches 127.0.0.1 for it.
+    const lookup = async () => ['0.0.0.0'];
+    const tricked = createEgress({ allow: ['0.0.0.0/32'], allowPorts: 'any', requireHttps: false, lookup });
+    for (const scheme of ['http', 'https']) {
+      expect(await tricked.post(`${scheme}://zero.test:${port}/`, POST)).toMatchObject({
+        kind: 'blocked',
+        reason: expect.stringContaining('127.0.0.1'),
+      });
+    }
+    expect(receivedBytes).toBe(0);
+  });
+});
+
+describe('its settings', () => {
+  test('are lists of ranges and ports', () => {
+    const config = {
+      NODE_ENV: 'production',
+      EGRESS_ALLOW: '127.0.0.0/8, fd00::/8',
+      EGRESS_ALLOW_PORTS: '9000,9001',
+    } as const;
+    expect(egressOptions(config)).toEqual({
+      allow: ['127.0.0.0/8', 'fd00::/8'],
+      allowPorts: [9000, 9001],
+      requireHttps: true,
+    });
+    expect(egressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: '*' })).toMatchObject({
+      allowPorts: 'any',
+      allow: [],
+    });
+    expect(() => egressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: 'all' })).toThrow(/EGRESS_ALLOW_PORTS/);
+  });
+});
