@@ -1,0 +1,54 @@
+import { fileURLToPath } from 'node:url';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker';
+import { findTemporalTestServer } from '../../dev/stack/temporal-binaries.ts';
+import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
+
+const CACHE = fileURLToPath(new URL('../../.cache/temporal', import.meta.url));
+const KEYWORD = 2;
+
+export interface WorkflowTestEnvironment {
+  readonly temporal: TestWorkflowEnvironment;
+  /**
+   * Runs `test` beside a worker that serves `taskQueue` with the given activities; skipped time passes while something
+   * waits for a workflow's result.
+   */
+  withWorker<T>(taskQueue: string, activities: object, test: () => Promise<T>): Promise<T>;
+  stop(): Promise<void>;
+}
+
+let quiet = false;
+
+/** Temporal's time-skipping server with the project's workflows: hours of waiting pass at once. */
+export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironment> {
+  if (!quiet) {
+    Runtime.install({
+      logger: new DefaultLogger('ERROR'),
+      telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }), forward: {} } },
+    });
+  }
+  quiet = true;
+  const path = await findTemporalTestServer({ cacheDir: CACHE, environment: process.env, log: () => undefined });
+  const temporal = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path } },
+  });
+  await temporal.connection.operatorService.addSearchAttributes({
+    namespace: 'default',
+    searchAttributes: Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD])),
+  });
+  const workflowBundle = await loadWorkflowBundle();
+  return {
+    temporal,
+    async withWorker(taskQueue, activities, test) {
+      const worker = await Worker.create({
+        connection: temporal.nativeConnection,
+        taskQueue,
+        workflowBundle,
+        activities,
+      });
+      return worker.runUntil(test());
+    },
+    stop: () => temporal.teardown(),
+  };
+}

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
+import {
+  CANCEL_DELIVERY,
+  DELIVER_WEBHOOK,
+  RETRY_DELIVERY_NOW,
+  WEBHOOK_SCHEDULE_MS,
+} from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+/** A receiver that fails until attempt `successAt`; keeps the schedule the use-case would keep. */
+function receiver(successAt: number) {
+  const attemptedAt: number[] = [];
+  const nows: boolean[] = [];
+  let canceled = 0;
+  const activities: WebhookActivities = {
+    async attemptDelivery({ now }) {
+      attemptedAt.push(await environment.temporal.currentTimeMs());
+      nows.push(now);
+      const attempt = attemptedAt.length;
+      if (attempt === successAt) return 'delivered';
+      const delay = WEBHOOK_SCHEDULE_MS[attempt];
+      if (delay === undefined) return 'exhausted';
+      throw ApplicationFailure.create({ type: 'DeliveryFailed', message: 'HTTP 500', nextRetryDelay: delay });
+    },
+    async cancelDelivery() {
+      canceled += 1;
+      return 'canceled';
+    },
+  };
+  return { activities, attemptedAt, nows, canceled: () => canceled };
+}
+
+async function start(taskQueue: string) {
+  return environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {
+    taskQueue,
+    workflowId: `webhook/${randomUUID()}`,
+    args: [{ deliveryId: 'whd_1' }],
+  });
+}
+
+async function historyLength(workflowId: string): Promise<number> {
+  const history = await environment.temporal.client.workflow.getHandle(workflowId).fetchHistory();
+  return history.events?.length ?? 0;
+}
+
+describe('deliverWebhook', () => {
+  test('is 11 events long when the first attempt succeeds', async () => {
+    const queue = randomUUID();
+    const { activities } = receiver(1);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('delivered');
+      await expect(historyLength(handle.workflowId)).resolves.toBe(11);
+    });
+  });
+
+  test('attempts 8 times on the schedule, and is still 11 events long', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt } = receiver(99);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('exhausted');
+      await expect(historyLength(handle.workflowId)).resolves.toBe(11);
+    });
+    const pauses = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
+    expect(attemptedAt).toHaveLength(8);
+    pauses.forEach((pause, index) => {
+      const scheduled = WEBHOOK_SCHEDULE_MS[index + 1] ?? 0;
+      expect(pause).toBeGreaterThanOrEqual(scheduled);
+      expect(pause).toBeLessThan(scheduled + 60_000);
+    });
+  });
+
+  test('retryNow attempts while the last attempt backs off', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt, nows } = receiver(2);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(attemptedAt).toHaveLength(1));
+      await handle.signal(RETRY_DELIVERY_NOW);
+      await expect(handle.result()).resolves.toBe('delivered');
+    });
+    expect(nows).toEqual([false, true]);
+  });
+
+  test('cancel settles the delivery and ends the run', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt, canceled } = receiver(99);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(attemptedAt).toHaveLength(1));
+      await handle.signal(CANCEL_DELIVERY);
+      await expect(handle.result()).resolves.toBe('canceled');
+    });
+    expect(canceled()).toBe(1);
+  });
+
+  test('a cancellation from the Temporal UI leaves a row that says so', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt, canceled } = receiver(99);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(attemptedAt).toHaveLength(1));
+      await handle.cancel();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(canceled()).toBe(1);
+  });
+});

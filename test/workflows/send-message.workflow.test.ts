@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
+import type { MessageActivities } from '../../activities/messages.activities.ts';
+import type { SendState } from '../../domain/messages/delivery-outcome.ts';
+import {
+  CANCEL_SEND,
+  OUTCOME_RECORDED,
+  RESOLVE_AMBIGUOUS,
+  RETRY_SEND_NOW,
+  SEND_MESSAGE,
+  SEND_RETRY_DELAYS_MS,
+} from '../../workflows/messages/send-message.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+type SendActivities = Omit<MessageActivities, 'ingestReceipt'>;
+
+/** Activities whose record step answers `states` one after the other; the last one repeats. */
+function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {
+  const calls: string[] = [];
+  const transmittedAt: number[] = [];
+  const activities: SendActivities = {
+    async openSend() {
+      calls.push('open');
+      return 'proceed';
+    },
+    async transmitMessage() {
+      calls.push('transmit');
+      transmittedAt.push(await environment.temporal.currentTimeMs());
+    },
+    async recordSend() {
+      calls.push('record');
+      return (states.length > 1 ? states.shift() : states[0]) ?? 'settled';
+    },
+    async resolveAmbiguity({ resolution }) {
+      calls.push(`resolve:${resolution}`);
+      return resolution === 'sent' ? 'settled' : 'deferred';
+    },
+    async cancelMessage() {
+      calls.push('cancel');
+      return 'canceled';
+    },
+    ...overrides,
+  };
+  return { activities, calls, transmittedAt };
+}
+
+async function start(taskQueue: string) {
+  return environment.temporal.client.workflow.start(SEND_MESSAGE, {
+    taskQueue,
+    workflowId: `send/${randomUUID()}`,
+    args: [{ messageId: 'msg_1' }],
+  });
+}
+
+type Handle = Awaited<ReturnType<typeof start>>;
+
+async function stageOf(handle: Handle): Promise<unknown> {
+  const { searchAttributes } = await handle.describe();
+  return searchAttributes.Stage?.[0];
+}
+
+describe('sendMessage', () => {
+  test('opens, transmits, records: at most 18 events', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['settled']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      expect(events?.length).toBeLessThanOrEqual(18);
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record']);
+  });
+
+  test('a refusal at the gate ends it before anything is transmitted', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['settled'], { openSend: async () => 'finished' });
+    await environment.withWorker(queue, activities, async () => (await start(queue)).result());
+    expect(calls).toEqual([]);
+  });
+
+  test('a deferred message is tried again with growing pauses', async () => {
+    const queue = randomUUID();
+    const { activities, transmittedAt } = relay(['deferred', 'deferred', 'deferred', 'settled']);
+    await environment.withWorker(queue, activities, async () => (await start(queue)).result());
+    const pauses = transmittedAt.slice(1).map((at, index) => at - (transmittedAt[index] ?? 0));
+    expect(pauses).toHaveLength(3);
+    pauses.forEach((pause, index) => {
+      const planned = SEND_RETRY_DELAYS_MS[index] ?? 0;
+      expect(pause).toBeGreaterThanOrEqual(planned);
+      expect(pause).toBeLessThan(planned + 10_000);
+    });
+  });
+
+  test('retryNow ends the pause', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['deferred', 'settled']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(calls).toContain('record'));
+      await handle.signal(RETRY_SEND_NOW);
+      await handle.result();
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record', 'open', 'transmit', 'record']);
+  });
+
+  test('cancel ends a deferred message', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['deferred']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(calls).toContain('record'));
+      await handle.signal(CANCEL_SEND);
+      await handle.result();
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record', 'cancel']);
+  });
+
+  test('an ambiguous message waits, however long, and is never transmitted again by itself', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['needs_attention']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await environment.temporal.sleep('60 days');
+      expect((await handle.describe()).status.name).toBe('RUNNING');
+      expect(calls).toEqual(['open', 'transmit', 'record']);
+      await handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
+      await handle.result();
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record', 'resolve:sent']);
+  });
+
+  test('resolveAmbiguous("resend") transmits once more, at once', async () => {
+    const queue = randomUUID();
+    const { activities, calls, transmittedAt } = relay(['needs_attention', 'settled']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['resend'] });
+      await handle.result();
+    });
+    expect(calls.filter((call) => call === 'transmit')).toHaveLength(2);
+    expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeLessThan(10_000);
+  });
+
+  test('a signed outcome ends the wait of an ambiguous message', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['needs_attention', 'settled']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await handle.signal(OUTCOME_RECORDED);
+      await handle.result();
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record', 'record']);
+  });
+
+  test('resolveAmbiguous is refused where nothing is ambiguous', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['deferred']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(calls).toContain('record'));
+      await expect(handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] })).rejects.toBeInstanceOf(
+        WorkflowUpdateFailedError,
+      );
+      await handle.signal(CANCEL_SEND);
+      await handle.result();
+    });
+  });
+
+  test('a cancellation from the Temporal UI records what was tried and cancels the rest', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['deferred']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(calls).toContain('record'));
+      await handle.cancel();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(calls).toEqual(['open', 'transmit', 'record', 'record', 'cancel']);
+  });
+});

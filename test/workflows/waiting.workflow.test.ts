@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import type { DraftActivities } from '../../activities/drafts.activities.ts';
+import {
+  RESCHEDULE_DRAFT,
+  SEND_SCHEDULED_DRAFT,
+  UNSCHEDULE_DRAFT,
+} from '../../workflows/drafts/send-scheduled-draft.contract.ts';
+import {
+  DELIVERY_OUTCOME_RECORDED,
+  TRACK_DELIVERY,
+  TRACKING_WINDOW_MS,
+} from '../../workflows/messages/track-delivery.contract.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+const HOUR_MS = 3_600_000;
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+describe('trackDelivery', () => {
+  const track = (taskQueue: string, openRecipients: number) =>
+    environment.temporal.client.workflow.start(TRACK_DELIVERY, {
+      taskQueue,
+      workflowId: `delivery/${randomUUID()}`,
+      args: [{ messageId: 'msg_1', openRecipients }],
+    });
+
+  test('closes when every recipient has an outcome: at most 12 events', async () => {
+    const queue = randomUUID();
+    await environment.withWorker(queue, {}, async () => {
+      const handle = await track(queue, 1);
+      await handle.signal(DELIVERY_OUTCOME_RECORDED, { openRecipients: 0 });
+      await expect(handle.result()).resolves.toBe('every recipient has an outcome');
+      expect((await handle.fetchHistory()).events?.length).toBeLessThanOrEqual(12);
+    });
+  });
+
+  test('goes on while recipients are open, and closes after the window', async () => {
+    const queue = randomUUID();
+    await environment.withWorker(queue, {}, async () => {
+      const startedAt = await environment.temporal.currentTimeMs();
+      const handle = await track(queue, 2);
+      await handle.signal(DELIVERY_OUTCOME_RECORDED, { openRecipients: 1 });
+      await expect(handle.result()).resolves.toBe('1 recipient(s) without a report');
+      const waitedMs = (await environment.temporal.currentTimeMs()) - startedAt;
+      expect(waitedMs).toBeGreaterThanOrEqual(TRACKING_WINDOW_MS);
+      expect(waitedMs).toBeLessThan(TRACKING_WINDOW_MS + HOUR_MS);
+    });
+  });
+});
+
+describe('sendScheduledDraft', () => {
+  function draft(answers: Awaited<ReturnType<DraftActivities['sendDueDraft']>>[] = ['sent']) {
+    const sentAt: number[] = [];
+    let dropped = 0;
+    const activities: DraftActivities = {
+      async sendDueDraft() {
+        sentAt.push(await environment.temporal.currentTimeMs());
+        return (answers.length > 1 ? answers.shift() : answers[0]) ?? 'sent';
+      },
+      async dropDraftPlan() {
+        dropped += 1;
+      },
+    };
+    return { activities, sentAt, dropped: () => dropped };
+  }
+
+  const schedule = async (taskQueue: string, inMs: number) => {
+    const due = (await environment.temporal.currentTimeMs()) + inMs;
+    const handle = await environment.temporal.client.workflow.start(SEND_SCHEDULED_DRAFT, {
+      taskQueue,
+      workflowId: `scheduled/${randomUUID()}/1`,
+      args: [{ draftId: 'drf_1', plan: 1, sendAt: new Date(due).toISOString() }],
+    });
+    return { handle, due };
+  };
+
+  test('sends when the time has come, not before', async () => {
+    const queue = randomUUID();
+    const { activities, sentAt } = draft();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle, due } = await schedule(queue, 30 * 24 * HOUR_MS);
+      await expect(handle.result()).resolves.toBe('sent');
+      expect(sentAt[0]).toBeGreaterThanOrEqual(due);
+      expect(sentAt[0]).toBeLessThan(due + 60_000);
+    });
+  });
+
+  test('follows a new time, earlier or later', async () => {
+    const queue = randomUUID();
+    const { activities, sentAt } = draft();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle, due } = await schedule(queue, 24 * HOUR_MS);
+      const earlier = due - 12 * HOUR_MS;
+      await handle.signal(RESCHEDULE_DRAFT, new Date(earlier).toISOString());
+      await expect(handle.result()).resolves.toBe('sent');
+      expect(sentAt[0]).toBeGreaterThanOrEqual(earlier);
+      expect(sentAt[0]).toBeLessThan(due);
+    });
+  });
+
+  test('waits on where the draft’s row says a later time', async () => {
+    const queue = randomUUID();
+    const later = new Date((await environment.temporal.currentTimeMs()) + 48 * HOUR_MS);
+    const { activities, sentAt } = draft([{ waitUntil: later.toISOString() }, 'sent']);
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await schedule(queue, HOUR_MS);
+      await expect(handle.result()).resolves.toBe('sent');
+      expect(sentAt[1]).toBeGreaterThanOrEqual(later.getTime());
+    });
+  });
+
+  test('unschedule ends it without sending', async () => {
+    const queue = randomUUID();
+    const { activities, sentAt } = draft();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await schedule(queue, HOUR_MS);
+      await handle.signal(UNSCHEDULE_DRAFT);
+      await expect(handle.result()).resolves.toBe('unscheduled');
+    });
+    expect(sentAt).toEqual([]);
+  });
+
+  test('a cancellation from the Temporal UI takes the plan off the draft', async () => {
+    const queue = randomUUID();
+    const { activities, dropped } = draft();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await schedule(queue, HOUR_MS);
+      await handle.cancel();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(dropped()).toBe(1);
+  });
+});
