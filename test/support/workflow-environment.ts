@@ -20,16 +20,24 @@ export interface WorkflowTestEnvironment {
 
 let quiet = false;
 
+/** Keeps the SDK's chatter out of the tests' output. The runtime can be installed once a process. */
+export function quietTemporal(): void {
+  if (quiet) return;
+  quiet = true;
+  Runtime.install({
+    logger: new DefaultLogger('ERROR'),
+    telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }), forward: {} } },
+  });
+}
+
 /** Temporal's time-skipping server with the project's workflows: hours of waiting pass at once. */
 export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironment> {
-  if (!quiet) {
-    Runtime.install({
-      logger: new DefaultLogger('ERROR'),
-      telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }), forward: {} } },
-    });
-  }
-  quiet = true;
-  const path = await findTemporalTestServer({ cacheDir: CACHE, environment: process.env, log: () => undefined });
+  quietTemporal();
+  const path = await findTemporalTestServer({
+    cacheDir: CACHE,
+    environment: process.env,
+    log: () => undefined,
+  });
   const temporal = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path } },
   });

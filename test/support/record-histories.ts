@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { ApplicationFailure } from '@temporalio/common';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
+import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
+import { RECEIVE_MESSAGE } from '../../workflows/messages/receive-message.contract.ts';
+import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
+import {
+  DELIVERY_OUTCOME_RECORDED,
+  TRACK_DELIVERY,
+} from '../../workflows/messages/track-delivery.contract.ts';
+import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
+
+/**
+ * `npm run histories:record`: records one history a path of every workflow into `test/workflows/histories`, where the
+ * replay test reads them. Run it for a new path; an existing file is only recorded anew on purpose, since it stands for
+ * the runs that are open while the code changes.
+ */
+interface Path {
+  name: string;
+  workflowType: string;
+  input: object;
+  activities: Record<string, () => Promise<unknown>>;
+  /** Signals sent once the first activity has run, or at once where there is none. */
+  signals?: { name: string; args: unknown[] }[];
+  /** Cancels the run instead. */
+  cancels?: boolean;
+}
+
+const once = (first: () => unknown, then: unknown) => {
+  let calls = 0;
+  return async () => {
+    calls += 1;
+    return calls === 1 ? first() : then;
+  };
+};
+const send = { openSend: async () => 'proceed', transmitMessage: async () => undefined };
+const failing = () => {
+  throw ApplicationFailure.create({
+    type: 'DeliveryFailed',
+    message: 'HTTP 500',
+    nextRetryDelay: '10 hours',
+  });
+};
+const longAgo = '2020-01-01T00:00:00.000Z';
+
+const PATHS: Path[] = [
+  {
+    name: 'send-message.sent',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: { ...send, recordSend: async () => 'settled' },
+  },
+  {
+    name: 'send-message.deferred-then-sent',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: { ...send, recordSend: once(() => 'deferred', 'settled') },
+  },
+  {
+    name: 'send-message.ambiguous-then-reported',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: { ...send, recordSend: once(() => 'needs_attention', 'settled') },
+    signals: [{ name: OUTCOME_RECORDED, args: [] }],
+  },
+  {
+    name: 'send-message.canceled',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: { ...send, recordSend: async () => 'deferred', cancelMessage: async () => 'canceled' },
+    cancels: true,
+  },
+  {
+    name: 'track-delivery.reported',
+    workflowType: TRACK_DELIVERY,
+    input: { messageId: 'msg_1', openRecipients: 1 },
+    activities: {},
+    signals: [{ name: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients: 0 }] }],
+  },
+  {
+    name: 'track-delivery.expired',
+    workflowType: TRACK_DELIVERY,
+    input: { messageId: 'msg_1', openRecipients: 1 },
+    activities: {},
+  },
+  {
+    name: 'receive-message.stored',
+    workflowType: RECEIVE_MESSAGE,
+    input: { receiptId: 'rcp_1' },
+    activities: { ingestReceipt: async () => 'stored as msg_1' },
+  },
+  {
+    name: 'send-scheduled-draft.sent',
+    workflowType: SEND_SCHEDULED_DRAFT,
+    input: { draftId: 'drf_1', plan: 1, sendAt: longAgo },
+    activities: { sendDueDraft: once(() => ({ waitUntil: '2100-01-01T00:00:00.000Z' }), 'sent') },
+  },
+  {
+    name: 'deliver-webhook.delivered',
+    workflowType: DELIVER_WEBHOOK,
+    input: { deliveryId: 'whd_1' },
+    activities: { attemptDelivery: once(failing, 'delivered') },
+  },
+  {
+    name: 'deliver-webhook.retried-now',
+    workflowType: DELIVER_WEBHOOK,
+    input: { deliveryId: 'whd_1' },
+    activities: { attemptDelivery: once(failing, 'delivered') },
+    signals: [{ name: RETRY_DELIVERY_NOW, args: [] }],
+  },
+  {
+    name: 'reconcile.swept',
+    workflowType: RECONCILE,
+    input: {},
+    activities: { reconcileOverdue: async () => ({ outbox: 0 }) },
+  },
+];
+
+const FOLDER = fileURLToPath(new URL('../workflows/histories', import.meta.url));
+
+const environment = await startWorkflowEnvironment();
+await mkdir(FOLDER, { recursive: true });
+for (const path of PATHS) {
+  await writeFile(`${FOLDER}/${path.name}.json`, await record(environment, path));
+  console.log(`recorded ${path.name}`);
+}
+await environment.stop();
+
+async function record(
+  { temporal, withWorker }: WorkflowTestEnvironment,
+  { workflowType, input, activities, signals = [], cancels = false }: Path,
+): Promise<string> {
+  const taskQueue = randomUUID();
+  return withWorker(taskQueue, activities, async () => {
+    const handle = await temporal.client.workflow.start(workflowType, {
+      taskQueue,
+      workflowId: randomUUID(),
+      args: [input],
+    });
+    const waits = signals.length > 0 || cancels;
+    if (waits && Object.keys(activities).length > 0) await firstActivities(handle.workflowId);
+    for (const { name, args } of signals) await handle.signal(name, ...args);
+    if (cancels) await handle.cancel();
+    await handle.result().catch(() => undefined);
+    return historyToJSON(await handle.fetchHistory());
+  });
+
+  /** Until the run rests: a timer, a retry or a wait, with nothing left to do for the worker. */
+  async function firstActivities(workflowId: string): Promise<void> {
+    for (let length = 0, same = 0; same < 5; ) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const { historyLength } = await temporal.client.workflow.getHandle(workflowId).describe();
+      same = historyLength === length ? same + 1 : 0;
+      length = historyLength;
+    }
+  }
+}
