@@ -59,7 +59,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   await started(child, options.name);
   const pid = child.pid as number;
   living.add(child);
-  if (options.pidFile) writeFileSync(options.pidFile, `${pid}\n${command}\n`);
+  if (options.pidFile) writeFileSync(options.pidFile, `${pid}\n${[command, ...args].join(' ')}\n`);
 
   let reason: string | undefined;
   const exited = new Promise<string>((resolve) => {
@@ -113,12 +113,11 @@ function tail(logFile: string, from: number): string {
 
 /**
  * Ends the child an earlier start left behind when it was killed. Its pid may belong to a stranger by now, so the
- * process is only touched when its command line still names `command`.
+ * process is only touched when its command line is still the one it was started with.
  */
 export async function endLeftover(pidFile: string, name: string, log: Log): Promise<void> {
-  const [pidText, command] = readPidFile(pidFile);
-  const pid = Number(pidText);
-  if (command && pid > 1 && commandLine(pid)?.includes(command)) {
+  const pid = processOf(pidFile);
+  if (pid !== undefined) {
     log(`Ending the ${name} (pid ${pid}) that an earlier start left behind`);
     await endProcess(pid, 'SIGTERM');
   }
@@ -134,6 +133,18 @@ export async function endProcess(pid: number, signal: NodeJS.Signals, timeoutMs 
     if (Date.now() > deadline) send(pid, 'SIGKILL');
     await sleep(50);
   }
+}
+
+/** The pid in a file `startChild` or `writePidFile` wrote, if that very process still runs. */
+export function processOf(pidFile: string): number | undefined {
+  const [pidText, ...rest] = readPidFile(pidFile);
+  const pid = Number(pidText);
+  return pid > 1 && commandLine(pid) === rest.join('\n').trim() ? pid : undefined;
+}
+
+/** Marks this process itself as running. */
+export function writePidFile(pidFile: string): void {
+  writeFileSync(pidFile, `${process.pid}\n${commandLine(process.pid) ?? ''}\n`);
 }
 
 function readPidFile(pidFile: string): string[] {

@@ -14,6 +14,8 @@ export interface MailUiOptions {
   pidFile?: string;
   /** Older mails go first. Default 1000. */
   maxMails?: number;
+  /** Gives the start up. */
+  signal?: AbortSignal;
 }
 
 export interface MailUi {
@@ -50,6 +52,7 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
       what: 'The mail UI',
       timeoutMs: 30_000,
       failed: child.failure,
+      signal: options.signal,
     });
   } catch (error) {
     await child.stop();

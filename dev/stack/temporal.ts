@@ -20,6 +20,8 @@ export interface TemporalOptions {
   databaseFile?: string;
   logFile: string;
   pidFile?: string;
+  /** Gives the start up. */
+  signal?: AbortSignal;
 }
 
 export interface TemporalServer {
@@ -51,6 +53,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
       what: 'Temporal',
       timeoutMs: 60_000,
       failed: child.failure,
+      signal: options.signal,
     });
   } catch (error) {
     await child.stop();

@@ -6,16 +6,19 @@ export interface WaitOptions {
   intervalMs?: number;
   /** Ends the wait at once when the thing waited for can no longer come. */
   failed?: () => Error | undefined;
+  /** Ends the wait with its reason. */
+  signal?: AbortSignal | undefined;
 }
 
 /**
  * Asks again until `probe` answers without throwing.
  *
- * @throws Error with the last reason after `timeoutMs`, or what `failed` returns.
+ * @throws Error with the last reason after `timeoutMs`, what `failed` returns, or the reason of `signal`.
  */
 export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions): Promise<T> {
   const deadline = Date.now() + options.timeoutMs;
   for (;;) {
+    options.signal?.throwIfAborted();
     const failure = options.failed?.();
     if (failure) throw failure;
     try {

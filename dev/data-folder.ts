@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { FirstOrganization } from '../domain/organizations/first-organization.ts';
+import { endLeftover, type Log, processOf, writePidFile } from './stack/child-process.ts';
+import { endLeftoverPostgres } from './stack/postgres.ts';
+
+/** Made on the first start and kept: with another ENCRYPTION_KEY the database could not be read any more. */
+export interface Secrets {
+  encryptionKey: string;
+  signingKey: string;
+  postgresPassword: string;
+  apiPassword: string;
+  workerPassword: string;
+}
+
+export interface DataFolder {
+  postgres: string;
+  s3: string;
+  temporalDatabase: string;
+  mailUi: string;
+  spool: string;
+  logFile(name: string): string;
+  pidFile(name: string): string;
+  secrets(): Secrets;
+  /** What the first start made; its keys are shown once by the database's side, so they are kept here. */
+  readSeed(): FirstOrganization | undefined;
+  writeSeed(seed: FirstOrganization): void;
+  /** Replaces a file that only the owner may read; null removes it. */
+  writePrivate(name: string, content: string | null): string;
+  release(): void;
+}
+
+const ENTRIES = ['postgres', 's3', 'temporal', 'mail', 'spool', 'logs', 'run'];
+const PRIVATE_FILES = ['secrets.json', 'seed.json', 'first-run.json', 'api.env', 'worker.env'];
+const OWN_PID = 'start';
+
+/**
+ * Takes the data folder for this process: refuses when another start holds it, and ends what a killed one left behind.
+ *
+ * @throws Error when another start runs on the same folder.
+ */
+export async function openDataFolder(
+  directory: string,
+  { reset, log }: { reset: boolean; log: Log },
+): Promise<DataFolder> {
+  const folder = describe(directory);
+  const other = processOf(folder.pidFile(OWN_PID));
+  if (other !== undefined && other !== process.pid)
+    throw new Error(
+      `It is running already (pid ${other}) on ${directory}. Stop that one, or set DEV_DATA_DIR.`,
+    );
+  await endLeftovers(directory, folder, log);
+  if (reset) forget(directory);
+  mkdirSync(directory, { recursive: true });
+  // Under root PostgreSQL runs as another user, who has to pass through to its own folder.
+  chmodSync(directory, process.getuid?.() === 0 ? 0o711 : 0o700);
+  for (const entry of ENTRIES) mkdirSync(join(directory, entry), { recursive: true, mode: 0o700 });
+  keepLastLogs(join(directory, 'logs'));
+  writePidFile(folder.pidFile(OWN_PID));
+  return folder;
+}
+
+function describe(directory: string): DataFolder {
+  const readJson = <T>(name: string): T | undefined =>
+    existsSync(join(directory, name))
+      ? (JSON.parse(readFileSync(join(directory, name), 'utf8')) as T)
+      : undefined;
+  const writePrivate: DataFolder['writePrivate'] = (name, content) => {
+    const file = join(directory, name);
+    if (content === null) rmSync(file, { force: true });
+    else {
+      writeFileSync(`${file}.new`, content, { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    }
+    return file;
+  };
+  return {
+    postgres: join(directory, 'postgres'),
+    s3: join(directory, 's3'),
+    temporalDatabase: join(directory, 'temporal', 'temporal.db'),
+    mailUi: join(directory, 'mail'),
+    spool: join(directory, 'spool'),
+    logFile: (name) => join(directory, 'logs', `${name}.log`),
+    pidFile: (name) => join(directory, 'run', `${name}.pid`),
+    secrets() {
+      const kept = readJson<Secrets>('secrets.json');
+      if (kept) return kept;
+      const made = makeSecrets();
+      writePrivate('secrets.json', JSON.stringify(made, null, 2));
+      return made;
+    },
+    readSeed: () => readJson<FirstOrganization>('seed.json'),
+    writeSeed: (seed) => void writePrivate('seed.json', JSON.stringify(seed, null, 2)),
+    writePrivate,
+    release: () => rmSync(join(directory, 'run', `${OWN_PID}.pid`), { force: true }),
+  };
+}
+
+function makeSecrets(): Secrets {
+  const password = () => randomBytes(18).toString('base64url');
+  return {
+    encryptionKey: randomBytes(32).toString('base64'),
+    signingKey: randomBytes(32).toString('base64'),
+    postgresPassword: password(),
+    apiPassword: password(),
+    workerPassword: password(),
+  };
+}
+
+/** Those that write to the database go first. */
+async function endLeftovers(directory: string, folder: DataFolder, log: Log): Promise<void> {
+  for (const name of ['api', 'workers', 'mail-ui', 'temporal'])
+    await endLeftover(folder.pidFile(name), name, log);
+  await endLeftoverPostgres(join(directory, 'postgres'), log);
+}
+
+/** Only what a start makes is removed: DEV_DATA_DIR may name a folder that holds more. */
+function forget(directory: string): void {
+  for (const name of [...ENTRIES, ...PRIVATE_FILES])
+    rmSync(join(directory, name), { recursive: true, force: true });
+}
+
+function keepLastLogs(logs: string): void {
+  for (const name of readdirSync(logs).filter((file) => file.endsWith('.log')))
+    renameSync(join(logs, name), join(logs, `${name}.last`));
+}

@@ -1,0 +1,160 @@
+import { entities } from '../domain/entities.ts';
+import { type FirstOrganization, seedFirstOrganization } from '../domain/organizations/first-organization.ts';
+import { createDatabase } from '../platform/database/database.ts';
+import { migrate } from '../workers/migrate.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { DevSettings } from './settings.ts';
+import type { Log } from './stack/child-process.ts';
+import { type MailUi, startMailUi } from './stack/mail-ui.ts';
+import { type Postgres, startPostgres } from './stack/postgres.ts';
+import { type Relay, startRelay } from './stack/relay.ts';
+import { type S3Server, startS3 } from './stack/s3.ts';
+import { startTogether } from './stack/start-together.ts';
+import { startTemporal, type TemporalServer } from './stack/temporal.ts';
+import { findTemporalCli } from './stack/temporal-binaries.ts';
+
+const DATABASE = 'agent_email';
+
+/** What this service needs around it, up and filled. */
+export interface OutsideParts {
+  databaseUrls: { owner: string; api: string; worker: string };
+  s3: S3Server['environment'];
+  temporal: { address: string; uiUrl: string | undefined };
+  mailUiUrl: string;
+  seed: FirstOrganization;
+}
+
+export interface PartsContext {
+  settings: DevSettings;
+  folder: DataFolder;
+  log: Log;
+  /** Gives the start up. */
+  signal: AbortSignal;
+  /** Called for each part that runs, so that it is stopped whatever happens to the others. */
+  started(part: StartedPart): void;
+}
+
+export interface StartedPart {
+  name: string;
+  stop(): Promise<void>;
+  /** Settles with the reason when the part ends by itself. */
+  exited?: Promise<string>;
+}
+
+/** Starts the parts side by side where they do not need each other; resolves when all of them answer. */
+export async function startOutsideParts(context: PartsContext): Promise<OutsideParts> {
+  const linked = (signal: AbortSignal) => ({ ...context, signal });
+  const [database, s3, temporal, mailUi] = await startTogether(context.signal, [
+    (signal) => startDatabase(linked(signal)),
+    (signal) => startStorage(linked(signal)),
+    (signal) => startWorkflowServer(linked(signal)),
+    (signal) => startInboxes(linked(signal)),
+  ]);
+  return { ...database, s3: s3.environment, temporal, mailUiUrl: mailUi.url };
+}
+
+async function startDatabase(context: PartsContext): Promise<Pick<OutsideParts, 'databaseUrls' | 'seed'>> {
+  const { settings, folder, log } = context;
+  const { postgresPassword, apiPassword, workerPassword } = folder.secrets();
+  const postgres: Postgres = await startPostgres({
+    dataDir: folder.postgres,
+    port: settings.ports.postgres,
+    password: postgresPassword,
+    logFile: folder.logFile('postgres'),
+    log,
+    signal: context.signal,
+  });
+  context.started({ name: 'PostgreSQL', stop: postgres.stop, exited: postgres.exited });
+  await postgres.ensureDatabase(DATABASE);
+  const databaseUrls = {
+    owner: postgres.url(DATABASE),
+    api: postgres.url(DATABASE, { user: 'agent_email_api_login', password: apiPassword }),
+    worker: postgres.url(DATABASE, { user: 'agent_email_worker_login', password: workerPassword }),
+  };
+  const { applied } = await migrate({
+    migrationUrl: databaseUrls.owner,
+    apiUrl: databaseUrls.api,
+    workerUrl: databaseUrls.worker,
+  });
+  const migrated = applied.length === 0 ? 'schema up to date' : `${applied.length} migration(s) applied`;
+  log(`PostgreSQL is ready (${migrated})`);
+  return { databaseUrls, seed: await seed(context, databaseUrls.worker) };
+}
+
+/** The keys exist in clear only in the moment they are made, so they are written down before anything else happens. */
+async function seed({ settings, folder, log }: PartsContext, workerUrl: string): Promise<FirstOrganization> {
+  const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
+  try {
+    const made = await seedFirstOrganization(database, {
+      organizationName: 'First organization',
+      ownerEmail: settings.ownerEmail,
+    });
+    if (made) {
+      folder.writeSeed(made);
+      log('Made the first organization, its owner and its keys');
+    }
+  } finally {
+    await database.close();
+  }
+  const kept = folder.readSeed();
+  if (!kept)
+    throw new Error(
+      'The database has an organization, but seed.json with its keys is gone: "npm start -- --reset" begins anew.',
+    );
+  return kept;
+}
+
+async function startStorage({ settings, folder, log, started }: PartsContext): Promise<S3Server> {
+  const s3 = await startS3({ directory: folder.s3, port: settings.ports.s3, bucket: 'agent-email' });
+  started({ name: 'S3 server', stop: s3.stop });
+  log('S3 server is ready');
+  return s3;
+}
+
+async function startWorkflowServer(context: PartsContext): Promise<OutsideParts['temporal']> {
+  const { settings, folder, log } = context;
+  if (settings.temporalAddress) {
+    log(`Using the Temporal server at ${settings.temporalAddress}`);
+    return { address: settings.temporalAddress, uiUrl: undefined };
+  }
+  const executable = await findTemporalCli({
+    cacheDir: settings.cacheDir,
+    environment: settings.environment,
+    log,
+    signal: context.signal,
+  });
+  const temporal: TemporalServer = await startTemporal({
+    executable,
+    port: settings.ports.temporal,
+    uiPort: settings.ports.temporalUi,
+    databaseFile: folder.temporalDatabase,
+    logFile: folder.logFile('temporal'),
+    pidFile: folder.pidFile('temporal'),
+    signal: context.signal,
+  });
+  context.started({ name: 'Temporal', stop: temporal.stop, exited: temporal.exited });
+  log('Temporal is ready');
+  return { address: temporal.address, uiUrl: temporal.uiUrl };
+}
+
+async function startInboxes({ settings, folder, log, signal, started }: PartsContext): Promise<MailUi> {
+  const mailUi = await startMailUi({
+    directory: folder.mailUi,
+    webPort: settings.ports.mailUi,
+    logFile: folder.logFile('mail-ui'),
+    pidFile: folder.pidFile('mail-ui'),
+    signal,
+  });
+  started({ name: 'Mail UI', stop: mailUi.stop, exited: mailUi.exited });
+  const relay: Relay = await startRelay({
+    port: settings.ports.relay,
+    directory: folder.spool,
+    serviceDomains: [settings.mailDomain, settings.bounceDomain],
+    inbound: { host: '127.0.0.1', port: settings.ports.inboundSmtp },
+    mailUi,
+    log,
+  });
+  started({ name: 'Mail relay', stop: relay.stop });
+  log('Mail relay and mail UI are ready');
+  return mailUi;
+}

@@ -1,0 +1,167 @@
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataFolder, Secrets } from './data-folder.ts';
+import type { OutsideParts, StartedPart } from './outside-parts.ts';
+import type { DevSettings } from './settings.ts';
+import { type Child, type Log, startChild } from './stack/child-process.ts';
+import { waitUntil } from './stack/wait.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const READY_TIMEOUT_MS = 60_000;
+/** Leaves the parts behind them the rest of the 15 seconds a stop may take. */
+const DRAIN_TIMEOUT_MS = 8_000;
+const RESTART_DELAYS_MS = [500, 1000, 2000, 5000, 10_000];
+/** A process that ran this long starts again without the delays of earlier crashes. */
+const STABLE_AFTER_MS = 60_000;
+
+export interface Service {
+  /** Names the log and the pid file. */
+  name: string;
+  title: string;
+  script: string;
+  environment: NodeJS.ProcessEnv;
+  healthUrl: string;
+}
+
+/** The configuration (`platform/config.ts`) of the service's processes on these parts. */
+export function serviceEnvironments(
+  settings: DevSettings,
+  secrets: Secrets,
+  parts: OutsideParts,
+): { api: Record<string, string>; worker: Record<string, string> } {
+  const { ports } = settings;
+  const shared = {
+    NODE_ENV: 'dev',
+    TEMPORAL_ADDRESS: parts.temporal.address,
+    ...parts.s3,
+    S3_FORCE_PATH_STYLE: 'true',
+    API_HOST: '127.0.0.1',
+    API_PORT: String(ports.api),
+    PUBLIC_URL: `http://127.0.0.1:${ports.api}`,
+    ENCRYPTION_KEY: secrets.encryptionKey,
+    SIGNING_KEY: secrets.signingKey,
+    MAIL_DOMAIN: settings.mailDomain,
+    BOUNCE_DOMAIN: settings.bounceDomain,
+    MAIL_TRANSPORT: 'smtp',
+    SMTP_RELAY_HOST: '127.0.0.1',
+    SMTP_RELAY_PORT: String(ports.relay),
+    SMTP_RELAY_TLS: 'none',
+    INBOUND_SMTP_HOST: '127.0.0.1',
+    INBOUND_SMTP_PORT: String(ports.inboundSmtp),
+    WORKER_HEALTH_HOST: '127.0.0.1',
+    WORKER_HEALTH_PORT: String(ports.workerHealth),
+    // A webhook receiver on this machine is what a developer has.
+    EGRESS_ALLOW: settings.environment.EGRESS_ALLOW || '127.0.0.0/8,::1/128',
+    EGRESS_ALLOW_PORTS: settings.environment.EGRESS_ALLOW_PORTS || '*',
+  };
+  return {
+    api: { ...shared, DATABASE_URL: parts.databaseUrls.api },
+    worker: { ...shared, DATABASE_URL: parts.databaseUrls.worker },
+  };
+}
+
+export function describeServices(
+  settings: DevSettings,
+  environments: ReturnType<typeof serviceEnvironments>,
+): Service[] {
+  const inherited = Object.fromEntries(
+    Object.entries(settings.environment).filter(([name]) => !name.startsWith('npm_')),
+  );
+  return [
+    {
+      name: 'api',
+      title: 'API',
+      script: 'api/server.ts',
+      environment: { ...inherited, ...environments.api },
+      healthUrl: `http://127.0.0.1:${settings.ports.api}/health/ready`,
+    },
+    {
+      name: 'workers',
+      title: 'Workers and inbound SMTP',
+      script: 'workers/all.ts',
+      environment: { ...inherited, ...environments.worker },
+      healthUrl: `http://127.0.0.1:${settings.ports.workerHealth}/health/ready`,
+    },
+  ];
+}
+
+export interface Supervision {
+  folder: DataFolder;
+  log: Log;
+  /** Gives the start up. */
+  signal: AbortSignal;
+}
+
+/**
+ * Starts one of the service's processes and waits until it is ready. From then on it is started again whenever it
+ * dies, with growing pauses.
+ *
+ * @throws Error with the end of its log when it does not become ready the first time.
+ */
+export async function superviseService(
+  service: Service,
+  { folder, log, signal }: Supervision,
+): Promise<StartedPart> {
+  const stopping = new AbortController();
+  let child = await start(service, folder);
+  const supervision = keepRunning();
+
+  async function keepRunning(): Promise<void> {
+    let crashes = 0;
+    while (!stopping.signal.aborted) {
+      const startedAt = Date.now();
+      const reason = await child.exited;
+      if (stopping.signal.aborted) return;
+      crashes = Date.now() - startedAt > STABLE_AFTER_MS ? 1 : crashes + 1;
+      const delayMs = RESTART_DELAYS_MS[Math.min(crashes, RESTART_DELAYS_MS.length) - 1] ?? 0;
+      log(
+        `${service.title} ${reason}; starting again in ${delayMs / 1000} s. See ${folder.logFile(service.name)}`,
+      );
+      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (!stopping.signal.aborted) child = await start(service, folder);
+    }
+  }
+
+  const part: StartedPart = {
+    name: service.title,
+    async stop() {
+      stopping.abort();
+      await child.stop();
+      await supervision;
+      // A start that was under way when the stop came has its child by now.
+      await child.stop();
+    },
+  };
+  try {
+    await waitUntil(() => assertReady(service.healthUrl), {
+      what: service.title,
+      timeoutMs: READY_TIMEOUT_MS,
+      failed: () => child.failure(),
+      signal,
+    });
+  } catch (error) {
+    await part.stop();
+    throw error;
+  }
+  log(`${service.title} ready`);
+  return part;
+}
+
+function start(service: Service, folder: DataFolder): Promise<Child> {
+  return startChild({
+    name: service.title,
+    command: process.execPath,
+    args: [join(ROOT, service.script)],
+    cwd: ROOT,
+    env: service.environment,
+    logFile: folder.logFile(service.name),
+    pidFile: folder.pidFile(service.name),
+    stopTimeoutMs: DRAIN_TIMEOUT_MS,
+  });
+}
+
+async function assertReady(url: string): Promise<void> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(2000) });
+  await answer.body?.cancel();
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+}

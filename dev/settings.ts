@@ -1,0 +1,83 @@
+import { join, resolve } from 'node:path';
+import type { WantedPort } from './stack/ports.ts';
+
+/** The domain the mails of `npm start` live on: reserved by RFC 2606, so it is nobody's. */
+const MAIL_DOMAIN = 'agents.example';
+
+export interface DevSettings {
+  /** Everything `npm start` keeps. */
+  dataDir: string;
+  cacheDir: string;
+  ports: {
+    api: number;
+    inboundSmtp: number;
+    relay: number;
+    postgres: number;
+    s3: number;
+    temporal: number;
+    temporalUi: number;
+    mailUi: number;
+    workerHealth: number;
+  };
+  /** A Temporal server that runs already; undefined starts one. */
+  temporalAddress: string | undefined;
+  mailDomain: string;
+  bounceDomain: string;
+  ownerEmail: string;
+  /** What the caller set: goes on to the processes that are started, under what the stack decides. */
+  environment: NodeJS.ProcessEnv;
+}
+
+const PORTS: Record<keyof DevSettings['ports'], { variable: string; fallback: number; purpose: string }> = {
+  api: { variable: 'API_PORT', fallback: 3000, purpose: 'API' },
+  inboundSmtp: { variable: 'INBOUND_SMTP_PORT', fallback: 2526, purpose: 'inbound SMTP' },
+  relay: { variable: 'SMTP_RELAY_PORT', fallback: 2525, purpose: 'mail relay' },
+  postgres: { variable: 'DEV_POSTGRES_PORT', fallback: 54_329, purpose: 'PostgreSQL' },
+  s3: { variable: 'DEV_S3_PORT', fallback: 4568, purpose: 'S3 server' },
+  temporal: { variable: 'DEV_TEMPORAL_PORT', fallback: 7233, purpose: 'Temporal' },
+  temporalUi: { variable: 'DEV_TEMPORAL_UI_PORT', fallback: 8233, purpose: 'Temporal UI' },
+  mailUi: { variable: 'DEV_MAIL_UI_PORT', fallback: 1080, purpose: 'mail UI' },
+  workerHealth: { variable: 'WORKER_HEALTH_PORT', fallback: 3001, purpose: 'health checks of the workers' },
+};
+
+/** @throws Error naming a variable that is no port. */
+export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
+  const root = resolve(import.meta.dirname, '..');
+  const mailDomain = environment.MAIL_DOMAIN || MAIL_DOMAIN;
+  const names = Object.keys(PORTS) as (keyof DevSettings['ports'])[];
+  return {
+    dataDir: resolve(root, environment.DEV_DATA_DIR || '.data'),
+    cacheDir: join(root, '.cache', 'temporal'),
+    ports: Object.fromEntries(
+      names.map((name) => [name, readPort(environment, name)]),
+    ) as DevSettings['ports'],
+    temporalAddress: environment.TEMPORAL_ADDRESS || undefined,
+    mailDomain,
+    bounceDomain: environment.BOUNCE_DOMAIN || `bounces.${mailDomain}`,
+    // Outside the service, so that what the owner is sent shows up in the mail UI.
+    ownerEmail: environment.DEV_OWNER_EMAIL || 'owner@people.example',
+    environment,
+  };
+}
+
+/** The ports a start needs, with the variable that moves each. */
+export function wantedPorts({ ports, temporalAddress }: DevSettings): WantedPort[] {
+  const skipped = temporalAddress ? ['temporal', 'temporalUi'] : [];
+  return Object.entries(PORTS)
+    .filter(([name]) => !skipped.includes(name))
+    .map(([name, { variable, purpose }]) => ({
+      port: ports[name as keyof DevSettings['ports']],
+      variable,
+      purpose,
+    }));
+}
+
+function readPort(environment: NodeJS.ProcessEnv, name: keyof DevSettings['ports']): number {
+  const { variable, fallback } = PORTS[name];
+  const given = environment[variable];
+  if (!given) return fallback;
+  const port = Number(given);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new Error(`${variable} must be a port between 1 and 65535, it is ${JSON.stringify(given)}`);
+  return port;
+}
