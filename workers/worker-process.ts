@@ -27,10 +27,11 @@ export async function startWorkers(
   { queues, listeners = [] }: { queues: readonly string[]; listeners?: readonly Listener[] },
 ): Promise<StartedProcess> {
   const parts = await compose(config, logger);
+  // First, because mail can be taken while Temporal is away.
+  const listening = await Promise.all(listeners.map((listen) => listen(config, parts, logger)));
   const activities = Object.fromEntries(queues.map((queue) => [queue, parts.activities[queue] ?? {}]));
   const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
   if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED) await ensureSchedules(parts.temporal);
-  const listening = await Promise.all(listeners.map((listen) => listen(config, parts, logger)));
   return {
     done: workers?.done ?? new Promise(() => undefined),
     async stop() {
