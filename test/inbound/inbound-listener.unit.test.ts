@@ -1,0 +1,387 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createTransport } from 'nodemailer';
+import { pino } from 'pino';
+import type { AcceptedMail, InboundRoute } from '../../domain/messages/receipt.service.ts';
+import {
+  type InboundListenerConfig,
+  type InboundListenerOptions,
+  startInboundListener,
+} from '../../workers/inbound-listener.ts';
+import { RawSmtpClient } from './raw-smtp-client.ts';
+
+const CERTIFICATE = new URL('../egress/receiver.cert.pem', import.meta.url).pathname;
+const KEY = new URL('../egress/receiver.key.pem', import.meta.url).pathname;
+const ROUTE: InboundRoute = {
+  kind: 'mail',
+  organizationId: 'org_1',
+  environmentId: 'env_1',
+  inboxId: 'inb_1',
+};
+const SMALL = 200_000;
+
+type Doubles = Pick<InboundListenerOptions, 'storage' | 'receipts'>;
+
+const cleanUps: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+/** A listener over storage in memory, and addresses of agents.test that exist unless they start with `nobody`. */
+async function listen(
+  overrides: {
+    config?: Partial<InboundListenerConfig>;
+    storage?: Partial<Doubles['storage']>;
+    receipts?: Partial<Doubles['receipts']>;
+  } = {},
+) {
+  const objects = new Map<string, Buffer>();
+  const committed: AcceptedMail[] = [];
+  const storage: Doubles['storage'] = {
+    async putStream(key: string, source: Readable) {
+      const bytes = await buffer(source);
+      objects.set(key, bytes);
+      return { sizeBytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() };
+    },
+    async delete(key: string) {
+      objects.delete(key);
+    },
+    ...overrides.storage,
+  };
+  const receipts: Doubles['receipts'] = {
+    resolve: async (address) => (/^(?!nobody).*@agents\.test$/.test(address) ? ROUTE : 'unknown'),
+    commit: async (mail) => {
+      committed.push(mail);
+    },
+    ...overrides.receipts,
+  };
+  const listener = await startInboundListener({
+    config: {
+      MAIL_DOMAIN: 'agents.test',
+      INBOUND_SMTP_HOST: '127.0.0.1',
+      INBOUND_SMTP_PORT: 0,
+      INBOUND_SMTP_MAX_CONNECTIONS: 50,
+      INBOUND_MAX_SIZE_BYTES: SMALL,
+      ...overrides.config,
+    },
+    storage,
+    receipts,
+    logger: pino({ level: 'silent' }),
+  });
+  cleanUps.push(() => listener.close());
+  return { listener, objects, committed };
+}
+
+async function greeted(port: number): Promise<RawSmtpClient> {
+  const client = await RawSmtpClient.greeted(port);
+  cleanUps.push(() => client.close());
+  return client;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('mail that is welcome', () => {
+  test('is in storage and committed before 250, with what is known of its sender', async () => {
+    const order: string[] = [];
+    const { listener, objects, committed } = await listen({
+      receipts: {
+        commit: async (mail) => {
+          order.push(objects.has(mail.rawKey) ? 'stored, committing' : 'committing');
+          committed.push(mail);
+        },
+      },
+    });
+    const transport = createTransport({
+      host: '127.0.0.1',
+      port: listener.port,
+      ignoreTLS: true,
+      name: 'sender.test',
+    });
+    const info = await transport.sendMail({
+      envelope: { from: 'Sender@sender.test', to: ['Agent+tag@Agents.Test', 'second@agents.test'] },
+      raw: 'Subject: hi\r\n\r\n.dots\r\n..more\r\n',
+    });
+    order.push('answered');
+
+    expect(order).toEqual(['stored, committing', 'answered']);
+    const [mail] = committed;
+    expect(mail).toMatchObject({
+      rawKey: expect.stringMatching(/^raw\/\d{4}\/\d\d\/\d\d\/rcp_[0-9a-z]{26}\.eml$/),
+      mailFrom: 'Sender@sender.test',
+      clientIp: '127.0.0.1',
+      helo: 'sender.test',
+      tls: false,
+      recipients: [
+        { address: 'agent+tag@agents.test', route: ROUTE },
+        { address: 'second@agents.test', route: ROUTE },
+      ],
+    });
+    const bytes = objects.get(mail?.rawKey ?? '') ?? Buffer.alloc(0);
+    expect(bytes.toString()).toBe('Subject: hi\r\n\r\n.dots\r\n..more\r\n');
+    expect(mail?.sizeBytes).toBe(bytes.length);
+    expect(mail?.sha256).toEqual(createHash('sha256').update(bytes).digest());
+    expect(info.response).toBe(`250 2.0.0 Ok: queued as ${mail?.rawKey.slice(15, -4)}`);
+  });
+
+  test('keeps every byte: 8-bit, bare line feeds, NUL, a dot between bare line feeds', async () => {
+    const { listener, objects } = await listen();
+    const client = await greeted(listener.port);
+    expect(await client.startData('agent@agents.test')).toMatch(/^354 /);
+    const message = 'Subject: caf\xe9 \xff\n\nbare\nline\n.\nfeeds\r\n\x00\x80\r\n';
+    client.write(`${message}.\r\n`);
+    expect(await client.reply()).toMatch(/^250 2\.0\.0 /);
+    expect([...objects.values()].map((bytes) => bytes.toString('latin1'))).toEqual([message]);
+  });
+
+  test('may come from the null sender, over a source route, twice in a session', async () => {
+    const { listener, committed } = await listen();
+    const client = await greeted(listener.port);
+    for (const recipient of ['<@relay.test:agent@agents.test>', '<other@agents.test>']) {
+      expect(await client.command('MAIL FROM:<>')).toMatch(/^250/);
+      expect(await client.command(`RCPT TO:${recipient}`)).toMatch(/^250/);
+      expect(await client.command('DATA')).toMatch(/^354/);
+      client.write('Subject: x\r\n\r\n.\r\n');
+      expect(await client.reply()).toMatch(/^250/);
+    }
+    expect(
+      committed.map(({ mailFrom, recipients }) => [mailFrom, recipients.map(({ address }) => address)]),
+    ).toEqual([
+      ['', ['agent@agents.test']],
+      ['', ['other@agents.test']],
+    ]);
+  });
+
+  test('may come over TLS where there is a certificate', async () => {
+    const config = { INBOUND_SMTP_TLS_KEY_FILE: KEY, INBOUND_SMTP_TLS_CERT_FILE: CERTIFICATE };
+    const { listener, committed } = await listen({ config });
+    const transport = createTransport({
+      host: '127.0.0.1',
+      port: listener.port,
+      requireTLS: true,
+      tls: { rejectUnauthorized: false },
+    });
+    await transport.sendMail({
+      envelope: { from: 'a@b.test', to: 'agent@agents.test' },
+      raw: 'Subject: x\r\n\r\n',
+    });
+    expect(committed[0]?.tls).toBe(true);
+  });
+
+  test('is told what the service can do, and no more', async () => {
+    const { listener } = await listen();
+    const client = new RawSmtpClient(listener.port);
+    cleanUps.push(() => client.close());
+    expect(await client.reply()).toMatch(/^220 agents\.test ESMTP/);
+    const offered = (await client.command('EHLO x'))
+      .split('\r\n')
+      .slice(1)
+      .map((line) => line.slice(4));
+    expect(offered.sort()).toEqual(['8BITMIME', 'PIPELINING', `SIZE ${SMALL}`, 'SMTPUTF8']);
+    expect(await client.command('AUTH PLAIN AGEAYg==')).toMatch(/^500/);
+  });
+
+  test('to a report address carries the report’s route', async () => {
+    const report: InboundRoute = { ...ROUTE, kind: 'report', messageId: 'msg_1', recipientPosition: 2 };
+    const { listener, committed } = await listen({ receipts: { resolve: async () => report } });
+    const client = await greeted(listener.port);
+    await client.startData('bounces+token@bounces.agents.test');
+    client.write('Subject: failure\r\n\r\n.\r\n');
+    expect(await client.reply()).toMatch(/^250/);
+    expect(committed[0]?.recipients).toEqual([
+      { address: 'bounces+token@bounces.agents.test', route: report },
+    ]);
+  });
+});
+
+describe('mail that is refused', () => {
+  test('to nobody, at RCPT', async () => {
+    const { listener, committed } = await listen();
+    const client = await greeted(listener.port);
+    await client.command('MAIL FROM:<a@b.test>');
+    expect(await client.command('RCPT TO:<nobody@agents.test>')).toBe('550 5.1.1 No such mailbox here');
+    expect(await client.command('RCPT TO:<agent@elsewhere.test>')).toMatch(/^550 5\.1\.1/);
+    expect(await client.command('DATA')).toMatch(/^503/);
+    expect(await client.command('RCPT TO:<agent@agents.test>')).toMatch(/^250/);
+    expect(committed).toEqual([]);
+  });
+
+  test('beyond 100 recipients', async () => {
+    const { listener } = await listen();
+    const client = await greeted(listener.port);
+    await client.command('MAIL FROM:<a@b.test>');
+    for (let count = 0; count < 100; count += 1) {
+      expect(await client.command(`RCPT TO:<agent${count}@agents.test>`)).toMatch(/^250/);
+    }
+    expect(await client.command('RCPT TO:<one-more@agents.test>')).toMatch(/^452/);
+  });
+
+  test('announced as too large, at MAIL', async () => {
+    const { listener } = await listen();
+    const client = await greeted(listener.port);
+    expect(await client.command(`MAIL FROM:<a@b.test> SIZE=${SMALL + 1}`)).toMatch(/^552/);
+    expect(await client.command(`MAIL FROM:<a@b.test> SIZE=${SMALL}`)).toMatch(/^250/);
+  });
+
+  test('turning out too large, after its last byte, and the session goes on', async () => {
+    const { listener, objects, committed } = await listen();
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write(`${'x'.repeat(998)}\r\n`.repeat(SMALL / 1000 + 1));
+    client.write('.\r\n');
+    expect(await client.reply()).toBe(`552 5.3.4 Message is larger than ${SMALL} bytes`);
+    expect([objects.size, committed.length]).toEqual([0, 0]);
+    expect(await client.startData('agent@agents.test')).toMatch(/^354/);
+    client.write(`${'x'.repeat(998)}\r\n`.repeat(SMALL / 1000));
+    client.write('.\r\n');
+    expect(await client.reply()).toMatch(/^250/);
+  });
+
+  test('never ending, with 421', async () => {
+    const { listener, objects } = await listen();
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write(`${'x'.repeat(998)}\r\n`.repeat((SMALL / 1000) * 3));
+    expect(await client.reply()).toMatch(/^421 4\.3\.2/);
+    expect(await client.reply()).toBe('closed');
+    expect(objects.size).toBe(0);
+  });
+
+  test('going round in circles', async () => {
+    const { listener, objects, committed } = await listen();
+    const client = await greeted(listener.port);
+    const hops = (count: number) =>
+      'Received: from a by b;\r\n\tMon, 2 Mar 2026 00:00:00 +0000\r\n'.repeat(count);
+    await client.startData('agent@agents.test');
+    client.write(`${hops(51)}Subject: x\r\n\r\nbody\r\n.\r\n`);
+    expect(await client.reply()).toMatch(/^554 5\.4\.6/);
+    expect([objects.size, committed.length]).toEqual([0, 0]);
+    await client.startData('agent@agents.test');
+    client.write(`${hops(50)}Subject: x\r\n\r\n${hops(60)}\r\n.\r\n`);
+    expect(await client.reply()).toMatch(/^250/);
+  });
+
+  test('counting its hops byte by byte too', async () => {
+    const { listener } = await listen();
+    const client = await greeted(listener.port);
+    client.socket.setNoDelay(true);
+    await client.startData('agent@agents.test');
+    for (const character of `${'ReCeIvEd: x\n'.repeat(51)}\n.\r\n`) client.write(character);
+    client.write('\r\n.\r\n');
+    expect(await client.reply()).toMatch(/^554 5\.4\.6/);
+  });
+
+  test('by a full house', async () => {
+    const { listener } = await listen({ config: { INBOUND_SMTP_MAX_CONNECTIONS: 1 } });
+    const first = await greeted(listener.port);
+    const second = new RawSmtpClient(listener.port);
+    cleanUps.push(() => second.close());
+    expect(await second.reply()).toMatch(/^421/);
+    expect(await second.reply()).toBe('closed');
+    first.close();
+  });
+});
+
+describe('when something is down', () => {
+  const boom = async () => Promise.reject(new Error('it is down'));
+
+  test('a recipient that cannot be looked up is asked for later', async () => {
+    const { listener } = await listen({ receipts: { resolve: boom } });
+    const client = await greeted(listener.port);
+    await client.command('MAIL FROM:<a@b.test>');
+    expect(await client.command('RCPT TO:<agent@agents.test>')).toMatch(/^451 4\.3\.0/);
+  });
+
+  test.each([
+    ['storage at once', { storage: { putStream: boom } }],
+    [
+      'storage in the middle',
+      {
+        storage: {
+          async putStream(_key: string, source: Readable) {
+            for await (const _chunk of source) throw new Error('it broke');
+            throw new Error('no byte came');
+          },
+        },
+      },
+    ],
+    ['the database', { receipts: { commit: boom } }],
+  ])('%s: 451 after the last byte, nothing is left, the session goes on', async (_what, broken) => {
+    const { listener, objects, committed } = await listen(broken);
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write('Subject: x\r\n\r\n');
+    client.write(`${'x'.repeat(998)}\r\n`.repeat(150));
+    client.write('.\r\n');
+    expect(await client.reply()).toBe('451 4.3.0 Temporary failure, try again later');
+    expect([objects.size, committed.length]).toEqual([0, 0]);
+    expect(await client.command('NOOP')).toMatch(/^250/);
+  });
+
+  test('an object that cannot be removed does not change the answer', async () => {
+    const { listener } = await listen({ receipts: { commit: boom }, storage: { delete: boom } });
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write('x\r\n.\r\n');
+    expect(await client.reply()).toMatch(/^451/);
+  });
+
+  test('a client that vanishes in the middle leaves nothing', async () => {
+    let uploads = 0;
+    let failed = 0;
+    const { listener, committed } = await listen({
+      storage: {
+        async putStream(_key: string, source: Readable) {
+          uploads += 1;
+          try {
+            return { sizeBytes: (await buffer(source)).length, sha256: Buffer.alloc(32) };
+          } catch (error) {
+            failed += 1;
+            throw error;
+          }
+        },
+      },
+    });
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write('Subject: x\r\n\r\nhalf a');
+    await until(() => uploads === 1);
+    client.close();
+    await until(() => failed === 1);
+    await listener.close();
+    expect(committed).toEqual([]);
+  });
+});
+
+describe('closing', () => {
+  test('lets a transaction in flight end, refuses the next, and hangs up', async () => {
+    const reached = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const { listener } = await listen({
+      receipts: {
+        async commit() {
+          reached.resolve();
+          await release.promise;
+        },
+      },
+    });
+    const busy = await greeted(listener.port);
+    const idle = await greeted(listener.port);
+    await busy.startData('agent@agents.test');
+    busy.write('Subject: x\r\n\r\n.\r\n');
+    await reached.promise;
+    const closed = listener.close();
+    release.resolve();
+    expect(await busy.reply()).toMatch(/^250 2\.0\.0/);
+    expect(await busy.reply()).toMatch(/^421/);
+    expect(await idle.reply()).toMatch(/^421/);
+    await closed;
+    const late = new RawSmtpClient(listener.port);
+    const [error] = await once(late.socket, 'error');
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+});

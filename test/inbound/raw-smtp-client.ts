@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** Speaks SMTP line by line, so that a test decides what is said, when, and when to hang up. */
+export class RawSmtpClient {
+  readonly socket: Socket;
+  #buffered = '';
+  #ended = false;
+
+  constructor(port: number) {
+    this.socket = connect(port, '127.0.0.1');
+    this.socket.setEncoding('latin1');
+    this.socket.on('data', (text: string) => {
+      this.#buffered += text;
+    });
+    this.socket.on('error', () => {});
+    this.socket.on('close', () => {
+      this.#ended = true;
+    });
+  }
+
+  /** A client that has been greeted and has said EHLO. */
+  static async greeted(port: number): Promise<RawSmtpClient> {
+    const client = new RawSmtpClient(port);
+    await client.reply();
+    await client.command('EHLO sender.test');
+    return client;
+  }
+
+  /** The next whole answer, without its final line end; 'closed' when the server hung up instead. */
+  async reply(): Promise<string> {
+    for (;;) {
+      const found = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(this.#buffered);
+      if (found) {
+        this.#buffered = this.#buffered.slice(found[0].length);
+        return found[0].trimEnd();
+      }
+      if (this.#ended) return 'closed';
+      await Promise.race([once(this.socket, 'data'), once(this.socket, 'close')]);
+    }
+  }
+
+  async command(line: string): Promise<string> {
+    this.write(`${line}\r\n`);
+    return this.reply();
+  }
+
+  /** Opens a transaction up to the 354. */
+  async startData(...recipients: string[]): Promise<string> {
+    await this.command('MAIL FROM:<sender@sender.test>');
+    for (const recipient of recipients) await this.command(`RCPT TO:<${recipient}>`);
+    return this.command('DATA');
+  }
+
+  write(bytes: string): void {
+    this.socket.write(bytes, 'latin1');
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}

@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import {
+  SMTPServer,
+  type SMTPServerDataStream,
+  type SMTPServerEnvelope,
+  type SMTPServerOptions,
+  type SMTPServerSession,
+} from 'smtp-server';
+import type { InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
+import type { Config } from '../platform/config.ts';
+import { newId } from '../platform/ids.ts';
+import type { Storage, StoredObject } from '../platform/storage.ts';
+import { drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
+
+export type InboundListenerConfig = Pick<
+  Config,
+  | 'MAIL_DOMAIN'
+  | 'INBOUND_SMTP_HOST'
+  | 'INBOUND_SMTP_PORT'
+  | 'INBOUND_SMTP_HOSTNAME'
+  | 'INBOUND_SMTP_TLS_KEY_FILE'
+  | 'INBOUND_SMTP_TLS_CERT_FILE'
+  | 'INBOUND_SMTP_MAX_CONNECTIONS'
+  | 'INBOUND_MAX_SIZE_BYTES'
+>;
+
+export interface InboundListenerOptions {
+  config: InboundListenerConfig;
+  storage: Pick<Storage, 'putStream' | 'delete'>;
+  receipts: Pick<ReceiptService, 'resolve' | 'commit'>;
+  logger: Logger;
+}
+
+export interface InboundListener {
+  /** The port it listens on. */
+  port: number;
+  /** Takes no more mail, lets what is being received end (10 s at most), then hangs up. */
+  close(): Promise<void>;
+}
+
+const MAX_RECIPIENTS = 100;
+/** RFC 5321 section 4.5.3.2.7: a server waits at least 5 minutes for the next command. */
+const IDLE_TIMEOUT_MS = 300_000;
+const CLOSE_GRACE_MS = 10_000;
+
+/**
+ * Listens for mail from other servers (RFC 5321). 250 after the data means: the bytes are in storage, the receipt and
+ * the start of its workflow are committed. Everything short of that is a 4xx or 5xx and leaves nothing behind.
+ *
+ * @throws Error when the address cannot be bound, or the certificate not read.
+ */
+export async function startInboundListener(options: InboundListenerOptions): Promise<InboundListener> {
+  const { config, logger } = options;
+  const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
+  const inFlight = new Set<Promise<void>>();
+  const server = new SMTPServer({
+    ...(await serverOptions(config)),
+    onRcptTo({ address }, session, done) {
+      resolveRecipient(options, address.toLowerCase()).then((route) => {
+        const { envelope } = session;
+        routes.set(envelope, (routes.get(envelope) ?? new Map()).set(address.toLowerCase(), route));
+        done();
+      }, done);
+    },
+    onData(stream, session, done) {
+      const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
+        .then((id) => done(null, `2.0.0 Ok: queued as ${id}`), done)
+        .finally(() => inFlight.delete(received));
+      inFlight.add(received);
+    },
+  });
+  // Connections that break are their clients' affair; without a listener they would end the process.
+  server.on('error', (error) => logger.debug({ err: error }, 'inbound connection failed'));
+  server.listen(config.INBOUND_SMTP_PORT, config.INBOUND_SMTP_HOST);
+  await once(server.server, 'listening');
+  const { port } = server.server.address() as AddressInfo;
+  logger.info({ host: config.INBOUND_SMTP_HOST, port }, 'inbound SMTP listens');
+  return { port, close: () => closeServer(server, inFlight) };
+}
+
+/** The listener as a worker process composes it. */
+export function startInboundSmtp(
+  config: Config,
+  { storage, receipts }: Pick<InboundListenerOptions, 'storage' | 'receipts'>,
+  logger: Logger,
+): Promise<InboundListener> {
+  return startInboundListener({ config, storage, receipts, logger });
+}
+
+async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {
+  const { INBOUND_SMTP_TLS_KEY_FILE: keyFile, INBOUND_SMTP_TLS_CERT_FILE: certFile } = config;
+  const certificate =
+    keyFile && certFile ? { key: await readFile(keyFile), cert: await readFile(certFile) } : {};
+  return {
+    ...certificate,
+    name: config.INBOUND_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
+    size: config.INBOUND_MAX_SIZE_BYTES,
+    maxClients: config.INBOUND_SMTP_MAX_CONNECTIONS,
+    maxRecipients: MAX_RECIPIENTS,
+    socketTimeout: IDLE_TIMEOUT_MS,
+    closeTimeout: CLOSE_GRACE_MS,
+    disabledCommands: keyFile && certFile ? ['AUTH'] : ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    logger: false,
+  };
+}
+
+/** @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign), 451 where we cannot tell. */
+async function resolveRecipient(
+  { receipts, logger }: InboundListenerOptions,
+  address: string,
+): Promise<InboundRoute> {
+  const route = await receipts.resolve(address).catch((error: unknown) => {
+    logger.error({ err: error }, 'recipient could not be looked up');
+    throw temporaryFailure();
+  });
+  if (route === 'unknown') throw new SmtpRefusal(550, '5.1.1 No such mailbox here');
+  return route;
+}
+
+/**
+ * @returns the transaction's id.
+ * @throws SmtpRefusal; storage and database are then as they were.
+ */
+async function receiveMail(
+  options: InboundListenerOptions,
+  stream: SMTPServerDataStream,
+  session: SMTPServerSession,
+  routes: Map<string, InboundRoute>,
+): Promise<string> {
+  const { receipts, storage, logger } = options;
+  const { envelope } = session;
+  const id = newId('receipt');
+  const receivedAt = new Date();
+  const rawKey = `raw/${receivedAt.toISOString().slice(0, 10).replaceAll('-', '/')}/${id}.eml`;
+  const recipients = envelope.rcptTo.flatMap(({ address }) => {
+    const route = routes.get(address.toLowerCase());
+    return route ? [{ address: address.toLowerCase(), route }] : [];
+  });
+  try {
+    const stored = await storeMessage(options, stream, rawKey);
+    await receipts.commit({
+      ...stored,
+      rawKey,
+      mailFrom: envelope.mailFrom ? envelope.mailFrom.address : '',
+      clientIp: session.remoteAddress,
+      helo: session.hostNameAppearsAs || null,
+      tls: session.secure,
+      receivedAt,
+      recipients,
+    });
+    logger.info(
+      { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length },
+      'mail accepted',
+    );
+    return id;
+  } catch (error) {
+    await storage.delete(rawKey).catch((failure: unknown) => {
+      logger.warn({ err: failure, rawKey }, 'an object was left behind');
+    });
+    if (error instanceof SmtpRefusal) throw error;
+    logger.error({ err: error, transaction: id }, 'mail could not be accepted');
+    throw temporaryFailure();
+  }
+}
+
+async function storeMessage(
+  { storage, config }: InboundListenerOptions,
+  stream: SMTPServerDataStream,
+  rawKey: string,
+): Promise<StoredObject> {
+  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES);
+  // A client that hangs up in the middle must fail the upload, not end it.
+  stream.on('error', (error) => inspection.stream.destroy(error));
+  stream.pipe(inspection.stream);
+  try {
+    return await storage.putStream(rawKey, inspection.stream, { contentType: 'message/rfc822' });
+  } catch (error) {
+    stream.unpipe();
+    await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
+    throw inspection.refusal ?? error;
+  }
+}
+
+function temporaryFailure(): SmtpRefusal {
+  return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
+}
+
+async function closeServer(server: SMTPServer, inFlight: ReadonlySet<Promise<void>>): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const timer = AbortSignal.timeout(CLOSE_GRACE_MS);
+  await Promise.race([Promise.all(inFlight), once(timer, 'abort')]);
+  for (const connection of server.connections) {
+    connection.send(421, '4.3.2 Shutting down');
+    connection.close();
+  }
+  await closed;
+}

@@ -1,0 +1,91 @@
+import { type Readable, Transform } from 'node:stream';
+
+/** An answer that ends a command or a transaction: `responseCode` and `message` are what the client reads. */
+export class SmtpRefusal extends Error {
+  readonly responseCode: number;
+
+  /** @param text starts with the enhanced status code (RFC 3463). */
+  constructor(responseCode: number, text: string) {
+    super(text);
+    this.name = 'SmtpRefusal';
+    this.responseCode = responseCode;
+  }
+}
+
+/** RFC 5321 section 6.3 wants at least 100 hops possible; loops are far fewer addresses long, and cost storage each. */
+const MAX_RECEIVED_FIELDS = 50;
+
+/** The message on its way into storage, untouched byte for byte, and refused as soon as it breaks a limit. */
+export interface MessageInspection {
+  stream: Transform;
+  /** Set when the message itself is to blame for the stream's failure. */
+  readonly refusal: SmtpRefusal | undefined;
+}
+
+export function inspectMessage(maxSizeBytes: number): MessageInspection {
+  const countReceived = receivedCounter();
+  let sizeBytes = 0;
+  let refusal: SmtpRefusal | undefined;
+  const stream = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > maxSizeBytes) {
+        refusal = new SmtpRefusal(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`);
+      } else if (countReceived(chunk) > MAX_RECEIVED_FIELDS) {
+        refusal = new SmtpRefusal(554, '5.4.6 Too many hops, this message goes round in circles');
+      }
+      if (refusal) done(refusal);
+      else done(null, chunk);
+    },
+  });
+  return {
+    stream,
+    get refusal() {
+      return refusal;
+    },
+  };
+}
+
+/** Counts `Received` fields up to the end of the header; keeps no more of a line than their name is long. */
+function receivedCounter(): (chunk: Buffer) => number {
+  const NAME = 'received:';
+  let lineStart = '';
+  let inHeader = true;
+  let count = 0;
+  return (chunk) => {
+    if (!inHeader) return count;
+    const lines = (lineStart + chunk.toString('latin1')).split('\n');
+    lineStart = lines.pop()?.slice(0, NAME.length) ?? '';
+    for (const line of lines) {
+      if (line === '' || line === '\r') {
+        inHeader = false;
+        break;
+      }
+      if (line.slice(0, NAME.length).toLowerCase() === NAME) count += 1;
+    }
+    return count;
+  };
+}
+
+/**
+ * Reads what the client still has to say after its message was given up: an answer before the final dot would be
+ * taken for the answer to something else.
+ *
+ * @throws SmtpRefusal 421 once `maxBytes` more came; such a client is not going to stop.
+ */
+export async function drain(stream: Readable, maxBytes: number): Promise<void> {
+  if (stream.readableEnded || stream.destroyed) return;
+  let drainedBytes = 0;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  stream.on('data', (chunk: Buffer) => {
+    drainedBytes += chunk.length;
+    if (drainedBytes <= maxBytes) return;
+    reject(new SmtpRefusal(421, '4.3.2 Message does not end'));
+    // smtp-server holds an answer back until the stream has ended, unless it is gone.
+    stream.destroy();
+  });
+  stream.once('end', resolve);
+  stream.once('close', resolve);
+  stream.resume();
+  await promise;
+}
