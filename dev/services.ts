@@ -104,6 +104,18 @@ export async function superviseService(
 ): Promise<StartedPart> {
   const stopping = new AbortController();
   let child = await start(service, folder);
+  try {
+    await waitUntil(() => assertReady(service.healthUrl), {
+      what: service.title,
+      timeoutMs: READY_TIMEOUT_MS,
+      failed: () => child.failure(),
+      signal,
+    });
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  log(`${service.title} ready`);
   const supervision = keepRunning();
 
   async function keepRunning(): Promise<void> {
@@ -122,7 +134,7 @@ export async function superviseService(
     }
   }
 
-  const part: StartedPart = {
+  return {
     name: service.title,
     async stop() {
       stopping.abort();
@@ -132,19 +144,6 @@ export async function superviseService(
       await child.stop();
     },
   };
-  try {
-    await waitUntil(() => assertReady(service.healthUrl), {
-      what: service.title,
-      timeoutMs: READY_TIMEOUT_MS,
-      failed: () => child.failure(),
-      signal,
-    });
-  } catch (error) {
-    await part.stop();
-    throw error;
-  }
-  log(`${service.title} ready`);
-  return part;
 }
 
 function start(service: Service, folder: DataFolder): Promise<Child> {
