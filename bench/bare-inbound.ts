@@ -1,0 +1,17 @@
+import { simpleParser } from 'mailparser';
+import { SMTPServer } from 'smtp-server';
+
+/** The floor: take a mail, parse it, forget it. */
+const server = new SMTPServer({
+  disabledCommands: ['AUTH', 'STARTTLS'],
+  logger: false,
+  maxClients: 500,
+  onData(stream, _session, done) {
+    simpleParser(stream).then(() => done(), done);
+  },
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.server.address();
+  if (typeof address === 'object' && address !== null) process.send?.(address.port);
+});
+process.once('SIGTERM', () => server.close(() => process.exit(0)));

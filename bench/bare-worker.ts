@@ -1,0 +1,29 @@
+import { resolve } from 'node:path';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+
+/** The floor's worker, in a process of its own as ours is. Tells its parent of each second activity that has run. */
+Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
+const address = process.argv[2] ?? '127.0.0.1:7233';
+const workflowBundle = await bundleWorkflowCode({
+  workflowsPath: resolve(import.meta.dirname, 'workflows', 'bare.workflow.ts'),
+  logger: new DefaultLogger('ERROR'),
+});
+const connection = await NativeConnection.connect({ address });
+const worker = await Worker.create({
+  connection,
+  taskQueue: 'bare',
+  workflowBundle,
+  activities: {
+    nothing: async () => {
+      process.send?.('ran');
+    },
+    nothingLocal: async () => undefined,
+  },
+  workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+  activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+  maxConcurrentActivityTaskExecutions: 50,
+});
+process.once('SIGTERM', () => worker.shutdown());
+process.send?.('ready');
+await worker.run();
+await connection.close();

@@ -1,0 +1,88 @@
+import { fork } from 'node:child_process';
+import { resolve } from 'node:path';
+import nodemailer from 'nodemailer';
+import pg from 'pg';
+import { ended, patiently, startBenchStack } from './bench-stack.ts';
+import { printFigures, runLanes } from './measure.ts';
+import { createInbox } from './send.ts';
+
+const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
+const WARM_UP = 100;
+const LANES = 20;
+const AIM = 0.5;
+
+/**
+ * `npm run bench -- inbound`: mails handed over by SMTP until each is accepted, and until each is stored, threaded and
+ * announced; beside a bare smtp-server that parses with mailparser before it accepts.
+ */
+export async function benchInbound(): Promise<void> {
+  const stack = await startBenchStack({});
+  try {
+    const inboxId = await createInbox(stack);
+    const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
+    await database.connect();
+    const { rows } = await database.query('select email from inboxes where id = $1', [inboxId]);
+    const stored = async () =>
+      Number(
+        (await database.query('select count(*) from messages where inbox_id = $1', [inboxId])).rows[0].count,
+      );
+    const deliver = async (count: number) => {
+      const goal = (await stored()) + count;
+      const startedAt = performance.now();
+      await handOver(stack.inboundPort, rows[0].email, count);
+      const accepted = (performance.now() - startedAt) / 1000;
+      await patiently('all mails to be stored', async () => {
+        if ((await stored()) < goal) throw new Error('not yet');
+      });
+      return { accepted, stored: (performance.now() - startedAt) / 1000 };
+    };
+    await deliver(WARM_UP);
+    const ours = await deliver(MESSAGES);
+    await database.end();
+    const floor = MESSAGES / (await bareInbound());
+    printFigures([
+      { name: 'inbound accepted', ours: MESSAGES / ours.accepted, floor, unit: '1/s', aim: AIM },
+      { name: 'inbound stored', ours: MESSAGES / ours.stored, floor, unit: '1/s', aim: AIM },
+    ]);
+    console.log(
+      `resident memory of the workers: ${Math.round(stack.residentBytes('workers') / 1024 / 1024)} MiB`,
+    );
+  } finally {
+    await stack.stop();
+  }
+}
+
+async function handOver(port: number, to: string, count: number): Promise<void> {
+  const transport = nodemailer.createTransport({
+    pool: true,
+    host: '127.0.0.1',
+    port,
+    secure: false,
+    ignoreTLS: true,
+    maxConnections: LANES,
+    maxMessages: Number.POSITIVE_INFINITY,
+  });
+  await runLanes(count, LANES, async (index) => {
+    await transport.sendMail({
+      from: `person-${index}@people.example`,
+      to,
+      subject: `Bench ${index}`,
+      text: 'A few lines of text.\r\n'.repeat(40),
+      html: '<p>A few lines of text.</p>'.repeat(40),
+    });
+  });
+  transport.close();
+}
+
+async function bareInbound(): Promise<number> {
+  const server = fork(resolve(import.meta.dirname, 'bare-inbound.ts'));
+  const port = await new Promise<number>((done) =>
+    server.once('message', (message) => done(Number(message))),
+  );
+  await handOver(port, 'bench@agents.example', WARM_UP);
+  const startedAt = performance.now();
+  await handOver(port, 'bench@agents.example', MESSAGES);
+  const seconds = (performance.now() - startedAt) / 1000;
+  await ended(server);
+  return seconds;
+}

@@ -1,0 +1,48 @@
+/** Runs `work` `count` times, `lanes` at once, and returns how long each took. */
+export async function runLanes(
+  count: number,
+  lanes: number,
+  work: (index: number) => Promise<void>,
+): Promise<number[]> {
+  const durations: number[] = [];
+  let next = 0;
+  const lane = async () => {
+    while (next < count) {
+      const index = next++;
+      const startedAt = performance.now();
+      await work(index);
+      durations.push(performance.now() - startedAt);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return durations;
+}
+
+export function percentile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export interface Figure {
+  name: string;
+  ours: number;
+  floor: number;
+  unit: string;
+  /** Least share of the floor the project aims at. */
+  aim: number;
+}
+
+export function printFigures(figures: Figure[]): void {
+  console.table(
+    Object.fromEntries(
+      figures.map(({ name, ours, floor, unit, aim }) => [
+        name,
+        { ours: round(ours), floor: round(floor), unit, share: round(ours / floor), aim },
+      ]),
+    ),
+  );
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,18 @@
+import { benchInbound } from './inbound.ts';
+import { benchSend } from './send.ts';
+
+/** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
+const BENCHES: Record<string, () => Promise<void>> = { send: benchSend, inbound: benchInbound };
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in BENCHES));
+if (unknown.length > 0) {
+  console.error(`There is no bench ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}.`);
+  process.exitCode = 2;
+} else {
+  for (const [name, bench] of Object.entries(BENCHES)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    console.log(`\n${name}`);
+    await bench();
+  }
+}

@@ -1,0 +1,124 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { sendMessageWorkflowId } from '../workflows/messages/send-message.contract.ts';
+import { type BenchStack, ended, patiently, startBenchStack } from './bench-stack.ts';
+import { printFigures, runLanes } from './measure.ts';
+import { startSmtpSink } from './smtp-sink.ts';
+
+const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
+const WARM_UP = 100;
+const LANES = 20;
+const AIM = 0.7;
+
+/**
+ * `npm run bench -- send`: messages posted over HTTP until the relay has each and the database says `sent`, beside
+ * bare workflows with as many activities on the same Temporal server.
+ */
+export async function benchSend(): Promise<void> {
+  const sink = await startSmtpSink();
+  const stack = await startBenchStack({ SMTP_RELAY_PORT: String(sink.port) });
+  try {
+    const inboxId = await createInbox(stack);
+    await sendMany(stack, inboxId, WARM_UP);
+    const ours = MESSAGES / (await sendMany(stack, inboxId, MESSAGES));
+    const floor = MESSAGES / (await bareMany(stack.temporalAddress, MESSAGES));
+    printFigures([{ name: 'sends', ours, floor, unit: '1/s', aim: AIM }]);
+    console.log(`history events of a send: ${await historyEvents(stack)}`);
+  } finally {
+    await stack.stop();
+    await sink.stop();
+  }
+}
+
+export async function post(stack: BenchStack, path: string, body: object): Promise<{ id: string }> {
+  const response = await fetch(`${stack.baseUrl}/api/v1${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+  return (await response.json()) as { id: string };
+}
+
+export async function createInbox(stack: BenchStack): Promise<string> {
+  return (await post(stack, '/inboxes', { display_name: 'Bench' })).id;
+}
+
+/** @returns seconds from the first request to the last message `sent`. */
+async function sendMany(stack: BenchStack, inboxId: string, count: number): Promise<number> {
+  const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
+  await database.connect();
+  const sent = async () =>
+    Number(
+      (
+        await database.query(`select count(*) from messages where inbox_id = $1 and status = 'sent'`, [
+          inboxId,
+        ])
+      ).rows[0].count,
+    );
+  const before = await sent();
+  const startedAt = performance.now();
+  await runLanes(count, LANES, async (index) => {
+    await post(stack, `/inboxes/${inboxId}/messages`, {
+      to: [{ email: `person-${index}@people.example` }],
+      subject: `Bench ${index}`,
+      text_body: 'Hello from the bench.',
+    });
+  });
+  await patiently('all messages to be sent', async () => {
+    if ((await sent()) - before < count) throw new Error('not yet');
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  await database.end();
+  return seconds;
+}
+
+/** @returns seconds from the first start to the last second activity. */
+async function bareMany(address: string, count: number): Promise<number> {
+  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
+  let ran = 0;
+  const ready = new Promise<void>((done) => {
+    worker.on('message', (message) => {
+      if (message === 'ready') done();
+      else ran += 1;
+    });
+  });
+  await ready;
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  const starts = async (number: number) => {
+    const goal = ran + 2 * number;
+    await runLanes(number, LANES, async () => {
+      await client.workflow.start('bareSend', {
+        taskQueue: 'bare',
+        workflowId: randomUUID(),
+        args: [{ messageId: 'msg' }],
+      });
+    });
+    await patiently('the bare workflows', async () => {
+      if (ran < goal) throw new Error('not yet');
+    });
+  };
+  await starts(WARM_UP);
+  const startedAt = performance.now();
+  await starts(count);
+  const seconds = (performance.now() - startedAt) / 1000;
+  await connection.close();
+  await ended(worker);
+  return seconds;
+}
+
+async function historyEvents(stack: BenchStack): Promise<number> {
+  const connection = await Connection.connect({ address: stack.temporalAddress });
+  const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
+  await database.connect();
+  const { rows } = await database.query('select id from messages order by id desc limit 1');
+  const handle = new Client({ connection }).workflow.getHandle(sendMessageWorkflowId(rows[0].id));
+  const { events } = await handle.fetchHistory();
+  await database.end();
+  await connection.close();
+  return events?.length ?? 0;
+}

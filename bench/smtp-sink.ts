@@ -1,0 +1,34 @@
+import { SMTPServer } from 'smtp-server';
+
+export interface BenchSink {
+  port: number;
+  received(): number;
+  stop(): Promise<void>;
+}
+
+/** A relay that takes everything and does nothing with it; offers no DSN, so nothing is tracked. */
+export async function startSmtpSink(): Promise<BenchSink> {
+  let received = 0;
+  const server = new SMTPServer({
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    logger: false,
+    maxClients: 500,
+    onData(stream, _session, done) {
+      stream.resume().once('end', () => {
+        received += 1;
+        done(null, `2.0.0 queued as ${received}`);
+      });
+    },
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('The sink has no port');
+  return {
+    port: address.port,
+    received: () => received,
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}

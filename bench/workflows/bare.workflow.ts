@@ -1,0 +1,15 @@
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+
+const { nothing } = proxyActivities<{ nothing(input: object): Promise<void> }>({
+  startToCloseTimeout: '1 minute',
+});
+const { nothingLocal } = proxyLocalActivities<{ nothingLocal(input: object): Promise<void> }>({
+  startToCloseTimeout: '1 minute',
+});
+
+/** The floor of a send: the same number of activities, which do nothing. */
+export async function bareSend(input: object): Promise<void> {
+  await nothingLocal(input);
+  await nothing(input);
+  await nothing(input);
+}
