@@ -32,3 +32,12 @@ export function createTemporalClient(config: TemporalConfig): Client {
     namespace: config.TEMPORAL_NAMESPACE,
   });
 }
+
+const PING_TIMEOUT_MS = 2_000;
+
+/** @throws when the Temporal frontend does not answer in time. */
+export async function pingTemporal({ connection }: Pick<Client, 'connection'>): Promise<void> {
+  await connection.withDeadline(Date.now() + PING_TIMEOUT_MS, async () => {
+    await connection.workflowService.getSystemInfo({});
+  });
+}

@@ -34,8 +34,6 @@ export interface IdempotencyStore {
     transaction: Transaction,
     entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: KeptAnswer },
   ): Promise<void>;
-  /** Deletes up to `limit` keys past their time. Returns how many. For workers. */
-  removeExpired(transaction: Transaction, limit: number): Promise<number>;
 }
 
 /** A key is forgotten after this long; the same key is then a new request. */
@@ -79,16 +77,6 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
         body: secretBox.seal(answer.body, contextOf(id)),
         createdAt: new Date(),
       });
-    },
-
-    async removeExpired({ em }, limit) {
-      const rows = await em.execute<unknown[]>(
-        `delete from idempotency_keys where id in
-           (select id from idempotency_keys where created_at < ? order by created_at limit ? for update skip locked)
-         returning 1`,
-        [new Date(Date.now() - IDEMPOTENCY_RETENTION_MS), limit],
-      );
-      return rows.length;
     },
   };
 }

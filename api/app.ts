@@ -1,0 +1,144 @@
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  LogController,
+} from 'fastify';
+import type { Logger } from 'pino';
+import type { DraftService } from '../domain/drafts/draft.service.ts';
+import type { ApiKeyService } from '../domain/identity/api-key.service.ts';
+import { createAuthenticationService } from '../domain/identity/authentication.service.ts';
+import type { InboxService } from '../domain/inboxes/inbox.service.ts';
+import type { MessageService } from '../domain/messages/message.service.ts';
+import type { OrganizationService } from '../domain/organizations/organization.service.ts';
+import type { ThreadService } from '../domain/threads/thread.service.ts';
+import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
+import type { Config } from '../platform/config.ts';
+import { createSecretBox } from '../platform/crypto.ts';
+import { createCursors } from '../platform/cursor.ts';
+import type { Database } from '../platform/database/database.ts';
+import { createIdempotencyStore } from '../platform/idempotency/idempotency.ts';
+import { newId } from '../platform/ids.ts';
+import {
+  createRateLimiter,
+  leaseFromDatabase,
+  leaseFromMemory,
+} from '../platform/rate-limit/rate-limiter.ts';
+import { draftRoutes } from './drafts/drafts.routes.ts';
+import { healthRoutes, type Probe } from './health.routes.ts';
+import { apiKeyRoutes } from './identity/api-keys.routes.ts';
+import { inboxRoutes } from './inboxes/inboxes.routes.ts';
+import { createLists } from './lists.ts';
+import { messageRoutes } from './messages/messages.routes.ts';
+import { organizationRoutes } from './organizations/organization.routes.ts';
+import { installAccess } from './plugins/access.ts';
+import { appErrorOf, installErrors } from './plugins/errors.ts';
+import { installIdempotency } from './plugins/idempotency.ts';
+import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
+import { installMetrics } from './plugins/metrics.ts';
+import { installOpenApi } from './plugins/openapi.ts';
+import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
+import { installRequestContext } from './plugins/request-context.ts';
+import { installValidation } from './plugins/validation.ts';
+import { sharedSchemas } from './shared-schemas.ts';
+import { threadRoutes } from './threads/threads.routes.ts';
+import { endpointRoutes } from './webhooks/endpoints.routes.ts';
+
+export interface AppOptions {
+  config: Config;
+  logger: Logger;
+  database: Database;
+  probes: { database: Probe; temporal: Probe };
+  services: {
+    inboxes: InboxService;
+    drafts: DraftService;
+    messages: MessageService;
+    threads: ThreadService;
+    apiKeys: ApiKeyService;
+    webhookEndpoints: WebhookEndpointService;
+    organizations: OrganizationService;
+  };
+}
+
+/** What one address may ask for before it has shown a credential. */
+const ADDRESS_LIMIT = { perSecond: 10, burst: 50 };
+const BODY_LIMIT_BYTES = 1024 * 1024;
+const MAX_PARAM_LENGTH = 128;
+
+/** The HTTP API, ready to listen or to be injected into. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { config, logger, database, probes, services } = options;
+  const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
+  const lists = createLists(createCursors(config.SIGNING_KEY));
+  const app = createServer(config, logger, publicUrl);
+
+  installErrors(app, { publicUrl });
+  installRequestContext(app);
+  installValidation(app, sharedSchemas);
+  const methods = installMethodNotAllowed(app);
+  installAccess(app, {
+    authentication: createAuthenticationService({ database, logger }),
+    limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
+    addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
+    limits: {
+      credential: { perSecond: config.RATE_LIMIT_PER_SECOND, burst: config.RATE_LIMIT_BURST },
+      organization: {
+        perSecond: config.ORGANIZATION_RATE_LIMIT_PER_SECOND,
+        burst: config.ORGANIZATION_RATE_LIMIT_BURST,
+      },
+      address: ADDRESS_LIMIT,
+    },
+  });
+  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
+  installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
+  await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
+  installMetrics(app, { token: config.METRICS_TOKEN });
+
+  await app.register(healthRoutes({ probes }));
+  await app.register(
+    async (v1) => {
+      await v1.register(organizationRoutes({ ...services, lists }));
+      await v1.register(apiKeyRoutes({ ...services, lists }));
+      await v1.register(inboxRoutes({ ...services, lists }));
+      await v1.register(draftRoutes({ ...services, lists }));
+      await v1.register(messageRoutes({ ...services, lists }));
+      await v1.register(threadRoutes({ ...services, lists }));
+      await v1.register(endpointRoutes({ ...services, lists, path: '/webhooks/endpoints' }));
+      await v1.register(endpointRoutes({ ...services, lists, path: '/webhook-endpoints' }));
+    },
+    { prefix: '/api/v1' },
+  );
+  methods.finish();
+  await app.ready();
+  return app;
+}
+
+function createServer(config: Config, logger: Logger, publicUrl: string): FastifyInstance {
+  return Fastify({
+    loggerInstance: logger as FastifyBaseLogger,
+    genReqId: () => newId('request'),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    bodyLimit: BODY_LIMIT_BYTES,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    trustProxy: config.TRUST_PROXY?.split(',').map((address) => address.trim()) ?? false,
+    // A request under way when the process is asked to end still gets its answer.
+    forceCloseConnections: 'idle',
+    return503OnClosing: true,
+    requestTimeout: 60_000,
+    // Refusals of the router itself, before any hook: a path that is no URL.
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      sendProblem(request, reply as FastifyReply, appErrorOf(error), publicUrl);
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable) return;
+      const requestId = newId('request');
+      const problem = appErrorOf(Object.assign(error, { statusCode: 400 }));
+      const body = JSON.stringify(problemOf(problem, requestId, publicUrl));
+      socket.end(
+        `HTTP/1.1 ${problem.status} Bad Request\r\ncontent-type: ${PROBLEM_TYPE}\r\nx-request-id: ${requestId}\r\n` +
+          `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+      );
+    },
+  });
+}

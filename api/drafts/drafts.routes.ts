@@ -1,0 +1,164 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { Draft } from '../../domain/drafts/draft.entity.ts';
+import type { DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
+import { invalid } from '../../platform/errors.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { CONTENT_LIMIT_BYTES } from '../messages/content.schemas.ts';
+import { readDraftContent } from '../messages/content.ts';
+import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { closed, id, NoContent, problems, ref, text } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import { DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
+
+const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+const OneDraft = closed({ id: id('Draft id (drf_…).') });
+const IfMatch = Type.Object({
+  'if-match': Type.Optional(text(64, { description: 'The ETag or version the change is based on.' })),
+});
+
+export const draftRoutes =
+  ({ drafts, lists }: { drafts: DraftService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/inboxes/:inboxId/drafts',
+      {
+        bodyLimit: CONTENT_LIMIT_BYTES,
+        config: { permission: 'drafts:write' },
+        schema: {
+          operationId: 'drafts.create',
+          summary: 'Write a draft',
+          tags: ['Drafts'],
+          params: InInbox,
+          body: ref(DraftFields),
+          response: { 201: ref(DraftRecord), ...problems(404, 413, 415) },
+        },
+      },
+      async (request, reply) => {
+        const draft = await drafts.create(request.scope, request.params.inboxId, readDraft(request.body));
+        reply.code(201);
+        return tagged(reply, draft);
+      },
+    );
+
+    app.get(
+      '/inboxes/:inboxId/drafts',
+      {
+        config: { permission: 'drafts:read' },
+        schema: {
+          operationId: 'drafts.list',
+          summary: 'List the unsent drafts of an inbox',
+          tags: ['Drafts'],
+          params: InInbox,
+          querystring: PageQuery,
+          response: { 200: listOf(ref(DraftRecord)), ...problems(404) },
+        },
+      },
+      async (request) => {
+        const page = await drafts.list(request.scope, request.params.inboxId, lists.read(request));
+        return lists.present(request, page, presentDraft);
+      },
+    );
+
+    app.get(
+      '/drafts/:id',
+      {
+        config: { permission: 'drafts:read' },
+        schema: {
+          operationId: 'drafts.get',
+          summary: 'Read a draft',
+          tags: ['Drafts'],
+          params: OneDraft,
+          response: { 200: ref(DraftRecord), ...problems(404) },
+        },
+      },
+      async (request, reply) => tagged(reply, await drafts.get(request.scope, request.params.id)),
+    );
+
+    app.patch(
+      '/drafts/:id',
+      {
+        bodyLimit: CONTENT_LIMIT_BYTES,
+        config: { permission: 'drafts:write' },
+        schema: {
+          operationId: 'drafts.update',
+          summary: 'Change a draft',
+          tags: ['Drafts'],
+          params: OneDraft,
+          headers: IfMatch,
+          body: ref(DraftFields),
+          response: { 200: ref(DraftRecord), ...problems(404, 409, 413, 415) },
+        },
+      },
+      async (request, reply) => {
+        const version = expectedVersion(request.headers['if-match']);
+        const patch = readDraft(request.body);
+        return tagged(reply, await drafts.update(request.scope, request.params.id, patch, version));
+      },
+    );
+
+    app.delete(
+      '/drafts/:id',
+      {
+        config: { permission: 'drafts:write' },
+        schema: {
+          operationId: 'drafts.delete',
+          summary: 'Discard a draft',
+          tags: ['Drafts'],
+          params: OneDraft,
+          response: { 204: NoContent, ...problems(404) },
+        },
+      },
+      async (request, reply) => {
+        await drafts.delete(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+
+    app.post(
+      '/drafts/:id/send',
+      {
+        config: { permission: 'messages:send' },
+        schema: {
+          operationId: 'drafts.send',
+          summary: 'Send a draft',
+          description: 'The draft becomes a message and is gone; where the send is refused it stays.',
+          tags: ['Drafts'],
+          params: OneDraft,
+          response: { 201: ref(MessageRecord), ...problems(404, 422) },
+        },
+      },
+      async (request, reply) => {
+        const sent = await drafts.send(request.scope, request.params.id);
+        reply.code(201);
+        return presentMessage(sent);
+      },
+    );
+    done();
+  };
+
+function tagged(reply: FastifyReply, draft: Draft): Static<typeof DraftRecord> {
+  reply.header('etag', `"${draft.version}"`);
+  return presentDraft(draft);
+}
+
+function readDraft(body: Static<typeof DraftFields>): DraftInput {
+  const { thread_id, in_reply_to, send_at } = body;
+  return {
+    ...readDraftContent(body),
+    ...(thread_id === undefined ? {} : { threadId: thread_id }),
+    ...(in_reply_to === undefined ? {} : { inReplyTo: in_reply_to }),
+    ...(send_at === undefined
+      ? {}
+      : { sendAt: send_at === null ? null : readTime('/body/send_at', send_at) }),
+  };
+}
+
+/** `"3"`, `W/"3"` or a bare `3`; `*` asks for nothing. */
+function expectedVersion(ifMatch: string | undefined): number | undefined {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
+  const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch.trim()) ?? [];
+  if (version !== undefined) return Number(version);
+  throw invalid('/headers/if-match', 'is not a version of a draft', 'Send the ETag of the draft, unchanged.');
+}

@@ -1,0 +1,103 @@
+import { type Static, Type } from 'typebox';
+import type { Draft } from '../../domain/drafts/draft.entity.ts';
+import { AddressSeen } from '../messages/addresses.ts';
+import { draftContentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
+import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
+
+const addresses = Type.Array(ref(AddressSeen), { maxItems: 50 });
+const emails = Type.Array(text(254), { maxItems: 50 });
+
+const AttachmentMeta = closed({
+  attachment_id: id('Attachment id.'),
+  filename: text(1024),
+  content_type: text(255),
+  size_bytes: Type.Integer({ minimum: 0 }),
+  storage_key: text(1024),
+  content_id: nullableText(255),
+  disposition: choice(['attachment', 'inline']),
+});
+
+export const DraftRecord = closed(
+  {
+    id: id('Draft id (drf_…).'),
+    inbox_id: id('Inbox the draft belongs to.'),
+    env_id: id('Environment.'),
+    thread_id: nullableText(255, { description: 'Thread to reply in; looked up when the draft is sent.' }),
+    in_reply_to: nullableText(255, { description: 'Message replied to; looked up when the draft is sent.' }),
+    subject: nullableText(MAX_SUBJECT_LENGTH),
+    to: addresses,
+    cc: addresses,
+    bcc: addresses,
+    to_addresses: emails,
+    cc_addresses: emails,
+    bcc_addresses: emails,
+    reply_to: addresses,
+    text_body: nullableText(MAX_BODY_BYTES),
+    html_body: nullableText(MAX_BODY_BYTES),
+    labels: Type.Array(text(64), { maxItems: 50 }),
+    headers: Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      maxProperties: 50,
+      additionalProperties: text(998),
+    }),
+    attachments_meta: Type.Array(AttachmentMeta, { maxItems: 100 }),
+    send_at: nullableTimestamp('When it is sent by itself; null where it is not.'),
+    send_status: choice(['draft', 'scheduled', 'failed']),
+    send_error: nullableText(4096, {
+      description: 'Why a scheduled send did not happen; null unless failed.',
+    }),
+    version: Type.Integer({ minimum: 1, description: 'Rises with every change; If-Match compares it.' }),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+  },
+  { $id: 'Draft', title: 'Draft' },
+);
+
+const fields = {
+  ...draftContentFields,
+  thread_id: Type.Optional(nullableText(255)),
+  in_reply_to: Type.Optional(nullableText(255)),
+  send_at: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      format: 'date-time',
+      maxLength: 40,
+      description: 'Sends the draft by itself at this time; null takes the plan back.',
+    }),
+  ),
+};
+export const DraftFields = closed(fields, {
+  $id: 'DraftFields',
+  title: 'DraftFields',
+  description: 'Every field is optional: omitted stays, null clears.',
+});
+
+export function presentDraft(draft: Draft): Static<typeof DraftRecord> {
+  return {
+    id: draft.id,
+    inbox_id: draft.inboxId,
+    env_id: draft.environmentId,
+    thread_id: draft.threadId,
+    in_reply_to: draft.inReplyTo,
+    subject: draft.subject,
+    to: draft.to,
+    cc: draft.cc,
+    bcc: draft.bcc,
+    to_addresses: draft.to.map(({ email }) => email),
+    cc_addresses: draft.cc.map(({ email }) => email),
+    bcc_addresses: draft.bcc.map(({ email }) => email),
+    reply_to: draft.replyTo,
+    text_body: draft.textBody,
+    html_body: draft.htmlBody,
+    labels: draft.labels,
+    headers: draft.headers,
+    // Drafts take no files yet.
+    attachments_meta: [],
+    send_at: draft.sendAt?.toISOString() ?? null,
+    send_status: draft.sendStatus,
+    send_error: draft.sendError,
+    version: draft.version,
+    created_at: draft.createdAt.toISOString(),
+    updated_at: draft.updatedAt.toISOString(),
+  };
+}

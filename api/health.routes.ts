@@ -1,0 +1,67 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import { AppError } from '../platform/errors.ts';
+import { choice, closed, problems } from './schemas.ts';
+
+/** Rejects where the dependency cannot be reached. */
+export type Probe = () => Promise<void>;
+
+export interface HealthOptions {
+  probes: { database: Probe; temporal: Probe };
+}
+
+const Live = closed({ status: choice(['ok']) });
+const Ready = closed({
+  status: choice(['ok']),
+  checks: Type.Record(Type.String({ maxLength: 64 }), choice(['ok'])),
+});
+
+/** For orchestrators: `live` says that the process answers, `ready` that it can do its work. */
+export const healthRoutes =
+  ({ probes }: HealthOptions): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/health/live',
+      {
+        config: { public: 'unlimited' },
+        schema: {
+          operationId: 'health.live',
+          summary: 'Does the process answer?',
+          tags: ['Health'],
+          security: [],
+          response: { 200: Live },
+        },
+      },
+      async () => ({ status: 'ok' as const }),
+    );
+
+    app.get(
+      '/health/ready',
+      {
+        config: { public: 'unlimited' },
+        schema: {
+          operationId: 'health.ready',
+          summary: 'Can the process do its work?',
+          tags: ['Health'],
+          security: [],
+          response: { 200: Ready, ...problems(503) },
+        },
+      },
+      async () => {
+        const names = Object.keys(probes) as (keyof typeof probes)[];
+        const outcomes = await Promise.allSettled(names.map((name) => probes[name]()));
+        const down = names.filter((_name, index) => outcomes[index]?.status === 'rejected');
+        if (down.length > 0) {
+          throw new AppError('unavailable', {
+            detail: `Not reachable: ${down.join(', ')}.`,
+            fix: 'Wait until the dependency is back.',
+          });
+        }
+        return {
+          status: 'ok' as const,
+          checks: Object.fromEntries(names.map((name) => [name, 'ok' as const])),
+        };
+      },
+    );
+    done();
+  };

@@ -1,0 +1,91 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { ApiKeyService } from '../../domain/identity/api-key.service.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
+
+const OneKey = closed({ id: id('Key id (key_…).') });
+
+export const apiKeyRoutes =
+  ({ apiKeys, lists }: { apiKeys: ApiKeyService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/api-keys',
+      {
+        config: { permission: 'keys:manage' },
+        schema: {
+          operationId: 'apiKeys.create',
+          summary: 'Make an API key',
+          description: 'It can do no more and reaches no further than the key that makes it.',
+          tags: ['API keys'],
+          body: ref(CreateApiKey),
+          response: { 201: ref(CreatedApiKey), ...problems(404, 413, 415) },
+        },
+      },
+      async (request, reply) => {
+        const { name, permissions, env_id, inbox_id, expires_at } = request.body;
+        const { key, token } = await apiKeys.create(request.scope, {
+          name,
+          permissions,
+          environmentId: env_id,
+          inboxId: inbox_id,
+          expiresAt: expires_at === undefined ? undefined : readTime('/body/expires_at', expires_at),
+        });
+        reply.code(201);
+        return { ...presentApiKey(key), token };
+      },
+    );
+
+    app.get(
+      '/api-keys',
+      {
+        config: { permission: 'keys:manage' },
+        schema: {
+          operationId: 'apiKeys.list',
+          summary: 'List API keys',
+          tags: ['API keys'],
+          querystring: PageQuery,
+          response: { 200: listOf(ref(ApiKeyRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await apiKeys.list(request.scope, lists.read(request));
+        return lists.present(request, page, presentApiKey);
+      },
+    );
+
+    app.get(
+      '/api-keys/:id',
+      {
+        config: { permission: 'keys:manage' },
+        schema: {
+          operationId: 'apiKeys.get',
+          summary: 'Read an API key',
+          tags: ['API keys'],
+          params: OneKey,
+          response: { 200: ref(ApiKeyRecord), ...problems(404) },
+        },
+      },
+      async (request) => presentApiKey(await apiKeys.get(request.scope, request.params.id)),
+    );
+
+    app.delete(
+      '/api-keys/:id',
+      {
+        config: { permission: 'keys:manage' },
+        schema: {
+          operationId: 'apiKeys.delete',
+          summary: 'Revoke an API key',
+          tags: ['API keys'],
+          params: OneKey,
+          response: { 204: NoContent, ...problems(404) },
+        },
+      },
+      async (request, reply) => {
+        await apiKeys.revoke(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

@@ -1,0 +1,51 @@
+import { type Static, Type } from 'typebox';
+import type { ApiKey } from '../../domain/identity/api-key.entity.ts';
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { line } from '../messages/addresses.ts';
+import { choice, closed, id, nullableText, nullableTimestamp, text, timestamp } from '../schemas.ts';
+
+const permissions = Type.Array(choice(PERMISSIONS), { maxItems: PERMISSIONS.length, uniqueItems: true });
+
+const fields = {
+  id: id('Key id (key_…).'),
+  name: text(255),
+  last_four: text(4, { description: 'The last characters of the token.' }),
+  permissions: Type.Array(choice(PERMISSIONS), { maxItems: 100 }),
+  env_id: nullableText(128, { description: 'Null: every environment of the organization.' }),
+  inbox_id: nullableText(128, { description: 'Null: every inbox of the environment.' }),
+  expires_at: nullableTimestamp('Null: never.'),
+  last_used_at: nullableTimestamp('To the minute.'),
+  created_at: timestamp(),
+};
+
+export const ApiKeyRecord = closed(fields, { $id: 'ApiKey', title: 'ApiKey' });
+
+export const CreatedApiKey = closed(
+  { ...fields, token: text(64, { description: 'The key itself (ask_…). Shown this once.' }) },
+  { $id: 'CreatedApiKey', title: 'CreatedApiKey' },
+);
+
+export const CreateApiKey = closed(
+  {
+    name: line(255, { minLength: 1 }),
+    permissions: Type.Optional(permissions),
+    env_id: Type.Optional(text(128, { minLength: 1, description: 'Omitted: as wide as the key that asks.' })),
+    inbox_id: Type.Optional(text(128, { minLength: 1 })),
+    expires_at: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+  },
+  { $id: 'CreateApiKey', title: 'CreateApiKey' },
+);
+
+export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
+  return {
+    id: key.id,
+    name: key.name,
+    last_four: key.lastFour,
+    permissions: key.permissions,
+    env_id: key.environmentId ?? null,
+    inbox_id: key.inboxId ?? null,
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    created_at: key.createdAt.toISOString(),
+  };
+}

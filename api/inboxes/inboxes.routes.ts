@@ -1,0 +1,108 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import { CreateInbox, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
+
+const OneInbox = closed({ id: id('Inbox id (inb_…).') });
+
+export const inboxRoutes =
+  ({ inboxes, lists }: { inboxes: InboxService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/inboxes',
+      {
+        config: { permission: 'inboxes:write' },
+        schema: {
+          operationId: 'inboxes.create',
+          summary: 'Make an inbox',
+          description: 'With a client_id that was used before: 200 and the inbox made then.',
+          tags: ['Inboxes'],
+          body: ref(CreateInbox),
+          response: { 200: ref(InboxRecord), 201: ref(InboxRecord), ...problems(409, 413, 415, 422) },
+        },
+      },
+      async (request, reply) => {
+        const { display_name, client_id, ...address } = request.body;
+        const { inbox, created } = await inboxes.create(request.scope, {
+          ...address,
+          displayName: display_name,
+          clientId: client_id,
+        });
+        reply.code(created ? 201 : 200);
+        return presentInbox(inbox);
+      },
+    );
+
+    app.get(
+      '/inboxes',
+      {
+        config: { permission: 'inboxes:read' },
+        schema: {
+          operationId: 'inboxes.list',
+          summary: 'List inboxes',
+          tags: ['Inboxes'],
+          querystring: PageQuery,
+          response: { 200: listOf(ref(InboxRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await inboxes.list(request.scope, lists.read(request));
+        return lists.present(request, page, presentInbox);
+      },
+    );
+
+    app.get(
+      '/inboxes/:id',
+      {
+        config: { permission: 'inboxes:read' },
+        schema: {
+          operationId: 'inboxes.get',
+          summary: 'Read an inbox',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          response: { 200: ref(InboxRecord), ...problems(404) },
+        },
+      },
+      async (request) => presentInbox(await inboxes.get(request.scope, request.params.id)),
+    );
+
+    app.patch(
+      '/inboxes/:id',
+      {
+        config: { permission: 'inboxes:write' },
+        schema: {
+          operationId: 'inboxes.update',
+          summary: 'Change an inbox',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          body: ref(UpdateInbox),
+          response: { 200: ref(InboxRecord), ...problems(404, 413, 415) },
+        },
+      },
+      async (request) => {
+        const patch = { displayName: request.body.display_name };
+        return presentInbox(await inboxes.update(request.scope, request.params.id, patch));
+      },
+    );
+
+    app.delete(
+      '/inboxes/:id',
+      {
+        config: { permission: 'inboxes:write' },
+        schema: {
+          operationId: 'inboxes.delete',
+          summary: 'Delete an inbox',
+          description: 'Cancels what is queued and refuses further mail. Its messages stay readable.',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          response: { 204: NoContent, ...problems(404) },
+        },
+      },
+      async (request, reply) => {
+        await inboxes.delete(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

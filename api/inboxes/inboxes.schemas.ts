@@ -1,0 +1,62 @@
+import { type Static, Type } from 'typebox';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { line, NO_CONTROLS } from '../messages/addresses.ts';
+import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
+
+export const InboxRecord = closed(
+  {
+    id: id('Inbox id (inb_…).'),
+    email: text(320, { description: 'Address of the inbox, in lower case.' }),
+    username: text(64, { description: 'The part before the @.' }),
+    display_name: nullableText(255, { description: 'Name in From.' }),
+    client_id: nullableText(255, { description: 'The key its creation was idempotent under.' }),
+    env_id: id('Environment.'),
+    status: choice(['active', 'suspended']),
+    send_paused: Type.Boolean({ description: 'Sending is paused because of delivery problems.' }),
+    send_paused_reason: nullableText(1024, { description: 'Null unless send_paused.' }),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+  },
+  { $id: 'Inbox', title: 'Inbox' },
+);
+
+export const CreateInbox = closed(
+  {
+    username: Type.Optional(text(64, { minLength: 1, description: 'The part before the @.' })),
+    domain: Type.Optional(
+      text(253, { minLength: 1, description: 'A verified domain; the shared one where omitted.' }),
+    ),
+    display_name: Type.Optional(line(255)),
+    email: Type.Optional(text(320, { minLength: 3, description: 'The whole address, instead of username.' })),
+    name: Type.Optional(line(255, { description: 'The display name, beside email.' })),
+    client_id: Type.Optional(
+      line(255, { minLength: 1, description: 'The same again answers 200 with the inbox made first.' }),
+    ),
+  },
+  {
+    $id: 'CreateInbox',
+    title: 'CreateInbox',
+    description: 'Either username, domain and display_name, or email and name. No address: a random one.',
+  },
+);
+
+export const UpdateInbox = closed(
+  { display_name: Type.Optional(nullableText(255, { pattern: NO_CONTROLS })) },
+  { $id: 'UpdateInbox', title: 'UpdateInbox' },
+);
+
+export function presentInbox(inbox: Inbox): Static<typeof InboxRecord> {
+  return {
+    id: inbox.id,
+    email: inbox.email,
+    username: inbox.username,
+    display_name: inbox.displayName,
+    client_id: inbox.clientId,
+    env_id: inbox.environmentId,
+    status: inbox.status,
+    send_paused: inbox.sendPaused,
+    send_paused_reason: inbox.sendPausedReason,
+    created_at: inbox.createdAt.toISOString(),
+    updated_at: inbox.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,66 @@
+import type { FastifyRequest } from 'fastify';
+import { type Static, type TSchema, Type } from 'typebox';
+import type { Cursors } from '../platform/cursor.ts';
+import type { Page, PageRequest } from '../platform/pagination.ts';
+import { choice, closed, text } from './schemas.ts';
+
+/** Query fields of every list; spread into the list's own. */
+export const pageQuery = {
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items a page.' }),
+  cursor: Type.Optional(text(1024, { minLength: 1, description: 'next_cursor of the page before.' })),
+  order: choice(['asc', 'desc'], { default: 'desc', description: 'desc: newest first.' }),
+};
+export const PageQuery = closed(pageQuery);
+type PageQuery = Static<typeof PageQuery>;
+
+/** The envelope of every list. */
+export function listOf<Item extends TSchema>(item: Item) {
+  return closed({
+    data: Type.Array(item, { maxItems: 100 }),
+    has_more: Type.Boolean(),
+    next_cursor: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      maxLength: 1024,
+      description: 'Null on the last page.',
+    }),
+  });
+}
+
+export interface ListAnswer<Item> {
+  data: Item[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+
+export interface Lists {
+  /** @throws AppError `invalid_cursor`. */
+  read(request: FastifyRequest): PageRequest;
+  present<Row, Item>(request: FastifyRequest, page: Page<Row>, item: (row: Row) => Item): ListAnswer<Item>;
+}
+
+export function createLists(cursors: Cursors): Lists {
+  return {
+    read(request) {
+      const { limit, order, cursor } = request.query as PageQuery;
+      const after = cursor === undefined ? undefined : cursors.decode(listName(request), cursor);
+      return { limit, order, ...(after ? { after } : {}) };
+    },
+    present: (request, { items, next }, item) => ({
+      data: items.map(item),
+      has_more: next !== null,
+      next_cursor: next === null ? null : cursors.encode(listName(request), next),
+    }),
+  };
+}
+
+/** A cursor holds for one list: its tenant, path, filters and order. The page's size may change on the way. */
+function listName({ scope, routeOptions, params, query }: FastifyRequest): string {
+  const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
+  return JSON.stringify([
+    scope.organizationId,
+    scope.environmentId,
+    routeOptions.url,
+    params,
+    Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1)),
+  ]);
+}

@@ -1,0 +1,45 @@
+import { Type } from 'typebox';
+import { addressFault } from '../../domain/messages/address-syntax.ts';
+import type { MailAddress } from '../../domain/messages/addresses.ts';
+import { AppError, type FieldError } from '../../platform/errors.ts';
+import { closed, text } from '../schemas.ts';
+
+/** One line: no control characters, so that no text of a caller begins a header of its own. */
+export const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f]*$';
+export const line = (maxLength: number, options: { description?: string; minLength?: number } = {}) =>
+  text(maxLength, { pattern: NO_CONTROLS, ...options });
+
+export const Address = closed(
+  {
+    email: text(254, { minLength: 3, description: 'ASCII, RFC 5321.' }),
+    name: Type.Optional(line(255, { description: 'Display name.' })),
+  },
+  { $id: 'Address', title: 'Address' },
+);
+
+/** As stored; inbound mail may carry addresses that could not be sent to. */
+export const AddressSeen = closed(
+  { email: text(1024), name: Type.Optional(text(1024)) },
+  { $id: 'AddressSeen', title: 'AddressSeen' },
+);
+
+export const addressList = (description: string) =>
+  Type.Array(Type.Unsafe<MailAddress>({ $ref: 'Address#' }), { maxItems: 50, description });
+
+/** @throws AppError `validation_error` naming every address that is none. */
+export function checkAddresses(lists: Record<string, MailAddress[] | null | undefined>): void {
+  const errors: FieldError[] = [];
+  for (const [field, addresses] of Object.entries(lists)) {
+    for (const [index, { email }] of (addresses ?? []).entries()) {
+      const fault = addressFault(email);
+      if (fault) errors.push({ path: `/body/${field}/${index}/email`, message: fault });
+    }
+  }
+  const [first] = errors;
+  if (!first) return;
+  throw new AppError('validation_error', {
+    detail: `${first.path} ${first.message}.`,
+    fix: 'Correct the addresses named in errors.',
+    errors,
+  });
+}

@@ -1,0 +1,49 @@
+import { type Static, Type } from 'typebox';
+import { nullableText, text } from '../schemas.ts';
+import { addressList, line, NO_CONTROLS } from './addresses.ts';
+
+/** Limits of the design (api.md, "Attachment"). */
+export const MAX_BODY_BYTES = 5 * 1024 * 1024;
+export const MAX_SUBJECT_LENGTH = 998;
+/** Routes that carry mail bodies take this much; others 1 MiB. */
+export const CONTENT_LIMIT_BYTES = 8 * 1024 * 1024;
+
+const labels = Type.Array(line(64, { minLength: 1 }), { maxItems: 50, uniqueItems: true });
+
+const headers = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  description: 'X-* and List-Unsubscribe* only.',
+  maxProperties: 50,
+  propertyNames: { type: 'string', maxLength: 76, pattern: '^[!-9;-~]+$' },
+  additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROLS },
+});
+
+const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });
+
+/** Fields of a mail to be sent; spread into the bodies of sends. */
+export const contentFields = {
+  to: Type.Optional(addressList('Recipients.')),
+  cc: Type.Optional(addressList('Copies.')),
+  bcc: Type.Optional(addressList('Copies nobody else sees.')),
+  reply_to: Type.Optional(addressList('Where answers go; the inbox where empty.')),
+  subject: Type.Optional(line(MAX_SUBJECT_LENGTH)),
+  text_body: Type.Optional(text(MAX_BODY_BYTES)),
+  html_body: Type.Optional(text(MAX_BODY_BYTES)),
+  labels: Type.Optional(labels),
+  headers: Type.Optional(headers),
+};
+
+/** The same of a draft: omitted stays, `null` clears. */
+export const draftContentFields = {
+  to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Recipients.'))),
+  cc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies.'))),
+  bcc: Type.Optional(
+    nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies nobody else sees.')),
+  ),
+  reply_to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Where answers go.'))),
+  subject: Type.Optional(nullableText(MAX_SUBJECT_LENGTH, { pattern: NO_CONTROLS })),
+  text_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
+  html_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
+  labels: Type.Optional(nullable<string[]>(labels)),
+  headers: Type.Optional(nullable<Record<string, string>>(headers)),
+};

@@ -1,0 +1,81 @@
+import type { MailAddress } from '../../domain/messages/addresses.ts';
+import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/messages/outbound-content.ts';
+import { invalid } from '../../platform/errors.ts';
+import { checkAddresses } from './addresses.ts';
+import { MAX_BODY_BYTES } from './content.schemas.ts';
+
+/** What a caller may say about a mail; omitted and `null` are told apart. */
+export interface ContentBody {
+  to?: MailAddress[] | null;
+  cc?: MailAddress[] | null;
+  bcc?: MailAddress[] | null;
+  reply_to?: MailAddress[] | null;
+  subject?: string | null;
+  text_body?: string | null;
+  html_body?: string | null;
+  labels?: string[] | null;
+  headers?: Record<string, string> | null;
+}
+
+const CALLERS_HEADER = /^(?:x-.+|list-unsubscribe(?:-.+)?)$/i;
+
+/** @throws AppError `validation_error` for what the schema cannot say. */
+function checkContent(body: ContentBody): void {
+  const { to, cc, bcc, reply_to } = body;
+  checkAddresses({ to, cc, bcc, reply_to });
+  const recipients = [to, cc, bcc].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+  if (recipients > MAX_RECIPIENTS) {
+    throw invalid(
+      '/body/to',
+      `holds with cc and bcc ${recipients} recipients, at most ${MAX_RECIPIENTS} are allowed`,
+      `Send in parts of at most ${MAX_RECIPIENTS} recipients.`,
+    );
+  }
+  for (const field of ['text_body', 'html_body'] as const) {
+    if (Buffer.byteLength(body[field] ?? '') > MAX_BODY_BYTES)
+      throw invalid(`/body/${field}`, 'is longer than 5 MiB', 'Shorten it, or attach a file.');
+  }
+  for (const name of Object.keys(body.headers ?? {})) {
+    if (!CALLERS_HEADER.test(name))
+      throw invalid(
+        `/body/headers/${name}`,
+        'is not a header a caller may set',
+        'Only X-* and List-Unsubscribe* headers may be set.',
+      );
+  }
+}
+
+/** The content of a mail that is sent at once. */
+export function readContent(body: ContentBody): OutboundContent {
+  checkContent(body);
+  return {
+    to: body.to ?? [],
+    cc: body.cc ?? [],
+    bcc: body.bcc ?? [],
+    replyTo: body.reply_to ?? [],
+    subject: body.subject ?? null,
+    textBody: body.text_body ?? null,
+    htmlBody: body.html_body ?? null,
+    labels: body.labels ?? [],
+    headers: body.headers ?? {},
+  };
+}
+
+/** The part of a draft that a request names: omitted fields are left out, `null` clears. */
+export function readDraftContent(body: ContentBody): Partial<OutboundContent> {
+  const content = readContent(body);
+  const named: [keyof OutboundContent, keyof ContentBody][] = [
+    ['to', 'to'],
+    ['cc', 'cc'],
+    ['bcc', 'bcc'],
+    ['replyTo', 'reply_to'],
+    ['subject', 'subject'],
+    ['textBody', 'text_body'],
+    ['htmlBody', 'html_body'],
+    ['labels', 'labels'],
+    ['headers', 'headers'],
+  ];
+  return Object.fromEntries(
+    named.filter(([, field]) => body[field] !== undefined).map(([name]) => [name, content[name]]),
+  );
+}

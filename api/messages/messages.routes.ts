@@ -1,0 +1,130 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { Static } from 'typebox';
+import type { MessageFilter, MessageService } from '../../domain/messages/message.service.ts';
+import type { Lists } from '../lists.ts';
+import { listOf } from '../lists.ts';
+import { closed, id, problems, ref } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import { CONTENT_LIMIT_BYTES } from './content.schemas.ts';
+import { readContent } from './content.ts';
+import {
+  MessageQuery,
+  MessageRecord,
+  MessageSummary,
+  presentMessage,
+  presentSummary,
+  SendMessage,
+} from './messages.schemas.ts';
+
+const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+const OneMessage = closed({ id: id('Message id (msg_…).') });
+
+export const messageRoutes =
+  ({ messages, lists }: { messages: MessageService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/inboxes/:inboxId/messages',
+      {
+        bodyLimit: CONTENT_LIMIT_BYTES,
+        config: { permission: 'messages:send' },
+        schema: {
+          operationId: 'messages.send',
+          summary: 'Send a message',
+          tags: ['Messages'],
+          params: InInbox,
+          body: ref(SendMessage),
+          response: { 201: ref(MessageRecord), ...problems(404, 413, 415, 422) },
+        },
+      },
+      async (request, reply) => {
+        const sent = await messages.send(request.scope, request.params.inboxId, readContent(request.body));
+        reply.code(201);
+        return presentMessage(sent);
+      },
+    );
+
+    app.get(
+      '/inboxes/:inboxId/messages',
+      {
+        config: { permission: 'messages:read' },
+        schema: {
+          operationId: 'messages.list',
+          summary: 'List the messages of an inbox',
+          tags: ['Messages'],
+          params: InInbox,
+          querystring: MessageQuery,
+          response: { 200: listOf(ref(MessageSummary)), ...problems(404) },
+        },
+      },
+      async (request) => {
+        const filter = { ...readFilter(request.query), inboxId: request.params.inboxId };
+        const page = await messages.list(request.scope, filter, lists.read(request));
+        return lists.present(request, page, presentSummary);
+      },
+    );
+
+    app.get(
+      '/messages',
+      {
+        config: { permission: 'messages:read' },
+        schema: {
+          operationId: 'messages.listAll',
+          summary: 'List the messages of the environment',
+          tags: ['Messages'],
+          querystring: MessageQuery,
+          response: { 200: listOf(ref(MessageSummary)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await messages.list(request.scope, readFilter(request.query), lists.read(request));
+        return lists.present(request, page, presentSummary);
+      },
+    );
+
+    app.get(
+      '/messages/:id',
+      {
+        config: { permission: 'messages:read' },
+        schema: {
+          operationId: 'messages.get',
+          summary: 'Read a message',
+          tags: ['Messages'],
+          params: OneMessage,
+          response: { 200: ref(MessageRecord), ...problems(404) },
+        },
+      },
+      async (request) => presentMessage(await messages.get(request.scope, request.params.id)),
+    );
+
+    app.post(
+      '/messages/:id/cancel',
+      {
+        config: { permission: 'messages:send' },
+        schema: {
+          operationId: 'messages.cancel',
+          summary: 'Cancel a message of which nothing has left',
+          tags: ['Messages'],
+          params: OneMessage,
+          response: { 200: ref(MessageRecord), ...problems(404, 409) },
+        },
+      },
+      async (request) => presentMessage(await messages.cancel(request.scope, request.params.id)),
+    );
+    done();
+  };
+
+function readFilter(query: Static<typeof MessageQuery>): MessageFilter {
+  const { direction, status, label, thread_id, from, to, subject, has_attachments, before, after } = query;
+  return {
+    direction,
+    status,
+    label,
+    threadId: thread_id,
+    from,
+    to,
+    subject,
+    hasAttachments: has_attachments,
+    before: before === undefined ? undefined : readTime('/query/before', before),
+    after: after === undefined ? undefined : readTime('/query/after', after),
+  };
+}

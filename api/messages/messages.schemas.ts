@@ -1,0 +1,202 @@
+import { type Static, Type } from 'typebox';
+import { MESSAGE_STATUSES } from '../../domain/messages/message.entity.ts';
+import type { MessageDetails } from '../../domain/messages/message.service.ts';
+import { pageQuery } from '../lists.ts';
+import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
+import { AddressSeen } from './addresses.ts';
+import { contentFields } from './content.schemas.ts';
+
+/** Largest mail the service takes; what is shown of one is never longer. */
+const MAX_MAIL_LENGTH = 37_748_736;
+const addresses = Type.Array(ref(AddressSeen), { maxItems: 10_000 });
+const emails = Type.Array(text(1024), { maxItems: 10_000 });
+
+const MessageAttachment = closed({
+  id: id('Attachment id.'),
+  filename: text(1024),
+  content_type: text(255),
+  size_bytes: Type.Integer({ minimum: 0 }),
+});
+
+const MessageRecipient = closed({
+  email: text(1024),
+  status: choice([
+    'pending',
+    'sent',
+    'deferred',
+    'delivered',
+    'bounced',
+    'complained',
+    'suppressed',
+    'rejected',
+  ]),
+  status_code: nullableText(32, {
+    description: 'Enhanced status code (RFC 3463) of the last answer or report.',
+  }),
+  diagnostic_code: nullableText(4096),
+  updated_at: timestamp(),
+});
+
+const summaryFields = {
+  id: id('Message id (msg_…).'),
+  inbox_id: id('Inbox the message belongs to.'),
+  thread_id: id('Thread of the message.'),
+  env_id: id('Environment.'),
+  direction: choice(['inbound', 'outbound']),
+  status: choice(MESSAGE_STATUSES),
+  from_address: ref(AddressSeen),
+  to: addresses,
+  cc: addresses,
+  bcc: addresses,
+  to_addresses: emails,
+  cc_addresses: emails,
+  bcc_addresses: emails,
+  reply_to: addresses,
+  subject: text(MAX_MAIL_LENGTH),
+  preview: text(1024),
+  labels: Type.Array(text(255), { maxItems: 1000 }),
+  has_attachments: Type.Boolean(),
+  attachment_ids: Type.Array(id('Attachment id.'), { maxItems: 10_000 }),
+  attachments: Type.Array(MessageAttachment, { maxItems: 10_000 }),
+  rfc_message_id: nullableText(1024, {
+    description: 'Message-ID without angle brackets; null where the mail has none.',
+  }),
+  in_reply_to: nullableText(1024),
+  references: Type.Array(text(1024), { maxItems: 10_000 }),
+  provider_message_id: nullableText(1024, { description: 'Null until the relay or provider accepted it.' }),
+  size_bytes: Type.Integer({ minimum: 0 }),
+  authentication: Type.Unsafe<{ spf: string; dkim: string; dmarc: string } | null>({
+    type: ['object', 'null'],
+    description: 'Null on outbound mail.',
+    properties: { spf: text(64), dkim: text(64), dmarc: text(64) },
+    required: ['spf', 'dkim', 'dmarc'],
+    additionalProperties: false,
+  }),
+  spam: Type.Unsafe<{ verdict: string; score: number | null } | null>({
+    type: ['object', 'null'],
+    description: 'Null on outbound mail.',
+    properties: { verdict: text(64), score: { type: ['number', 'null'] } },
+    required: ['verdict', 'score'],
+    additionalProperties: false,
+  }),
+  automated: Type.Boolean({ description: 'Sent by a program: do not answer by one.' }),
+  recipients: Type.Array(MessageRecipient, {
+    maxItems: 1000,
+    description: 'Of outbound mail, with what became of each.',
+  }),
+  created_at: timestamp(),
+  queued_at: nullableTimestamp(),
+  sent_at: nullableTimestamp('The relay accepted it.'),
+  delivered_at: nullableTimestamp(),
+  bounced_at: nullableTimestamp(),
+  complained_at: nullableTimestamp(),
+  received_at: nullableTimestamp('Of inbound mail.'),
+};
+
+/** A message in a list: without bodies and headers. */
+export const MessageSummary = closed(summaryFields, { $id: 'MessageSummary', title: 'MessageSummary' });
+
+export const MessageRecord = closed(
+  {
+    ...summaryFields,
+    text_body: nullableText(MAX_MAIL_LENGTH),
+    html_body: nullableText(MAX_MAIL_LENGTH),
+    extracted_text: nullableText(MAX_MAIL_LENGTH, {
+      description: 'Of inbound mail: what was written anew, without quoted history.',
+    }),
+    headers: Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      maxProperties: 10_000,
+      additionalProperties: text(MAX_MAIL_LENGTH),
+    }),
+  },
+  { $id: 'Message', title: 'Message' },
+);
+
+export const SendMessage = closed(contentFields, { $id: 'SendMessage', title: 'SendMessage' });
+
+const filters = {
+  direction: Type.Optional(choice(['inbound', 'outbound'])),
+  status: Type.Optional(choice(MESSAGE_STATUSES)),
+  label: Type.Optional(text(64, { minLength: 1 })),
+  thread_id: Type.Optional(id('Thread.')),
+  from: Type.Optional(text(254, { minLength: 1, description: 'Whole address, without case.' })),
+  to: Type.Optional(
+    text(254, { minLength: 1, description: 'Whole address among to, cc and bcc, without case.' }),
+  ),
+  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
+  has_attachments: Type.Optional(Type.Boolean()),
+  before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Created before.' })),
+  after: Type.Optional(
+    Type.String({ format: 'date-time', maxLength: 40, description: 'Created at or after.' }),
+  ),
+};
+export const MessageQuery = closed({ ...pageQuery, ...filters });
+
+export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {
+  const { message, recipients, attachments } = details;
+  return {
+    id: message.id,
+    inbox_id: message.inboxId,
+    thread_id: message.threadId,
+    env_id: message.environmentId,
+    direction: message.direction,
+    status: message.status,
+    from_address: { email: message.fromEmail, ...(message.fromName ? { name: message.fromName } : {}) },
+    to: message.to,
+    cc: message.cc,
+    bcc: message.bcc,
+    to_addresses: message.to.map(({ email }) => email),
+    cc_addresses: message.cc.map(({ email }) => email),
+    bcc_addresses: message.bcc.map(({ email }) => email),
+    reply_to: message.replyTo,
+    subject: message.subject,
+    preview: message.preview,
+    labels: message.labels,
+    has_attachments: message.hasAttachments,
+    attachment_ids: attachments.map((attachment) => attachment.id),
+    attachments: attachments.map(({ id, filename, contentType, sizeBytes }) => ({
+      id,
+      filename,
+      content_type: contentType,
+      size_bytes: sizeBytes,
+    })),
+    rfc_message_id: message.rfcMessageId,
+    in_reply_to: message.inReplyTo,
+    references: message.references,
+    provider_message_id: message.providerMessageId,
+    size_bytes: message.sizeBytes,
+    authentication: message.authentication,
+    spam: message.spam,
+    automated: message.automated,
+    recipients: recipients.map(({ email, status, statusCode, diagnosticCode, updatedAt }) => ({
+      email,
+      status,
+      status_code: statusCode,
+      diagnostic_code: diagnosticCode,
+      updated_at: updatedAt.toISOString(),
+    })),
+    created_at: message.createdAt.toISOString(),
+    queued_at: isoOrNull(message.queuedAt),
+    sent_at: isoOrNull(message.sentAt),
+    delivered_at: isoOrNull(message.deliveredAt),
+    bounced_at: isoOrNull(message.bouncedAt),
+    complained_at: isoOrNull(message.complainedAt),
+    received_at: isoOrNull(message.receivedAt),
+  };
+}
+
+export function presentMessage(details: MessageDetails): Static<typeof MessageRecord> {
+  const { textBody, htmlBody, extractedText, headers } = details.message;
+  return {
+    ...presentSummary(details),
+    text_body: textBody,
+    html_body: htmlBody,
+    extracted_text: extractedText,
+    headers,
+  };
+}
+
+function isoOrNull(time: Date | null): string | null {
+  return time?.toISOString() ?? null;
+}

@@ -1,0 +1,107 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import {
+  type Authentication,
+  type AuthenticationService,
+  unauthenticated,
+} from '../../domain/identity/authentication.service.ts';
+import type { Permission } from '../../domain/identity/permissions.ts';
+import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks and what they reach; unset on public routes. */
+    scope: Scope;
+  }
+  interface FastifyContextConfig {
+    /** What the credential must be allowed. A route has this or `public`. */
+    permission?: Permission;
+    /** Answers without a credential. `unlimited`: probes of operators, which no limit may make fail. */
+    public?: true | 'unlimited';
+  }
+}
+
+export interface AccessOptions {
+  authentication: AuthenticationService;
+  /** Shared by all processes: per credential and per organization. */
+  limiter: RateLimiter;
+  /** This process's own, for callers who have shown no credential. */
+  addressLimiter: RateLimiter;
+  limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
+}
+
+/** Decides who may make a request: credential, rate, suspension, permission, in this order. */
+export function installAccess(app: FastifyInstance, options: AccessOptions): void {
+  const { authentication, limiter, addressLimiter, limits } = options;
+  app.decorateRequest('scope');
+
+  // Looked at once all are there: the hooks of a plugin may still complete a route of its own.
+  const routes: RouteOptions[] = [];
+  app.addHook('onRoute', (route) => {
+    routes.push(route);
+  });
+  app.addHook('onReady', async () => {
+    const open = routes.filter(({ config }) => !config?.permission === !config?.public);
+    if (open.length > 0)
+      throw new Error(`These need either a permission or public: ${open.map(({ url }) => url).join(', ')}`);
+  });
+
+  async function authenticate(request: FastifyRequest): Promise<Authentication> {
+    return authentication.authenticate({
+      token: bearerToken(request),
+      environmentId: header(request, 'x-env-id'),
+      requestId: request.id,
+    });
+  }
+
+  async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    enforce(reply, await addressLimiter.take(request.ip, limits.address));
+  }
+
+  async function limitCredential({ scope }: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const credential = await limiter.take(scope.actor.id, limits.credential);
+    enforce(reply, credential);
+    const organization = await limiter.take(scope.organizationId, limits.organization);
+    if (!organization.allowed || organization.remaining < credential.remaining) enforce(reply, organization);
+  }
+
+  app.addHook('onRequest', async (request, reply) => {
+    const { permission, public: open } = request.routeOptions.config;
+    if (open === 'unlimited') return;
+    if (open || !permission) return limitAddress(request, reply);
+    const { scope, suspension } = await authenticate(request).catch(async (error: unknown) => {
+      await limitAddress(request, reply);
+      throw error;
+    });
+    request.scope = scope;
+    await limitCredential(request, reply);
+    if (suspension && request.method !== 'GET' && request.method !== 'HEAD') throw suspension;
+    requirePermission(scope, permission);
+  });
+}
+
+function bearerToken(request: FastifyRequest): string {
+  const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+  if (token === undefined) throw unauthenticated();
+  return token;
+}
+
+function header(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join() : value;
+}
+
+function enforce(reply: FastifyReply, verdict: RateVerdict): void {
+  reply.headers({
+    'ratelimit-limit': verdict.limit,
+    'ratelimit-remaining': verdict.remaining,
+    'ratelimit-reset': verdict.resetSeconds,
+  });
+  if (verdict.allowed) return;
+  throw new AppError('rate_limited', {
+    detail: 'There were too many requests in a short time.',
+    fix: `Wait ${verdict.retryAfterSeconds} s, as Retry-After says, and spread requests out.`,
+    headers: { 'retry-after': String(verdict.retryAfterSeconds) },
+  });
+}

@@ -1,0 +1,79 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { databaseFailure } from '../../platform/database/failures.ts';
+import { AppError, type ErrorCode } from '../../platform/errors.ts';
+import { sendProblem } from './problem.ts';
+
+/** What Fastify's own refusals mean to a caller. */
+const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
+  400: {
+    code: 'validation_error',
+    detail: 'The request cannot be read.',
+    fix: 'Look at the URL, the headers and the Content-Length of the request.',
+  },
+  413: {
+    code: 'payload_too_large',
+    detail: 'The body is larger than this operation takes.',
+    fix: 'Send at most 1 MiB, or 8 MiB where the operation takes message bodies.',
+  },
+  415: {
+    code: 'unsupported_media_type',
+    detail: 'The body has a content type this operation does not read.',
+    fix: 'Send JSON with "Content-Type: application/json".',
+  },
+};
+
+const MALFORMED_JSON = {
+  detail: 'The body is not a JSON document.',
+  fix: 'Send one JSON value, encoded as UTF-8, or no body where the operation takes none.',
+};
+
+/** One handler for all errors: every refusal is a problem document, and nothing unknown shows its inside. */
+export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
+  app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const problem = appErrorOf(error);
+    if (problem.status >= 500)
+      request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
+    else request.log.debug({ code: problem.code, detail: problem.detail }, 'request refused');
+    sendProblem(request, reply, problem, publicUrl);
+  });
+  app.setNotFoundHandler((request, reply) => sendProblem(request, reply, nothingThere(), publicUrl));
+}
+
+/** For a path nobody serves. */
+export function nothingThere(): AppError {
+  return new AppError('not_found', {
+    detail: 'There is nothing at this path.',
+    fix: 'Look the path up at /docs.',
+  });
+}
+
+export function appErrorOf(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  return databaseFailure(error) ?? fastifyRefusal(error) ?? internal(error);
+}
+
+interface FastifyRefusal {
+  statusCode: number;
+  code?: string;
+}
+
+function fastifyRefusal(error: unknown): AppError | undefined {
+  if (!isRefusal(error)) return undefined;
+  // Fastify's own JSON errors, and the parser's, which carry a status and no code.
+  if (error.statusCode === 400 && (error instanceof SyntaxError || error.code?.includes('JSON')))
+    return new AppError('malformed_json', MALFORMED_JSON);
+  const known = BY_STATUS[error.statusCode] ?? (error.statusCode < 500 ? BY_STATUS[400] : undefined);
+  return known ? new AppError(known.code, known) : undefined;
+}
+
+function isRefusal(error: unknown): error is Error & FastifyRefusal {
+  return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
+}
+
+function internal(cause: unknown): AppError {
+  return new AppError('internal', {
+    detail: 'The request failed for a reason on our side; it has been logged.',
+    fix: 'Repeat it later, a POST with the same Idempotency-Key; report the request_id if it goes on.',
+    cause,
+  });
+}

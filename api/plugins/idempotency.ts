@@ -1,0 +1,142 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import {
+  type IdempotencyStore,
+  idempotencyId,
+  type KeptAnswer,
+} from '../../platform/idempotency/idempotency.ts';
+import { appErrorOf } from './errors.ts';
+import { PROBLEM_TYPE, problemOf } from './problem.ts';
+
+export interface IdempotencyOptions {
+  database: Database;
+  store: IdempotencyStore;
+  publicUrl: string;
+}
+
+const KEY = /^[\x20-\x7e]{1,255}$/;
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * Lets every POST carry an `Idempotency-Key`. The answer is kept in the transaction of the change it tells of, so after
+ * a crash either both are there or neither. Handlers return what they present, they do not send it.
+ */
+export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
+  app.addHook('onRoute', (route) => {
+    if (route.method !== 'POST' || route.config?.public) return;
+    const handle = route.handler;
+    route.handler = function (this: FastifyInstance, request, reply) {
+      const key = request.headers['idempotency-key'];
+      if (key === undefined) return handle.call(this, request, reply);
+      return answerOnce(request, reply, () => handle.call(this, request, reply), options);
+    } as RouteHandlerMethod;
+  });
+}
+
+async function answerOnce(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  handle: () => unknown,
+  { database, store, publicUrl }: IdempotencyOptions,
+): Promise<string> {
+  const { scope } = request;
+  const id = idempotencyId({
+    credentialId: scope.actor.id,
+    method: request.method,
+    path: request.url,
+    key: keyOf(request),
+  });
+  const requestHash = sha256(JSON.stringify([scope.environmentId, request.body ?? null]));
+
+  const answer = await database.transaction(scope, async (transaction) => {
+    if (!(await store.claim(transaction, id))) throw stillRunning();
+    const kept = await store.find(transaction, id, requestHash);
+    if (kept === 'other-request') throw keyReused();
+    if (kept) {
+      reply.header('idempotent-replayed', 'true');
+      return kept;
+    }
+    const answer = await answerWithin(transaction, { request, reply, handle, publicUrl });
+    await store.keep(transaction, { id, organizationId: scope.organizationId, requestHash, answer });
+    return answer;
+  });
+  reply.code(answer.status).type(answer.contentType);
+  return answer.body;
+}
+
+interface Work {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  handle: () => unknown;
+  publicUrl: string;
+}
+
+/**
+ * Runs the handler behind a savepoint: a refusal takes back what the handler did and is kept all the same, unless the
+ * refusal itself is a fact to keep (`AppError.commits`).
+ */
+async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer> {
+  const { request, reply, handle, publicUrl } = work;
+  const hooks: (() => void)[] = [];
+  let refusal: AppError | undefined;
+  let body = '';
+  try {
+    await outer.em.transactional(async (em) => {
+      const inner: Transaction = { em, afterCommit: (hook) => hooks.push(hook) };
+      request.scope = { ...request.scope, transaction: inner } satisfies Scope;
+      try {
+        const presented = await handle();
+        await em.flush();
+        body = String(reply.serialize(presented as object));
+      } catch (error) {
+        refusal = keepable(error);
+        if (!refusal.commits) throw error;
+      }
+    });
+  } catch (error) {
+    refusal = keepable(error);
+    hooks.length = 0;
+  }
+  for (const hook of hooks) outer.afterCommit(hook);
+  if (!refusal) return { status: reply.statusCode, contentType: JSON_TYPE, body };
+  return {
+    status: refusal.status,
+    contentType: PROBLEM_TYPE,
+    body: JSON.stringify(problemOf(refusal, request.id, publicUrl)),
+  };
+}
+
+/** @throws the error itself where a repeat must be tried anew: who asks may change, and so may the weather. */
+function keepable(error: unknown): AppError {
+  const refusal = appErrorOf(error);
+  if (refusal.status >= 500 || [401, 403, 429].includes(refusal.status)) throw error;
+  return refusal;
+}
+
+function keyOf({ headers }: FastifyRequest): string {
+  const key = headers['idempotency-key'];
+  if (typeof key === 'string' && KEY.test(key)) return key;
+  throw invalid(
+    '/headers/idempotency-key',
+    'must be 1 to 255 printable ASCII characters',
+    'Use a new random UUID for each operation.',
+  );
+}
+
+function stillRunning(): AppError {
+  return new AppError('request_in_progress', {
+    detail: 'A request with this Idempotency-Key is still running.',
+    fix: 'Wait a moment and repeat the request with the same key.',
+    headers: { 'retry-after': '1' },
+  });
+}
+
+function keyReused(): AppError {
+  return new AppError('idempotency_key_reused', {
+    detail: 'This Idempotency-Key was used for a request with another body or environment.',
+    fix: 'Use a new key for a new request, or repeat the earlier one unchanged.',
+  });
+}

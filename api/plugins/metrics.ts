@@ -1,0 +1,36 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { unauthenticated } from '../../domain/identity/authentication.service.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { nothingThere } from './errors.ts';
+
+/** Prometheus text at `/metrics` for who has the token; without one configured the path does not exist. */
+export function installMetrics(app: FastifyInstance, { token }: { token: string | undefined }): void {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const duration = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  });
+  app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
+    // Patterns only: a label value for every path a stranger tries would fill the memory.
+    const route = is404 ? 'unknown' : (routeOptions.url ?? 'unknown');
+    duration.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
+  });
+  app.addHook('onClose', async () => registry.clear());
+
+  app.get(
+    '/metrics',
+    { config: { public: 'unlimited' }, schema: { hide: true, operationId: 'operators.metrics' } },
+    async (request, reply) => {
+      if (token === undefined) throw nothingThere();
+      const given = sha256(request.headers.authorization ?? '');
+      if (!timingSafeEqual(given, sha256(`Bearer ${token}`))) throw unauthenticated();
+      return reply.type(registry.contentType).send(await registry.metrics());
+    },
+  );
+}

@@ -1,0 +1,63 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import type { TSchema } from 'typebox';
+import { errorsPage } from './errors-page.ts';
+import { ERRORS_PAGE } from './problem.ts';
+
+export interface OpenApiOptions {
+  publicUrl: string;
+  version: string;
+  /** Registered by `$id`; they become the description's components. */
+  schemas: TSchema[];
+}
+
+/** The page loads its own files and asks nobody else. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/** OpenAPI 3.1 out of the routes' own schemas at `/openapi.json`; the same to read at `/docs`, from bundled files. */
+export async function installOpenApi(
+  app: FastifyInstance,
+  { publicUrl, version, schemas }: OpenApiOptions,
+): Promise<void> {
+  for (const schema of schemas) app.addSchema(schema);
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Agent email service',
+        version,
+        description: `Email inboxes for software agents. Errors are RFC 9457 problem documents; their codes are explained at ${publicUrl}${ERRORS_PAGE}.`,
+      },
+      servers: [{ url: publicUrl }],
+      components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'ask_…' } } },
+      security: [{ apiKey: [] }],
+    },
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
+  });
+  app.get(
+    '/openapi.json',
+    { config: { public: true }, schema: { hide: true, operationId: 'docs.openapi' } },
+    async () => app.swagger(),
+  );
+  app.get(
+    ERRORS_PAGE,
+    { config: { public: true }, schema: { hide: true, operationId: 'docs.errors' } },
+    async (_request, reply) => reply.type('text/html; charset=utf-8').send(errorsPage()),
+  );
+  await app.register(async (docs) => {
+    docs.addHook('onRoute', (route) => {
+      route.config = { ...route.config, public: true };
+    });
+    await docs.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: CONTENT_SECURITY_POLICY,
+      uiConfig: { validatorUrl: null },
+    });
+  });
+}
+
+function nameOf(id: unknown, index: number): string {
+  return typeof id === 'string' ? id : `Schema${index}`;
+}

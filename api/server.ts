@@ -1,0 +1,117 @@
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import { createDraftService } from '../domain/drafts/draft.service.ts';
+import { entities } from '../domain/entities.ts';
+import { createApiKeyService } from '../domain/identity/api-key.service.ts';
+import { createInboxService } from '../domain/inboxes/inbox.service.ts';
+import { createMessageService } from '../domain/messages/message.service.ts';
+import { createOrganizationService } from '../domain/organizations/organization.service.ts';
+import { createThreadService } from '../domain/threads/thread.service.ts';
+import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
+import { createEventService } from '../domain/webhooks/event.service.ts';
+import { type Config, loadConfig } from '../platform/config.ts';
+import { createSecretBox } from '../platform/crypto.ts';
+import { createDatabase, type Database } from '../platform/database/database.ts';
+import { createLogger } from '../platform/logger.ts';
+import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
+import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
+import { type AppOptions, buildApp } from './app.ts';
+
+/** After this a process that still has requests under way ends all the same. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
+interface Parts {
+  config: Config;
+  database: Database;
+  outbox: Outbox;
+}
+
+/** The use-cases the API offers, on the parts of this process. */
+export function createServices({ config, database, outbox }: Parts): AppOptions['services'] {
+  const events = createEventService({ outbox });
+  return {
+    inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
+    drafts: createDraftService({ database, outbox, events }),
+    messages: createMessageService({ database, outbox, events }),
+    threads: createThreadService({ database }),
+    apiKeys: createApiKeyService({ database }),
+    webhookEndpoints: createWebhookEndpointService({
+      database,
+      outbox,
+      secretBox: createSecretBox(config.ENCRYPTION_KEY),
+      allowInsecureUrls: config.NODE_ENV !== 'production',
+    }),
+    organizations: createOrganizationService({ database }),
+  };
+}
+
+export interface StartedApi {
+  /** The one listened on; another than configured where that was 0. */
+  port: number;
+  /** Answers what is under way, then closes every connection. */
+  stop(): Promise<void>;
+}
+
+export async function startApi(config: Config, logger: Logger): Promise<StartedApi> {
+  const database = await createDatabase({
+    url: config.DATABASE_URL,
+    poolSize: config.DATABASE_POOL_SIZE,
+    entities,
+  });
+  const temporal = createTemporalClient(config);
+  const outbox = createOutbox({ database, temporal, logger });
+  const app = await buildApp({
+    config,
+    logger,
+    database,
+    probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
+    services: createServices({ config, database, outbox }),
+  });
+  await app.listen({ host: config.API_HOST, port: config.API_PORT });
+  const { address, port } = app.server.address() as AddressInfo;
+  logger.info({ address, port }, 'the API listens');
+  return {
+    port,
+    async stop() {
+      await app.close();
+      await outbox.drain();
+      await temporal.connection.close();
+      await database.close();
+    },
+  };
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig();
+  const logger = createLogger(config, 'api');
+  const api = await startApi(config, logger);
+  closeOnSignal(logger, api.stop);
+}
+
+function closeOnSignal(logger: Logger, close: () => Promise<void>): void {
+  let closing = false;
+  const end = (signal: NodeJS.Signals): void => {
+    if (closing) return;
+    closing = true;
+    logger.info({ signal }, 'closing');
+    setTimeout(() => process.exit(1), CLOSE_TIMEOUT_MS).unref();
+    close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ err: error }, 'closing failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.once('SIGTERM', end);
+  process.once('SIGINT', end);
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    process.stderr.write(
+      `The API did not start: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
+    process.exit(1);
+  });
+}

@@ -1,0 +1,40 @@
+import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
+import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
+import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
+import { Address, AddressSeen } from './messages/addresses.ts';
+import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
+import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import { Problem } from './schemas.ts';
+import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
+import {
+  CreatedEndpoint,
+  CreateEndpoint,
+  EndpointRecord,
+  UpdateEndpoint,
+} from './webhooks/endpoints.schemas.ts';
+
+/** Schemas with a name of their own; what they refer to comes before them. */
+export const sharedSchemas = [
+  Problem,
+  Address,
+  AddressSeen,
+  OrganizationRecord,
+  EnvironmentRecord,
+  ApiKeyRecord,
+  CreateApiKey,
+  CreatedApiKey,
+  InboxRecord,
+  CreateInbox,
+  UpdateInbox,
+  DraftRecord,
+  DraftFields,
+  MessageSummary,
+  MessageRecord,
+  SendMessage,
+  ThreadSummary,
+  ThreadRecord,
+  EndpointRecord,
+  CreatedEndpoint,
+  CreateEndpoint,
+  UpdateEndpoint,
+];

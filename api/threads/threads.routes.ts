@@ -1,0 +1,66 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { ThreadService } from '../../domain/threads/thread.service.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { closed, id, problems, ref } from '../schemas.ts';
+import { presentThread, presentThreadDetails, ThreadRecord, ThreadSummary } from './threads.schemas.ts';
+
+const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+const OneThread = closed({ id: id('Thread id (thr_…).') });
+
+export const threadRoutes =
+  ({ threads, lists }: { threads: ThreadService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/inboxes/:inboxId/threads',
+      {
+        config: { permission: 'threads:read' },
+        schema: {
+          operationId: 'threads.list',
+          summary: 'List the threads of an inbox',
+          tags: ['Threads'],
+          params: InInbox,
+          querystring: PageQuery,
+          response: { 200: listOf(ref(ThreadSummary)), ...problems(404) },
+        },
+      },
+      async (request) => {
+        const { inboxId } = request.params;
+        const page = await threads.list(request.scope, { inboxId }, lists.read(request));
+        return lists.present(request, page, presentThread);
+      },
+    );
+
+    app.get(
+      '/threads',
+      {
+        config: { permission: 'threads:read' },
+        schema: {
+          operationId: 'threads.listAll',
+          summary: 'List the threads of the environment',
+          tags: ['Threads'],
+          querystring: PageQuery,
+          response: { 200: listOf(ref(ThreadSummary)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await threads.list(request.scope, {}, lists.read(request));
+        return lists.present(request, page, presentThread);
+      },
+    );
+
+    app.get(
+      '/threads/:id',
+      {
+        config: { permission: 'threads:read' },
+        schema: {
+          operationId: 'threads.get',
+          summary: 'Read a thread with its newest messages',
+          tags: ['Threads'],
+          params: OneThread,
+          response: { 200: ref(ThreadRecord), ...problems(404) },
+        },
+      },
+      async (request) => presentThreadDetails(await threads.get(request.scope, request.params.id)),
+    );
+    done();
+  };

@@ -1,0 +1,119 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import {
+  CreatedEndpoint,
+  CreateEndpoint,
+  EndpointRecord,
+  presentEndpoint,
+  UpdateEndpoint,
+} from './endpoints.schemas.ts';
+
+const OneEndpoint = closed({ id: id('Endpoint id (whe_…).') });
+
+export interface EndpointRoutesOptions {
+  webhookEndpoints: WebhookEndpointService;
+  lists: Lists;
+  /** The specification writes two paths for the same operations. */
+  path: '/webhooks/endpoints' | '/webhook-endpoints';
+}
+
+export const endpointRoutes =
+  ({ webhookEndpoints, lists, path }: EndpointRoutesOptions): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const alias = path === '/webhook-endpoints';
+    const operation = (name: string, summary: string) => ({
+      operationId: `${alias ? 'webhookEndpointsAlias' : 'webhookEndpoints'}.${name}`,
+      summary: alias ? `${summary} (same as /webhooks/endpoints)` : summary,
+      tags: ['Webhook endpoints'],
+    });
+
+    app.post(
+      path,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('create', 'Subscribe a receiver to events'),
+          body: ref(CreateEndpoint),
+          response: { 201: ref(CreatedEndpoint), ...problems(404, 413, 415) },
+        },
+      },
+      async (request, reply) => {
+        const { inbox_ids, ...input } = request.body;
+        const { endpoint, secret } = await webhookEndpoints.create(request.scope, {
+          ...input,
+          inboxIds: inbox_ids,
+        });
+        reply.code(201);
+        return { ...presentEndpoint(endpoint), secret };
+      },
+    );
+
+    app.get(
+      path,
+      {
+        config: { permission: 'webhooks:read' },
+        schema: {
+          ...operation('list', 'List receivers'),
+          querystring: PageQuery,
+          response: { 200: listOf(ref(EndpointRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await webhookEndpoints.list(request.scope, lists.read(request));
+        return lists.present(request, page, presentEndpoint);
+      },
+    );
+
+    app.get(
+      `${path}/:id`,
+      {
+        config: { permission: 'webhooks:read' },
+        schema: {
+          ...operation('get', 'Read a receiver'),
+          params: OneEndpoint,
+          response: { 200: ref(EndpointRecord), ...problems(404) },
+        },
+      },
+      async (request) => presentEndpoint(await webhookEndpoints.get(request.scope, request.params.id)),
+    );
+
+    app.patch(
+      `${path}/:id`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('update', 'Change a receiver'),
+          params: OneEndpoint,
+          body: ref(UpdateEndpoint),
+          response: { 200: ref(EndpointRecord), ...problems(404, 413, 415) },
+        },
+      },
+      async (request) => {
+        const { inbox_ids, ...patch } = request.body;
+        const endpoint = await webhookEndpoints.update(request.scope, request.params.id, {
+          ...patch,
+          inboxIds: inbox_ids,
+        });
+        return presentEndpoint(endpoint);
+      },
+    );
+
+    app.delete(
+      `${path}/:id`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('delete', 'Remove a receiver'),
+          params: OneEndpoint,
+          response: { 204: NoContent, ...problems(404) },
+        },
+      },
+      async (request, reply) => {
+        await webhookEndpoints.delete(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

@@ -1,0 +1,75 @@
+import { type Static, Type } from 'typebox';
+import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
+import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
+import { line, NO_CONTROLS } from '../messages/addresses.ts';
+import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
+
+const events = Type.Array(choice(EVENT_TYPES), {
+  minItems: 1,
+  maxItems: EVENT_TYPES.length,
+  uniqueItems: true,
+});
+const url = text(2048, { minLength: 1, description: 'HTTPS address of the receiver.' });
+const inboxIds = Type.Unsafe<string[] | null>({
+  type: ['array', 'null'],
+  items: text(128, { minLength: 1 }),
+  minItems: 1,
+  maxItems: 100,
+  description: 'Only events of these inboxes; null: of every inbox of the environment.',
+});
+
+const fields = {
+  id: id('Endpoint id (whe_…).'),
+  env_id: id('Environment whose events it hears.'),
+  url,
+  events: Type.Array(choice(EVENT_TYPES), { maxItems: 100 }),
+  description: nullableText(255),
+  inbox_ids: inboxIds,
+  disabled: Type.Boolean({ description: 'Deliveries wait until it is enabled again.' }),
+  disabled_reason: nullableText(1024, { description: 'Null unless disabled.' }),
+  created_at: timestamp(),
+  updated_at: timestamp(),
+};
+
+export const EndpointRecord = closed(fields, { $id: 'WebhookEndpoint', title: 'WebhookEndpoint' });
+
+export const CreatedEndpoint = closed(
+  { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Shown this once.' }) },
+  { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
+);
+
+export const CreateEndpoint = closed(
+  {
+    url,
+    events,
+    description: Type.Optional(line(255)),
+    inbox_ids: Type.Optional(inboxIds),
+  },
+  { $id: 'CreateWebhookEndpoint', title: 'CreateWebhookEndpoint' },
+);
+
+export const UpdateEndpoint = closed(
+  {
+    url: Type.Optional(url),
+    events: Type.Optional(events),
+    description: Type.Optional(nullableText(255, { pattern: NO_CONTROLS })),
+    inbox_ids: Type.Optional(inboxIds),
+    disabled: Type.Optional(Type.Boolean()),
+  },
+  { $id: 'UpdateWebhookEndpoint', title: 'UpdateWebhookEndpoint' },
+);
+
+export function presentEndpoint(endpoint: WebhookEndpoint): Static<typeof EndpointRecord> {
+  return {
+    id: endpoint.id,
+    env_id: endpoint.environmentId,
+    url: endpoint.url,
+    events: endpoint.events,
+    description: endpoint.description,
+    inbox_ids: endpoint.inboxIds,
+    disabled: endpoint.disabled,
+    disabled_reason: endpoint.disabledReason,
+    created_at: endpoint.createdAt.toISOString(),
+    updated_at: endpoint.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,36 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Scope } from '../identity/scope.ts';
+import { type Environment, EnvironmentEntity } from './environment.entity.ts';
+import { type Organization, OrganizationEntity } from './organization.entity.ts';
+
+export interface OrganizationService {
+  /** The caller's own. */
+  get(scope: Scope): Promise<Organization>;
+  /** Environments the credential may name: its own, or all of the organization. */
+  listEnvironments(scope: Scope, page: PageRequest): Promise<Page<Environment>>;
+}
+
+export function createOrganizationService({ database }: { database: Database }): OrganizationService {
+  return {
+    get: (scope) =>
+      database.transaction(scope, ({ em }) =>
+        em.findOneOrFail(OrganizationEntity, { id: scope.organizationId }),
+      ),
+
+    listEnvironments: (scope, page) =>
+      database.transaction(scope, async ({ em }) => {
+        const [after] = page.after ?? [];
+        const where: FilterQuery<Environment>[] = [{ organizationId: scope.organizationId }];
+        if (scope.environmentBound) where.push({ id: scope.environmentId });
+        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
+        const environments = await em.find(
+          EnvironmentEntity,
+          { $and: where },
+          { orderBy: { id: page.order }, limit: page.limit + 1 },
+        );
+        return pageOf(environments, page.limit, ({ id }) => [id]);
+      }),
+  };
+}
