@@ -1,0 +1,55 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/threading.ts';
+
+describe('the messages a mail names', () => {
+  test.each([
+    ['nothing', null, [], []],
+    ['a parent', '<p@x>', [], ['p@x']],
+    ['a chain', null, ['<root@x>', '<mid@x>', '<last@x>'], ['last@x', 'mid@x', 'root@x']],
+    ['a parent in the chain', '<mid@x>', ['<root@x>', '<mid@x>', '<last@x>'], ['mid@x', 'last@x', 'root@x']],
+    ['two threads: that of its parent first', '<b@x>', ['<a1@x>', '<a2@x>'], ['b@x', 'a2@x', 'a1@x']],
+    ['ids without brackets', 'p@x', ['root@x'], ['p@x', 'root@x']],
+    ['a whole References field in one', null, ['<root@x>\r\n <last@x>'], ['last@x', 'root@x']],
+    ['words around the id', 'Your message of Monday <p@x> "hi" me@y', [], ['p@x']],
+    ['ids folded in two', '<p\r\n @x>', [], ['p@x']],
+    ['ids that differ by case', '<P@x>', ['<p@x>'], ['P@x', 'p@x']],
+    ['empty brackets', '<>', ['<>', ' ', '<a@x>'], ['a@x']],
+  ])('%s', (_what, inReplyTo, references, expected) => {
+    expect(candidateMessageIds({ inReplyTo, references })).toEqual(expected);
+  });
+
+  test('are few, distinct and clean whatever is written there', () => {
+    fc.assert(
+      fc.property(fc.option(fc.string()), fc.array(fc.string()), (inReplyTo, references) => {
+        const ids = candidateMessageIds({ inReplyTo, references });
+        expect(new Set(ids).size).toBe(ids.length);
+        expect(ids.every((id) => /^[^<>\s]{1,998}$/.test(id))).toBe(true);
+      }),
+    );
+    const chain = Array.from({ length: 5_000 }, (_, index) => `<${index}@x>`);
+    const ids = candidateMessageIds({ inReplyTo: null, references: chain });
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([100, '4999@x', '4900@x']);
+    expect(messageIdsIn(`<${'x'.repeat(1_000)}@y>`)).toEqual([]);
+  });
+});
+
+describe('a mail without ids', () => {
+  const at = new Date('2026-03-29T12:00:00Z');
+  const since = new Date('2026-03-01T12:00:00Z');
+  const mail = { inReplyTo: null, references: [], subject: 'AW: Re: Lunch', at };
+
+  test('joins the thread of its base subject for 28 days', () => {
+    expect(subjectMatch(mail)).toEqual({ baseSubject: 'Lunch', since });
+  });
+
+  test.each([
+    ['says nothing of being a reply', { subject: 'Lunch' }],
+    ['is a forward', { subject: 'Fwd: Lunch' }],
+    ['has a subject of marks alone', { subject: 'Re: ' }],
+    ['names a message after all', { inReplyTo: '<unknown@x>' }],
+    ['has a chain after all', { references: ['<unknown@x>'] }],
+  ])('starts its own thread where it %s', (_what, change) => {
+    expect(subjectMatch({ ...mail, ...change })).toBeNull();
+  });
+});
