@@ -1,0 +1,94 @@
+/** A part of a mail that holds content and no further parts. */
+export interface LeafPart {
+  /** `type/subtype` in lower case, without parameters. */
+  contentType: string;
+  /** Names in lower case, first value of each, unfolded. */
+  fields: Map<string, string>;
+  /** Decoded from its transfer encoding, one character a byte, line ends as `\n`. */
+  content: string;
+}
+
+const MAX_DEPTH = 10;
+const MAX_PARTS = 200;
+
+/**
+ * The leaves of a MIME tree, in order. Made for reports, which are small and hold the mail they tell of: a mail within
+ * (`message/rfc822`) is a leaf, so that what it says about itself is never taken for the report. Whatever is no MIME
+ * comes out as one leaf; nothing throws.
+ */
+export function leafParts(raw: Buffer): LeafPart[] {
+  const leaves: LeafPart[] = [];
+  collect(raw.toString('latin1').replace(/\r\n?/g, '\n'), 'text/plain', 0, leaves);
+  return leaves;
+}
+
+function collect(text: string, defaultType: string, depth: number, leaves: LeafPart[]): void {
+  if (leaves.length >= MAX_PARTS) return;
+  const { fields, body } = splitHeader(text);
+  const contentTypeField = fields.get('content-type') ?? defaultType;
+  const contentType = (/^[^\s;]+/.exec(contentTypeField)?.[0] ?? defaultType).toLowerCase();
+  const boundary = contentType.startsWith('multipart/') ? boundaryOf(contentTypeField) : null;
+  if (boundary === null || depth >= MAX_DEPTH) {
+    leaves.push({ contentType, fields, content: decode(body, fields.get('content-transfer-encoding')) });
+    return;
+  }
+  const childType = contentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
+  for (const part of splitParts(body, boundary)) collect(part, childType, depth + 1, leaves);
+}
+
+function splitHeader(text: string): { fields: Map<string, string>; body: string } {
+  // A part may have no field at all and begin with the empty line.
+  const end = text.startsWith('\n') ? 0 : text.indexOf('\n\n');
+  const header = end === -1 ? text : text.slice(0, end);
+  const body = end === -1 ? '' : text.slice(end === 0 ? 1 : end + 2);
+  return { fields: parseFields(header), body };
+}
+
+/** Fields of a header or of a block of a report (RFC 5322 section 2.2), unfolded, the first of each name. */
+export function parseFields(block: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const line of block.replace(/\n[ \t]+/g, ' ').split('\n')) {
+    const colon = line.indexOf(':');
+    const name = line.slice(0, Math.max(0, colon)).trim().toLowerCase();
+    if (name !== '' && !fields.has(name)) fields.set(name, line.slice(colon + 1).trim());
+  }
+  return fields;
+}
+
+function boundaryOf(contentTypeField: string): string | null {
+  const found = /;\s*boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentTypeField);
+  return found?.[1] ?? found?.[2] ?? null;
+}
+
+/** The text between delimiter lines (RFC 2046 section 5.1.1); a missing last delimiter ends with the text. */
+function splitParts(body: string, boundary: string): string[] {
+  const delimiter = `\n--${boundary}`;
+  const parts: string[] = [];
+  const text = `\n${body}`;
+  let partStart = -1;
+  for (let at = text.indexOf(delimiter); at !== -1; at = text.indexOf(delimiter, at + 1)) {
+    const lineEnd = text.indexOf('\n', at + 1);
+    const rest = text.slice(at + delimiter.length, lineEnd === -1 ? undefined : lineEnd);
+    // Another boundary may begin with this one.
+    if (!/^(?:--)?[ \t]*$/.test(rest)) continue;
+    if (partStart !== -1) parts.push(text.slice(partStart, at));
+    partStart = -1;
+    if (rest.startsWith('--') || lineEnd === -1) return parts;
+    partStart = lineEnd + 1;
+    if (parts.length >= MAX_PARTS) return parts;
+  }
+  if (partStart !== -1) parts.push(text.slice(partStart));
+  return parts;
+}
+
+function decode(body: string, encodingField: string | undefined): string {
+  const encoding = encodingField?.trim().toLowerCase();
+  if (encoding === 'base64') {
+    return Buffer.from(body, 'base64').toString('latin1').replace(/\r\n?/g, '\n');
+  }
+  if (encoding !== 'quoted-printable') return body;
+  return body
+    .replace(/=[ \t]*\n/g, '')
+    .replace(/=([0-9a-f]{2})/gi, (_match, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\r\n?/g, '\n');
+}
