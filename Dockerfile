@@ -1,0 +1,26 @@
+# One image for every process; the command names which (see docker-compose.yml).
+ARG NODE_VERSION=24.21.0
+
+FROM node:${NODE_VERSION}-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The processes need no package's install script.
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:${NODE_VERSION}-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json package-lock.json ./
+COPY platform platform
+COPY domain domain
+COPY workflows workflows
+COPY activities activities
+COPY migrations migrations
+COPY api api
+COPY workers workers
+# The workflows' bundle: made here once, because the file system is read-only where the image runs.
+RUN node --input-type=module --eval "const { loadWorkflowBundle } = await import('/app/workers/workflow-bundle.ts'); await loadWorkflowBundle();"
+USER node
+EXPOSE 3000 3001 2526
+CMD ["node", "api/server.ts"]
