@@ -72,14 +72,15 @@ export const DraftFields = closed(fields, {
   description: 'Every field is optional: omitted stays, null clears.',
 });
 
+/** A draft just made lacks the columns nobody has set; they are null all the same. */
 export function presentDraft(draft: Draft): Static<typeof DraftRecord> {
   return {
     id: draft.id,
     inbox_id: draft.inboxId,
     env_id: draft.environmentId,
-    thread_id: draft.threadId,
-    in_reply_to: draft.inReplyTo,
-    subject: draft.subject,
+    thread_id: draft.threadId ?? null,
+    in_reply_to: draft.inReplyTo ?? null,
+    subject: draft.subject ?? null,
     to: draft.to,
     cc: draft.cc,
     bcc: draft.bcc,
@@ -87,15 +88,15 @@ export function presentDraft(draft: Draft): Static<typeof DraftRecord> {
     cc_addresses: draft.cc.map(({ email }) => email),
     bcc_addresses: draft.bcc.map(({ email }) => email),
     reply_to: draft.replyTo,
-    text_body: draft.textBody,
-    html_body: draft.htmlBody,
+    text_body: draft.textBody ?? null,
+    html_body: draft.htmlBody ?? null,
     labels: draft.labels,
     headers: draft.headers,
     // Drafts take no files yet.
     attachments_meta: [],
     send_at: draft.sendAt?.toISOString() ?? null,
     send_status: draft.sendStatus,
-    send_error: draft.sendError,
+    send_error: draft.sendError ?? null,
     version: draft.version,
     created_at: draft.createdAt.toISOString(),
     updated_at: draft.updatedAt.toISOString(),

@@ -133,6 +133,7 @@ const filters = {
 };
 export const MessageQuery = closed({ ...pageQuery, ...filters });
 
+/** A message just made lacks the columns nobody has set; they are null all the same. */
 export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {
   const { message, recipients, attachments } = details;
   return {
@@ -161,19 +162,19 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
       content_type: contentType,
       size_bytes: sizeBytes,
     })),
-    rfc_message_id: message.rfcMessageId,
-    in_reply_to: message.inReplyTo,
+    rfc_message_id: message.rfcMessageId ?? null,
+    in_reply_to: message.inReplyTo ?? null,
     references: message.references,
-    provider_message_id: message.providerMessageId,
+    provider_message_id: message.providerMessageId ?? null,
     size_bytes: message.sizeBytes,
-    authentication: message.authentication,
-    spam: message.spam,
+    authentication: message.authentication ?? null,
+    spam: message.spam ?? null,
     automated: message.automated,
     recipients: recipients.map(({ email, status, statusCode, diagnosticCode, updatedAt }) => ({
       email,
       status,
-      status_code: statusCode,
-      diagnostic_code: diagnosticCode,
+      status_code: statusCode ?? null,
+      diagnostic_code: diagnosticCode ?? null,
       updated_at: updatedAt.toISOString(),
     })),
     created_at: message.createdAt.toISOString(),
@@ -190,9 +191,9 @@ export function presentMessage(details: MessageDetails): Static<typeof MessageRe
   const { textBody, htmlBody, extractedText, headers } = details.message;
   return {
     ...presentSummary(details),
-    text_body: textBody,
-    html_body: htmlBody,
-    extracted_text: extractedText,
+    text_body: textBody ?? null,
+    html_body: htmlBody ?? null,
+    extracted_text: extractedText ?? null,
     headers,
   };
 }

@@ -39,11 +39,13 @@ interface KeyRow {
   env_bound: boolean;
   inbox_id: string | null;
   permissions: Permission[];
-  expires_at: Date | null;
-  last_used_at: Date | null;
+  expired: boolean | null;
+  recently_used: boolean | null;
 }
 
-const LAST_USE_KEPT_EVERY_MS = 60_000;
+/** Times are compared by the database's clock, not each process's own. */
+const FIND_KEY = `select *, expires_at <= now() as expired,
+  last_used_at > now() - interval '1 minute' as recently_used from find_api_key(?, ?)`;
 
 export function createAuthenticationService({
   database,
@@ -56,8 +58,7 @@ export function createAuthenticationService({
 
   /** Off the request's path, and at most once a minute a key. A lost one only makes `last_used_at` older. */
   function recordUse(row: KeyRow): void {
-    const recent = Date.now() - LAST_USE_KEPT_EVERY_MS;
-    if (recording.has(row.key_id) || (row.last_used_at && row.last_used_at.getTime() > recent)) return;
+    if (row.recently_used || recording.has(row.key_id)) return;
     recording.add(row.key_id);
     database
       .transaction({ organizationId: row.org_id }, ({ em }) =>
@@ -70,7 +71,7 @@ export function createAuthenticationService({
   return {
     async authenticate({ token, environmentId, requestId }) {
       const row = isApiKeyToken(token) ? await findKey(database, token, environmentId) : undefined;
-      if (!row || (row.expires_at && row.expires_at.getTime() <= Date.now())) throw unauthenticated();
+      if (!row || row.expired) throw unauthenticated();
       if (row.env_id === null) throw notFound('environment', environmentId ?? 'production');
       recordUse(row);
       return {
@@ -97,9 +98,7 @@ async function findKey(
   // What is no id can be no environment's, and must not reach the database as text it cannot hold.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.orm.em
-    .fork()
-    .execute<KeyRow[]>('select * from find_api_key(?, ?)', [hashApiKeyToken(token), requested]);
+  const [row] = await database.orm.em.fork().execute<KeyRow[]>(FIND_KEY, [hashApiKeyToken(token), requested]);
   return row;
 }
 

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ApiKeyEntity } from '../../domain/identity/api-key.entity.ts';
+import { createApiKeyToken } from '../../domain/identity/api-key-token.ts';
+import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+});
+afterAll(() => app.close());
+
+interface Created {
+  id: string;
+  token: string;
+  env_id: string | null;
+  inbox_id: string | null;
+  permissions: string[];
+}
+const create = (body: unknown, token = organization.token) =>
+  app.call('/api-keys', { method: 'POST', token, body });
+
+test('a key is shown once, works, and is stored as a hash', async () => {
+  const response = await create({ name: 'Agent' });
+  expect(response.statusCode).toBe(201);
+  const created = response.json<Created & { last_four: string }>();
+  expect(created).toMatchObject({
+    name: 'Agent',
+    token: expect.stringMatching(/^ask_live_[0-9A-Za-z]{38}$/),
+    permissions: AGENT_PERMISSIONS,
+    env_id: null,
+    inbox_id: null,
+    expires_at: null,
+    last_used_at: null,
+  });
+  expect(created.token.endsWith(created.last_four)).toBe(true);
+  expect((await app.call('/inboxes', { token: created.token })).statusCode).toBe(200);
+  const read = await app.call(`/api-keys/${created.id}`, { token: organization.token });
+  expect(read.json()).not.toHaveProperty('token');
+  await app.worker.systemTransaction(async ({ em }) => {
+    const row = await em.findOneOrFail(ApiKeyEntity, { id: created.id });
+    expect(Buffer.from(row.tokenHash)).toEqual(sha256(created.token));
+  });
+});
+
+test('a key of a sandbox environment is a test key', async () => {
+  const created = (await create({ name: 'x', env_id: organization.sandboxEnvironmentId })).json<Created>();
+  expect(created.token).toMatch(/^ask_test_/);
+  expect(created.env_id).toBe(organization.sandboxEnvironmentId);
+});
+
+test('nobody grants what they lack', async () => {
+  const permissions = ['keys:manage', 'inboxes:read'] as const;
+  const { token } = await createKey(app.worker, { ...organization, permissions: [...permissions] });
+  const problem = expectProblem(
+    await create({ name: 'x', permissions: ['messages:send'] }, token),
+    'permission_denied',
+  );
+  expect(problem.permission).toBe('messages:send');
+  const silent = (await create({ name: 'x' }, token)).json<Created>();
+  expect(silent.permissions).toEqual(['inboxes:read']);
+});
+
+test('a bound key makes keys within its own binding', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const environmentId = organization.productionEnvironmentId;
+  const bound = await createKey(app.worker, { ...organization, environmentId });
+  expect((await create({ name: 'x' }, bound.token)).json()).toMatchObject({ env_id: environmentId });
+  const sandbox = { name: 'x', env_id: organization.sandboxEnvironmentId };
+  expectProblem(await create(sandbox, bound.token), 'not_found');
+  const single = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
+  expect((await create({ name: 'x' }, single.token)).json()).toMatchObject({ inbox_id: inbox.id });
+  const other = await createInbox(app.worker, organization);
+  expectProblem(await create({ name: 'x', inbox_id: other.id }, single.token), 'not_found');
+  const list = await app.call('/api-keys', { token: single.token });
+  const listed = list.json<{ data: Created[] }>().data;
+  expect(listed.length).toBeGreaterThan(0);
+  expect(new Set(listed.map(({ inbox_id }) => inbox_id))).toEqual(new Set([inbox.id]));
+  expectProblem(await app.call(`/api-keys/${bound.keyId}`, { token: single.token }), 'not_found');
+});
+
+test('an organization-wide key binds another to an inbox of the environment it names', async () => {
+  const inbox = await createInbox(app.worker, organization, {
+    environmentId: organization.sandboxEnvironmentId,
+  });
+  const named = { name: 'x', env_id: organization.sandboxEnvironmentId, inbox_id: inbox.id };
+  expect((await create(named)).json()).toMatchObject({ inbox_id: inbox.id, env_id: inbox.environmentId });
+  expectProblem(await create({ name: 'x', inbox_id: inbox.id }), 'not_found');
+  expectProblem(await create({ name: 'x', env_id: newId('environment') }), 'not_found');
+});
+
+test('a revoked key is refused from the next request on, and listed no more', async () => {
+  const created = (await create({ name: 'x' })).json<Created>();
+  const remove = () => app.call(`/api-keys/${created.id}`, { method: 'DELETE', token: organization.token });
+  expect((await remove()).statusCode).toBe(204);
+  expectProblem(await app.call('/inboxes', { token: created.token }), 'unauthenticated');
+  expectProblem(await remove(), 'not_found');
+  const list = await app.call('/api-keys?limit=100', { token: organization.token });
+  expect(list.json<{ data: Created[] }>().data.map(({ id }) => id)).not.toContain(created.id);
+});
+
+test('unknown, expired, revoked and malformed credentials get the same answer', async () => {
+  const expired = await createKey(app.worker, { ...organization, expiresAt: new Date(Date.now() - 1) });
+  const details = new Set<string>();
+  for (const token of [createApiKeyToken('live'), expired.token, 'ask_live_short', 'nonsense'])
+    details.add(
+      JSON.stringify(expectProblem(await app.call('/inboxes', { token }), 'unauthenticated').detail),
+    );
+  expectProblem(await app.call('/inboxes'), 'unauthenticated');
+  expectProblem(await app.call('/inboxes', { headers: { authorization: 'Basic eDp5' } }), 'unauthenticated');
+  expect(details.size).toBe(1);
+});
+
+test('a key expires in the future or not at all', async () => {
+  expectProblem(await create({ name: 'x', expires_at: '2020-01-01T00:00:00Z' }), 'validation_error');
+  expectProblem(await create({ name: 'x', expires_at: '0000-01-01T00:00:00Z' }), 'validation_error');
+  expectProblem(await create({ name: 'x', expires_at: 'tomorrow' }), 'validation_error');
+  const created = (await create({ name: 'x', expires_at: '2190-01-01T00:00:00Z' })).json();
+  expect(created).toMatchObject({ expires_at: '2190-01-01T00:00:00.000Z' });
+});
+
+test('the last use is recorded off the path of the request, once a minute', async () => {
+  const { token, keyId } = await createKey(app.worker, organization);
+  const lastUse = () =>
+    app.worker.systemTransaction(
+      async ({ em }) => (await em.findOneOrFail(ApiKeyEntity, { id: keyId })).lastUsedAt,
+    );
+  await app.call('/inboxes', { token });
+  const first = await eventually(async () => {
+    const at = await lastUse();
+    expect(at).not.toBeNull();
+    return at;
+  });
+  await app.call('/inboxes', { token });
+  await app.call('/inboxes', { token });
+  expect(await lastUse()).toEqual(first);
+});

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+});
+afterAll(() => app.close());
+
+const create = (body: unknown, token = organization.token) =>
+  app.call('/inboxes', { method: 'POST', token, body });
+const unique = (name: string) => `${name}-${organization.organizationId.slice(-12)}`;
+
+test('an inbox by username has the specified fields', async () => {
+  const username = unique('Agent');
+  const response = await create({ username, display_name: 'Agent One', client_id: 'first' });
+  expect(response.statusCode).toBe(201);
+  expect(response.json()).toEqual({
+    id: expect.stringMatching(/^inb_[0-9a-z]{26}$/),
+    email: `${username.toLowerCase()}@mail.test`,
+    username: username.toLowerCase(),
+    display_name: 'Agent One',
+    client_id: 'first',
+    env_id: organization.productionEnvironmentId,
+    status: 'active',
+    send_paused: false,
+    send_paused_reason: null,
+    created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    updated_at: expect.stringMatching(/Z$/),
+  });
+});
+
+test('an inbox by email has the name as its display name', async () => {
+  const response = await create({ email: `${unique('mail')}@MAIL.test`, name: 'By mail' });
+  expect(response.json()).toMatchObject({
+    email: `${unique('mail')}@mail.test`,
+    username: unique('mail'),
+    display_name: 'By mail',
+    client_id: null,
+  });
+});
+
+test('without an address a readable one is chosen', async () => {
+  const addresses = await Promise.all([create({}), create({ display_name: 'Random' })]);
+  for (const response of addresses)
+    expect(response.json<{ email: string }>().email).toMatch(/^[a-z]+-[a-z]+-\d{4}@mail\.test$/);
+  expect(addresses[0]?.json<{ email: string }>().email).not.toBe(
+    addresses[1]?.json<{ email: string }>().email,
+  );
+});
+
+test('the two variants are not mixed', async () => {
+  const problem = expectProblem(
+    await create({ username: 'a-name', email: 'b-name@mail.test' }),
+    'validation_error',
+  );
+  expect(problem.errors).toEqual([expect.objectContaining({ path: '/body' })]);
+  expectProblem(await create({ username: 'a-name', name: 'x' }), 'validation_error');
+  expectProblem(await create({ email: 'b-name@mail.test', display_name: 'x' }), 'validation_error');
+});
+
+test.each([
+  ['postmaster', 'reserved'],
+  ['Abuse', 'reserved'],
+  ['bounces', 'reserved'],
+  ['a+tag', 'plus'],
+  ['.dot', 'begin'],
+  ['two..dots', 'dots'],
+  ['end.', 'dots'],
+  ['with space', 'letters'],
+  ['ümlaut', 'letters'],
+  ['a\r\nb', 'letters'],
+])('the local part %j is refused', async (username) => {
+  const problem = expectProblem(await create({ username }), 'validation_error');
+  expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/username' })]);
+});
+
+test('another domain than the shared one is not verified', async () => {
+  expectProblem(await create({ email: 'agent@elsewhere.test' }), 'domain_not_verified');
+  expectProblem(await create({ username: 'agent', domain: 'elsewhere.test' }), 'domain_not_verified');
+});
+
+test('an address is unique without case and across organizations', async () => {
+  const username = unique('taken');
+  expect((await create({ username })).statusCode).toBe(201);
+  expectProblem(await create({ username: username.toUpperCase() }), 'already_exists');
+  const stranger = await createOrganization(app.worker);
+  expectProblem(await create({ username }, stranger.token), 'already_exists');
+});
+
+test('the same client_id answers 200 with the inbox made first, whatever else is asked', async () => {
+  const first = await create({ username: unique('client'), client_id: 'again' });
+  const second = await create({ username: unique('other'), client_id: 'again' });
+  expect([first.statusCode, second.statusCode]).toEqual([201, 200]);
+  expect(second.json()).toEqual(first.json());
+  const stranger = await createOrganization(app.worker);
+  expect((await create({ client_id: 'again' }, stranger.token)).statusCode).toBe(201);
+});
+
+test('of 20 creations at once under one client_id exactly one makes an inbox', async () => {
+  const responses = await Promise.all(Array.from({ length: 20 }, () => create({ client_id: 'race' })));
+  const statuses = responses.map(({ statusCode }) => statusCode).sort();
+  expect(statuses).toEqual([...Array(19).fill(200), 201]);
+  expect(new Set(responses.map((response) => response.json<{ id: string }>().id)).size).toBe(1);
+});
+
+test('a client_id whose inbox the credential does not reach is a conflict', async () => {
+  await create({ client_id: 'hidden' });
+  const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
+  const response = await app.call('/inboxes', {
+    method: 'POST',
+    token: organization.token,
+    headers: sandbox,
+    body: { client_id: 'hidden' },
+  });
+  expectProblem(response, 'already_exists');
+});
+
+test('a key bound to an inbox sees that one alone and makes no other', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const other = await createInbox(app.worker, organization);
+  const { token } = await createKey(app.worker, {
+    organizationId: organization.organizationId,
+    environmentId: organization.productionEnvironmentId,
+    inboxId: inbox.id,
+  });
+  expectProblem(await create({}, token), 'permission_denied');
+  expectProblem(await app.call(`/inboxes/${other.id}`, { token }), 'not_found');
+  expect((await app.call(`/inboxes/${inbox.id}`, { token })).statusCode).toBe(200);
+  const list = await app.call('/inboxes', { token });
+  expect(list.json<{ data: { id: string }[] }>().data.map(({ id }) => id)).toEqual([inbox.id]);
+});
+
+test('the display name changes, and null clears it', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const patch = (body: unknown) =>
+    app.call(`/inboxes/${inbox.id}`, { method: 'PATCH', token: organization.token, body });
+  expect((await patch({ display_name: 'New' })).json()).toMatchObject({ display_name: 'New' });
+  expect((await patch({})).json()).toMatchObject({ display_name: 'New' });
+  expect((await patch({ display_name: null })).json()).toMatchObject({ display_name: null });
+  expectProblem(await patch({ display_name: 'a\r\nBcc: x@y.test' }), 'validation_error');
+  expectProblem(await patch({ email: 'new@mail.test' }), 'validation_error');
+});
+
+test('a deleted inbox is gone; its address goes back to its organization alone', async () => {
+  const username = unique('deleted');
+  const { id } = (await create({ username, client_id: 'deleted' })).json<{ id: string }>();
+  const remove = () => app.call(`/inboxes/${id}`, { method: 'DELETE', token: organization.token });
+  const response = await remove();
+  expect([response.statusCode, response.body]).toEqual([204, '']);
+  expectProblem(await remove(), 'not_found');
+  expectProblem(await app.call(`/inboxes/${id}`, { token: organization.token }), 'not_found');
+  const stranger = await createOrganization(app.worker);
+  expectProblem(await create({ username }, stranger.token), 'already_exists');
+  const again = await create({ username, client_id: 'deleted' });
+  expect(again.statusCode).toBe(201);
+  expect(again.json<{ id: string }>().id).not.toBe(id);
+});
+
+test('deleting an inbox cancels what it has queued', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const sent = await app.call(`/inboxes/${inbox.id}/messages`, {
+    method: 'POST',
+    token: organization.token,
+    body: { to: [{ email: 'someone@example.test' }], subject: 'Queued' },
+  });
+  const { id } = sent.json<{ id: string }>();
+  await app.call(`/inboxes/${inbox.id}`, { method: 'DELETE', token: organization.token });
+  const read = await app.call(`/messages/${id}`, { token: organization.token });
+  expect(read.json()).toMatchObject({ status: 'canceled', recipients: [{ status: 'rejected' }] });
+  expect(app.commands).toContainEqual({
+    signal: { workflowId: sendMessageWorkflowId(id), signalName: 'cancel', args: [] },
+  });
+  await app.worker.systemTransaction(async ({ em }) => {
+    expect(await em.count(MessageEntity, { id, status: 'canceled' })).toBe(1);
+    expect(await em.count(RecipientEntity, { messageId: id, status: 'pending' })).toBe(0);
+  });
+});

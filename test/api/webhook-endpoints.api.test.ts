@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
+import { newId } from '../../platform/ids.ts';
+import { deliverWebhookWorkflowId } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+});
+afterAll(() => app.close());
+
+const VALID = { url: 'https://receiver.example.test/hook', events: ['message.received'] };
+
+describe.each(['/webhooks/endpoints', '/webhook-endpoints'])('%s', (path) => {
+  const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', suffix = '', body?: unknown) =>
+    app.call(`${path}${suffix}`, { method, token: organization.token, body });
+
+  test('serves everything', async () => {
+    const response = await call('POST', '', { ...VALID, description: 'Mine' });
+    expect(response.statusCode).toBe(201);
+    const { secret, ...endpoint } = response.json<Record<string, unknown>>();
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(endpoint).toEqual({
+      id: expect.stringMatching(/^whe_/),
+      env_id: organization.productionEnvironmentId,
+      url: VALID.url,
+      events: VALID.events,
+      description: 'Mine',
+      inbox_ids: null,
+      disabled: false,
+      disabled_reason: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    });
+    expect((await call('GET', `/${endpoint.id}`)).json()).toEqual(endpoint);
+    const list = (await call('GET')).json<{ data: unknown[] }>();
+    expect(list.data).toContainEqual(endpoint);
+    const changed = await call('PATCH', `/${endpoint.id}`, { events: [...EVENT_TYPES], description: null });
+    expect(changed.json()).toMatchObject({ events: EVENT_TYPES, description: null, url: VALID.url });
+    expect((await call('DELETE', `/${endpoint.id}`)).statusCode).toBe(204);
+    expectProblem(await call('GET', `/${endpoint.id}`), 'not_found');
+    expectProblem(await call('PATCH', `/${endpoint.id}`, { disabled: true }), 'not_found');
+  });
+});
+
+const create = (body: unknown, token = organization.token) =>
+  app.call('/webhooks/endpoints', { method: 'POST', token, body });
+const patch = (id: string, body: unknown) =>
+  app.call(`/webhooks/endpoints/${id}`, { method: 'PATCH', token: organization.token, body });
+
+test.each([
+  'not a url',
+  'ftp://receiver.example.test/',
+  'javascript:alert(1)',
+  'https://user:secret@receiver.example.test/',
+  'https://receiver.example.test/#part',
+  `https://receiver.example.test/${'a'.repeat(2048)}`,
+])('the URL %j is refused', async (url) => {
+  const problem = expectProblem(await create({ ...VALID, url }), 'validation_error');
+  expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/url' })]);
+});
+
+test('plain HTTP is for development alone', async () => {
+  const url = 'http://127.0.0.1:9/hook';
+  expect((await create({ ...VALID, url })).statusCode).toBe(201);
+  const production = await startTestApp({ config: { NODE_ENV: 'production' } });
+  try {
+    const request = { method: 'POST' as const, token: organization.token, body: { ...VALID, url } };
+    expectProblem(await production.call('/webhooks/endpoints', request), 'validation_error');
+  } finally {
+    await production.close();
+  }
+});
+
+test.each([[[]], [['message.unknown']], [['message.sent', 'message.sent']], ['message.sent'], [null]])(
+  'the events %j are refused',
+  async (events) => {
+    expectProblem(await create({ ...VALID, events }), 'validation_error');
+  },
+);
+
+test('inboxes must be in reach', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const stranger = await createInbox(app.worker, await createOrganization(app.worker));
+  expect((await create({ ...VALID, inbox_ids: [inbox.id] })).json()).toMatchObject({ inbox_ids: [inbox.id] });
+  expectProblem(await create({ ...VALID, inbox_ids: [inbox.id, stranger.id] }), 'not_found');
+  expectProblem(await create({ ...VALID, inbox_ids: [] }), 'validation_error');
+});
+
+test('a key bound to an inbox hears of that one alone', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const { token } = await createKey(app.worker, {
+    ...organization,
+    environmentId: organization.productionEnvironmentId,
+    inboxId: inbox.id,
+  });
+  const wide = (await create(VALID)).json<{ id: string }>();
+  const own = (await create(VALID, token)).json<{ id: string; inbox_ids: string[] }>();
+  expect(own.inbox_ids).toEqual([inbox.id]);
+  expectProblem(await app.call(`/webhooks/endpoints/${wide.id}`, { token }), 'not_found');
+  const list = await app.call('/webhooks/endpoints', { token });
+  expect(list.json<{ data: { id: string }[] }>().data.map(({ id }) => id)).toEqual([own.id]);
+});
+
+test('the secret is sealed at rest and never shown again', async () => {
+  const { id, secret } = (await create(VALID)).json<{ id: string; secret: string }>();
+  await app.worker.systemTransaction(async ({ em }) => {
+    const row = await em.findOneOrFail(WebhookEndpointEntity, { id });
+    expect(Buffer.from(row.secret).toString('latin1')).not.toContain(secret.slice(6));
+  });
+  for (const response of [
+    await patch(id, {}),
+    await app.call(`/webhooks/endpoints/${id}`, { token: organization.token }),
+  ])
+    expect(response.body).not.toContain(secret);
+});
+
+async function holdDeliveries(endpointId: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId('webhookDelivery'));
+  await app.worker.systemTransaction(async ({ em }) => {
+    const { organizationId, productionEnvironmentId: environmentId } = organization;
+    const eventId = newId('event');
+    em.create(EventEntity, {
+      id: eventId,
+      organizationId,
+      environmentId,
+      inboxId: null,
+      type: 'message.sent',
+      data: {},
+    });
+    for (const id of ids)
+      em.create(WebhookDeliveryEntity, {
+        id,
+        organizationId,
+        endpointId,
+        eventId,
+        status: 'held',
+        nextAttemptAt: null,
+        lastStatusCode: null,
+        lastError: null,
+        completedAt: null,
+      });
+    await em.flush();
+  });
+  return ids;
+}
+
+const deliveries = (endpointId: string) =>
+  app.worker.systemTransaction(({ em }) =>
+    em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } }),
+  );
+
+test('disabling says why; enabling starts what waited, each delivery once', async () => {
+  const { id } = (await create(VALID)).json<{ id: string }>();
+  expect((await patch(id, { disabled: true })).json()).toMatchObject({
+    disabled: true,
+    disabled_reason: 'Disabled through the API.',
+  });
+  const held = await holdDeliveries(id, 250);
+  app.commands.length = 0;
+  const enabled = await Promise.all([patch(id, { disabled: false }), patch(id, { disabled: false })]);
+  for (const response of enabled)
+    expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
+  for (const delivery of await deliveries(id))
+    expect(delivery).toMatchObject({ status: 'pending', episode: 2, nextAttemptAt: expect.any(Date) });
+  const started = app.commands.map(({ start }) => start?.workflowId).sort();
+  expect(started).toEqual(held.map((deliveryId) => deliverWebhookWorkflowId(deliveryId, 2)).sort());
+});
+
+test('deleting cancels what is pending or waits', async () => {
+  const { id } = (await create(VALID)).json<{ id: string }>();
+  await holdDeliveries(id, 3);
+  await app.call(`/webhooks/endpoints/${id}`, { method: 'DELETE', token: organization.token });
+  for (const delivery of await deliveries(id))
+    expect(delivery).toMatchObject({ status: 'canceled', completedAt: expect.any(Date) });
+});
