@@ -23,18 +23,13 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
     ? {
         // `.mts`: Node loads these by itself. Jest's own loading of `.ts` turns `import()` into `require()`.
         globalSetup: `<rootDir>/test/support/${needs}.mts`,
-        globalTeardown: '<rootDir>/test/support/stop-stack.mts',
+        globalTeardown: `<rootDir>/test/support/${needs.replace('start', 'stop')}.mts`,
       }
     : {}),
 });
 
 const config: Config = {
-  projects: [
-    tier('unit'),
-    tier('api', 'start-database'),
-    tier('workflow', 'start-stack'),
-    tier('e2e', 'start-stack'),
-  ],
+  projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 30_000,
   maxWorkers: 2,
 };

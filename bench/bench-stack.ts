@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { findFreePort } from '../dev/stack/ports.ts';
+import { freePortVariables } from '../dev/settings.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const READY_TIMEOUT_MS = 180_000;
@@ -28,7 +28,7 @@ export interface BenchStack {
 export async function startBenchStack(overrides: Record<string, string>): Promise<BenchStack> {
   const directory = mkdtempSync(join(tmpdir(), 'agent-email-bench-'));
   const children: ChildProcess[] = [];
-  const ports = await portVariables();
+  const ports = await freePortVariables();
   const run = (args: string[], environment: NodeJS.ProcessEnv) => {
     const child = spawn(process.execPath, args, {
       cwd: ROOT,
@@ -49,41 +49,24 @@ export async function startBenchStack(overrides: Record<string, string>): Promis
   const api = { ...(await fileOf(join(directory, 'api.env'))), ...quiet, ...overrides };
   const worker = { ...(await fileOf(join(directory, 'worker.env'))), ...quiet, ...overrides };
   const processes = { api: run(['api/server.ts'], api), workers: run(['workers/all.ts'], worker) };
-  await answers(`http://127.0.0.1:${ports.API_PORT}/health/ready`);
-  await answers(`http://127.0.0.1:${ports.WORKER_HEALTH_PORT}/health/ready`);
+  await answers(`http://127.0.0.1:${ports.api}/health/ready`);
+  await answers(`http://127.0.0.1:${ports.workerHealth}/health/ready`);
   const seed = JSON.parse(readFileSync(join(directory, 'seed.json'), 'utf8')) as { apiKey: string };
   const secrets = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8')) as {
     postgresPassword: string;
   };
   return {
-    baseUrl: `http://127.0.0.1:${ports.API_PORT}`,
+    baseUrl: `http://127.0.0.1:${ports.api}`,
     apiKey: seed.apiKey,
-    inboundPort: Number(ports.INBOUND_SMTP_PORT),
-    ownerDatabaseUrl: `postgresql://postgres:${secrets.postgresPassword}@127.0.0.1:${ports.DEV_POSTGRES_PORT}/agent_email`,
-    temporalAddress: `127.0.0.1:${ports.DEV_TEMPORAL_PORT}`,
+    inboundPort: Number(ports.inboundSmtp),
+    ownerDatabaseUrl: `postgresql://postgres:${secrets.postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
+    temporalAddress: `127.0.0.1:${ports.temporal}`,
     residentBytes: (name) => residentBytes(processes[name].pid),
     async stop() {
       for (const child of children.toReversed()) await ended(child);
       rmSync(directory, { recursive: true, force: true });
     },
   };
-}
-
-async function portVariables() {
-  const names = [
-    'API_PORT',
-    'INBOUND_SMTP_PORT',
-    'SMTP_RELAY_PORT',
-    'DEV_POSTGRES_PORT',
-    'DEV_S3_PORT',
-    'DEV_TEMPORAL_PORT',
-    'DEV_TEMPORAL_UI_PORT',
-    'DEV_MAIL_UI_PORT',
-    'WORKER_HEALTH_PORT',
-  ] as const;
-  const entries: [string, string][] = [];
-  for (const name of names) entries.push([name, String(await findFreePort())]);
-  return Object.fromEntries(entries) as Record<(typeof names)[number], string>;
 }
 
 async function fileOf(path: string): Promise<Record<string, string>> {

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import type { WantedPort } from './stack/ports.ts';
+import { findFreePort, type WantedPort } from './stack/ports.ts';
 
 /** The domain the mails of `npm start` live on: reserved by RFC 2606, so it is nobody's. */
 const MAIL_DOMAIN = 'agents.example';
@@ -70,6 +70,18 @@ export function wantedPorts({ ports, temporalAddress }: DevSettings): WantedPort
       variable,
       purpose,
     }));
+}
+
+/** Variables that give a stack beside another one ports of its own: for tests and the bench. */
+export async function freePortVariables(): Promise<
+  Record<keyof DevSettings['ports'], string> & NodeJS.ProcessEnv
+> {
+  const variables: Record<string, string> = {};
+  for (const [name, { variable }] of Object.entries(PORTS)) {
+    variables[name] = String(await findFreePort());
+    variables[variable] = variables[name];
+  }
+  return variables as Record<keyof DevSettings['ports'], string>;
 }
 
 function readPort(environment: NodeJS.ProcessEnv, name: keyof DevSettings['ports']): number {

@@ -46,7 +46,7 @@ export interface DispatchService {
 
 export interface DispatchServiceOptions {
   database: Database;
-  storage: Storage;
+  storage: Pick<Storage, 'putStream' | 'getStream' | 'getBytes'>;
   /** What mail of production environments leaves by. */
   mailTransport: MailTransport;
   /** What mail of sandbox environments ends in: nothing leaves. */

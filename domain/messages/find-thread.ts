@@ -5,8 +5,7 @@ import { threadingSubject } from '../threads/thread-summary.ts';
 import type { MailAddress } from './addresses.ts';
 import { MessageEntity } from './message.entity.ts';
 import type { ParsedMail } from './parsed-mail.ts';
-import { isReplySubject } from './subject.ts';
-import { candidateMessageIds } from './threading.ts';
+import { candidateMessageIds, subjectMatch } from './threading.ts';
 
 interface Arrival {
   inboxId: string;
@@ -14,8 +13,6 @@ interface Arrival {
   from: MailAddress;
   at: Date;
 }
-
-const SUBJECT_WINDOW_MS = 28 * 24 * 3_600_000;
 
 /**
  * The conversation a mail belongs to: by the messages it names, In-Reply-To before References from last to first; only
@@ -43,20 +40,21 @@ async function threadNamed(em: EntityManager, inboxId: string, named: string[]):
   return first === undefined ? null : (threadOf.get(first) ?? null);
 }
 
-/** A reply-like subject, the same base subject, a correspondent of the thread, and not older than 28 days. */
+/** The subject rule, and a thread the sender takes part in. */
 async function threadBySubject(
   em: EntityManager,
   arrival: Arrival,
   lockMode: LockMode,
 ): Promise<Thread | null> {
   const { inboxId, mail, from, at } = arrival;
-  if (!isReplySubject(mail.subject)) return null;
+  const match = subjectMatch({ ...mail, at });
+  if (!match) return null;
   return em.findOne(
     ThreadEntity,
     {
       inboxId,
-      baseSubject: threadingSubject(mail.subject),
-      lastMessageAt: { $gte: new Date(at.getTime() - SUBJECT_WINDOW_MS) },
+      baseSubject: threadingSubject(match.baseSubject),
+      lastMessageAt: { $gte: match.since },
       participants: { $contains: [from.email.toLowerCase()] },
     },
     { orderBy: { lastMessageAt: 'desc' }, lockMode },

@@ -18,7 +18,7 @@ const MAX_BUFFERED_BYTES = 1024 * 1024;
  */
 export async function ensureStored(
   database: Database,
-  storage: Storage,
+  storage: Pick<Storage, 'putStream'>,
   message: Message,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
@@ -45,7 +45,10 @@ export async function ensureStored(
   return { rawKey, sizeBytes };
 }
 
-export function rawSource(storage: Storage, { rawKey, sizeBytes }: StoredMime): () => Promise<Readable> {
+export function rawSource(
+  storage: Pick<Storage, 'getStream' | 'getBytes'>,
+  { rawKey, sizeBytes }: StoredMime,
+): () => Promise<Readable> {
   if (sizeBytes > MAX_BUFFERED_BYTES) return () => storage.getStream(rawKey);
   let bytes: Promise<Buffer> | undefined;
   return async () => {

@@ -4,14 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startPostgres } from '../../dev/stack/postgres.ts';
-import { startS3 } from '../../dev/stack/s3.ts';
 import { migrate } from '../../workers/migrate.ts';
 
 /** Where the parts of a test run answer. Test files read it through {@link testStack}. */
 export interface TestStack {
   postgres: { ownerUrl: string; apiUrl: string; workerUrl: string };
-  /** Configuration for `platform/storage.ts`; only there for workflow and e2e tests. */
-  s3?: Record<string, string>;
 }
 
 const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
@@ -20,7 +17,6 @@ const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
 interface Running {
   directory: string;
   facts: Promise<TestStack['postgres']> | undefined;
-  s3: Promise<Record<string, string>> | undefined;
   stops: (() => Promise<void>)[];
 }
 
@@ -31,22 +27,21 @@ function running(): Running {
     const directory = mkdtempSync(join(tmpdir(), 'agent-email-test-'));
     // Under root the database server runs as another user, who must be able to enter.
     chmodSync(directory, 0o755);
-    holder.agentEmailTestStack = { directory, facts: undefined, s3: undefined, stops: [] };
+    holder.agentEmailTestStack = { directory, facts: undefined, stops: [] };
   }
   return holder.agentEmailTestStack;
 }
 
 /** Starts the parts named that do not run yet, and tells the test processes that Jest forks afterwards. */
-export async function startTestStack(parts: { storage: boolean }): Promise<void> {
+export async function startTestStack(): Promise<void> {
   const stack = running();
   stack.facts ??= startDatabase(stack);
-  if (parts.storage) stack.s3 ??= startStorage(stack);
   // Jest runs no tear-down after a set-up that failed.
-  const [postgres, s3] = await Promise.all([stack.facts, stack.s3]).catch(async (error: unknown) => {
+  const postgres = await stack.facts.catch(async (error: unknown) => {
     await stopTestStack();
     throw error;
   });
-  const facts: TestStack = { postgres, ...(s3 ? { s3 } : {}) };
+  const facts: TestStack = { postgres };
   process.env[VARIABLE] = JSON.stringify(facts);
 }
 
@@ -80,22 +75,9 @@ async function startDatabase({ directory, stops }: Running): Promise<TestStack['
   return facts;
 }
 
-async function startStorage({ directory, stops }: Running): Promise<Record<string, string>> {
-  const server = await startS3({
-    directory: join(directory, 's3'),
-    port: await findFreePort(),
-    bucket: 'agent-email-test',
-  });
-  stops.push(() => server.stop());
-  return { ...server.environment };
-}
-
 /** The stack of this run, in a test file. */
 export function testStack(): TestStack {
   const facts = process.env[VARIABLE];
-  if (!facts)
-    throw new Error(
-      'This tier has no stack: name the file *.api.test.ts, *.workflow.test.ts or *.e2e.test.ts',
-    );
+  if (!facts) throw new Error('This tier has no stack: name the file *.api.test.ts');
   return JSON.parse(facts) as TestStack;
 }

@@ -1,3 +1,3 @@
 import { startTestStack } from './stack.ts';
 
-export default (): Promise<void> => startTestStack({ storage: false });
+export default (): Promise<void> => startTestStack();

@@ -1,0 +1,215 @@
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import nodemailer, { type SendMailOptions } from 'nodemailer';
+import { Webhook } from 'standardwebhooks';
+import { apiClient, type Call } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { sharedService } from '../support/service.ts';
+import { WebhookReceiver } from '../support/webhook-receiver.ts';
+
+const service = sharedService();
+const call: Call = apiClient(service, service.api_key);
+const PATIENCE = 30_000;
+
+jest.setTimeout(60_000);
+
+async function createInbox(displayName = 'Agent') {
+  const { status, body } = await call('POST', '/inboxes', { display_name: displayName });
+  expect(status).toBe(201);
+  return body;
+}
+
+async function untilStatus(messageId: string, status: string) {
+  return eventually(async () => {
+    const { body } = await call('GET', `/messages/${messageId}`);
+    expect(body.status).toBe(status);
+    return body;
+  }, PATIENCE);
+}
+
+async function deliver(to: string, mail: SendMailOptions): Promise<void> {
+  const transport = nodemailer.createTransport({ ...service.inbound_smtp, secure: false, ignoreTLS: true });
+  await transport.sendMail({ from: 'Ada <ada@people.example>', to, ...mail });
+  transport.close();
+}
+
+async function received(inboxId: string, subject: string) {
+  return eventually(async () => {
+    const { body } = await call('GET', `/inboxes/${inboxId}/messages?direction=inbound`);
+    const found = body.data.find((message) => message.subject === subject);
+    expect(found).toBeDefined();
+    return (await call('GET', `/messages/${found?.id}`)).body;
+  }, PATIENCE);
+}
+
+async function eventsOf(receiver: WebhookReceiver, count: number): Promise<{ type: string; data: object }[]> {
+  await eventually(() => expect(receiver.received).toHaveLength(count), PATIENCE);
+  return receiver.received.map(({ body }) => JSON.parse(body));
+}
+
+let temporal: Client;
+beforeAll(async () => {
+  temporal = new Client({ connection: await Connection.connect({ address: service.temporal_address }) });
+});
+
+describe('the main job', () => {
+  test('inbox → draft → send → delivered → reply → thread, each told by a signed webhook', async () => {
+    const inbox = await createInbox();
+    const receiver = new WebhookReceiver();
+    await receiver.start();
+    const endpoint = await call('POST', '/webhooks/endpoints', {
+      url: receiver.url,
+      events: ['message.sent', 'message.delivered', 'message.received'],
+      inbox_ids: [inbox.id],
+    });
+    expect(endpoint.status).toBe(201);
+    const draft = await call('POST', `/inboxes/${inbox.id}/drafts`, {
+      to: [{ email: 'ada@people.example' }],
+    });
+    await call('PATCH', `/drafts/${draft.body.id}`, { subject: 'Hello', text_body: 'Are you there?' });
+    const sent = await call('POST', `/drafts/${draft.body.id}/send`);
+    expect(sent.status).toBe(201);
+    expect((await call('GET', `/drafts/${draft.body.id}`)).status).toBe(404);
+
+    const delivered = await untilStatus(sent.body.id, 'delivered');
+    expect(delivered.recipients).toEqual([
+      expect.objectContaining({ email: 'ada@people.example', status: 'delivered' }),
+    ]);
+
+    await deliver(inbox.email, {
+      subject: 'Re: Hello',
+      inReplyTo: `<${delivered.rfc_message_id}>`,
+      text: 'I am.\n\nOn Sat, Nov 21, 2026 at 9:00 AM Agent wrote:\n> Are you there?\n',
+      attachments: [{ filename: 'naïve 文.txt', content: 'file' }],
+    });
+    const reply = await received(inbox.id, 'Re: Hello');
+    expect(reply).toMatchObject({
+      thread_id: sent.body.thread_id,
+      extracted_text: 'I am.',
+      has_attachments: true,
+    });
+    const thread = await call('GET', `/threads/${sent.body.thread_id}`);
+    expect(thread.body.message_count).toBe(2);
+
+    const events = await eventsOf(receiver, 3);
+    const verifier = new Webhook(endpoint.body.secret);
+    for (const { body, headers } of receiver.received)
+      verifier.verify(body, headers as Record<string, string>);
+    expect(events.map(({ type }) => type).sort()).toEqual([
+      'message.delivered',
+      'message.received',
+      'message.sent',
+    ]);
+    await receiver.stop();
+  });
+
+  test('costs at most 30 history events for a delivered message without subscribers', async () => {
+    const inbox = await createInbox();
+    const sent = await call('POST', `/inboxes/${inbox.id}/messages`, {
+      to: [{ email: 'ada@people.example' }],
+      text_body: 'Count me.',
+    });
+    await untilStatus(sent.body.id, 'delivered');
+    const lengths = await eventually(async () => {
+      const runs = [`send/${sent.body.id}`, `delivery/${sent.body.id}`].map((id) =>
+        temporal.workflow.getHandle(id),
+      );
+      const described = await Promise.all(runs.map((run) => run.describe()));
+      expect(described.map(({ status }) => status.name)).toEqual(['COMPLETED', 'COMPLETED']);
+      return described.map(({ historyLength }) => historyLength);
+    }, PATIENCE);
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(30);
+  });
+
+  test('a bounce comes back by SMTP as a report and is told with the specified data', async () => {
+    const inbox = await createInbox();
+    const receiver = new WebhookReceiver();
+    await receiver.start();
+    await call('POST', '/webhook-endpoints', {
+      url: receiver.url,
+      events: ['message.bounced'],
+      inbox_ids: [inbox.id],
+    });
+    const sent = await call('POST', `/inboxes/${inbox.id}/messages`, {
+      to: [{ email: 'bounce@people.example' }, { email: 'ada@people.example' }],
+      text_body: 'Half of this arrives.',
+    });
+    const bounced = await untilStatus(sent.body.id, 'bounced');
+    await eventually(async () => {
+      const { body } = await call('GET', `/messages/${sent.body.id}`);
+      expect(body.recipients.map(({ status }) => status)).toEqual(['bounced', 'delivered']);
+    }, PATIENCE);
+    const [event] = await eventsOf(receiver, 1);
+    expect(event?.data).toMatchObject({
+      message_id: bounced.id,
+      bounce_type: 'Permanent',
+      bounce_sub_type: 'NoEmail',
+      bounced_recipients: [{ email_address: 'bounce@people.example', status: '5.1.1' }],
+    });
+    await receiver.stop();
+  });
+
+  test('a refused recipient bounces at once, a deferred message can be canceled', async () => {
+    const inbox = await createInbox();
+    const refused = await call('POST', `/inboxes/${inbox.id}/messages`, {
+      to: [{ email: 'reject@people.example' }],
+      text_body: 'No.',
+    });
+    await untilStatus(refused.body.id, 'bounced');
+    const deferred = await call('POST', `/inboxes/${inbox.id}/messages`, {
+      to: [{ email: 'defer@people.example' }],
+      text_body: 'Later.',
+    });
+    await untilStatus(deferred.body.id, 'deferred');
+    expect((await call('POST', `/messages/${deferred.body.id}/cancel`)).status).toBe(200);
+    await untilStatus(deferred.body.id, 'canceled');
+    await eventually(async () => {
+      const { status } = await temporal.workflow.getHandle(`send/${deferred.body.id}`).describe();
+      expect(status.name).toBe('COMPLETED');
+    }, PATIENCE);
+  });
+
+  test('a scheduled draft is sent by itself', async () => {
+    const inbox = await createInbox();
+    const draft = await call('POST', `/inboxes/${inbox.id}/drafts`, {
+      to: [{ email: 'ada@people.example' }],
+      subject: 'Scheduled',
+      text_body: 'On time.',
+      send_at: new Date(Date.now() + 1_500).toISOString(),
+    });
+    expect(draft.body.send_status).toBe('scheduled');
+    await eventually(async () => {
+      const { body } = await call('GET', `/inboxes/${inbox.id}/messages?direction=outbound`);
+      expect(body.data.map(({ subject }) => subject)).toEqual(['Scheduled']);
+    }, PATIENCE);
+    expect((await call('GET', `/drafts/${draft.body.id}`)).status).toBe(404);
+  });
+
+  test('mail from a sandbox does not leave', async () => {
+    const environments = await call('GET', '/org/environments');
+    const sandbox = environments.body.data.find(({ name }) => name === 'sandbox');
+    const inSandbox = { 'x-env-id': String(sandbox?.id) };
+    const inbox = await call('POST', '/inboxes', { display_name: 'Sandbox' }, inSandbox);
+    const sent = await call(
+      'POST',
+      `/inboxes/${inbox.body.id}/messages`,
+      { to: [{ email: 'nobody-in-the-sandbox@people.example' }], text_body: 'Stay.' },
+      inSandbox,
+    );
+    await eventually(async () => {
+      const { body } = await call('GET', `/messages/${sent.body.id}`, undefined, inSandbox);
+      expect(body.status).toBe('delivered');
+    }, PATIENCE);
+    const left = await (await fetch(`${service.mail_ui}/api/email`)).text();
+    expect(left).not.toContain('nobody-in-the-sandbox');
+  });
+
+  test('mail that cannot be read is stored and announced', async () => {
+    const inbox = await createInbox();
+    await deliver(inbox.email, {
+      raw: `From: ada@people.example\r\nTo: ${inbox.email}\r\nSubject: Broken\r\nContent-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\nContent-Type: text/plain; charset="no-such"\r\nContent-Transfer-Encoding: base64\r\n\r\n\u0000\u0001!!!`,
+      envelope: { from: 'ada@people.example', to: inbox.email },
+    });
+    expect((await received(inbox.id, 'Broken')).status).toBe('received');
+  });
+});

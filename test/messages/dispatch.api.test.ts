@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createMessageService } from '../../domain/messages/message.service.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { SendAttemptEntity } from '../../domain/messages/send-attempt.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { TRACK_DELIVERY } from '../../workflows/messages/track-delivery.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  accepted,
+  ambiguous,
+  deferred,
+  mailServices,
+  refused,
+  ScriptedTransport,
+} from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+async function arrange() {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const { outbox, commands } = recordingOutbox();
+  const transport = new ScriptedTransport(async () => accepted);
+  const services = mailServices(database, transport, { outbox });
+  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const scope: Scope = {
+    organizationId: organization.organizationId,
+    environmentId: inbox.environmentId,
+    environmentBound: false,
+    permissions: new Set(PERMISSIONS),
+    actor: { kind: 'api_key', id: organization.keyId },
+    requestId: 'req_test',
+  };
+  const send = async (...to: string[]) => {
+    const { message } = await messages.send(scope, inbox.id, {
+      to: to.map((email) => ({ email })),
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'Subject',
+      textBody: 'Text',
+      htmlBody: null,
+      labels: [],
+      headers: {},
+    });
+    return message.id;
+  };
+  return { ...services, transport, commands, messages, scope, send, inbox };
+}
+
+const never = () => false;
+
+async function stateOf(messageId: string) {
+  return database.systemTransaction(async ({ em }) => {
+    const message = await em.findOneOrFail(MessageEntity, { id: messageId });
+    const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
+    const attempts = await em.find(
+      SendAttemptEntity,
+      { messageId },
+      { orderBy: { position: 'asc', number: 'asc' } },
+    );
+    const events = await em.find(
+      EventEntity,
+      { organizationId: message.organizationId },
+      { orderBy: { id: 'asc' } },
+    );
+    return {
+      status: message.status,
+      message,
+      recipients: recipients.map(({ status }) => status),
+      attempts: attempts.map(({ state }) => state),
+      events,
+      types: events.map(({ type }) => type),
+    };
+  });
+}
+
+async function run({ dispatch }: Awaited<ReturnType<typeof arrange>>, messageId: string) {
+  if ((await dispatch.open(messageId)) === 'finished') return 'finished';
+  await dispatch.transmit(messageId, never);
+  return dispatch.record(messageId);
+}
+
+describe('dispatch', () => {
+  test('an accepted message is sent, announced, and tracked where the relay reports', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await expect(run(world, id)).resolves.toBe('settled');
+    const state = await stateOf(id);
+    expect(state).toMatchObject({
+      status: 'sent',
+      recipients: ['sent'],
+      attempts: ['accepted'],
+      types: ['message.sent'],
+    });
+    expect(state.events[0]?.data).toEqual({
+      message_id: id,
+      thread_id: state.message.threadId,
+      inbox_id: world.inbox.id,
+      from_address: world.inbox.email,
+      to_addresses: ['ada@people.example'],
+      subject: 'Subject',
+      provider_message_id: 'queue-1',
+      sent_at: expect.any(String),
+    });
+    expect(world.commands.filter(({ start }) => start?.workflowType === TRACK_DELIVERY)).toHaveLength(1);
+    expect(world.objects.get(state.message.rawKey ?? '')?.toString()).toContain(
+      `Message-ID: <${state.message.rfcMessageId}>`,
+    );
+  });
+
+  test('each recipient has a transaction and a return path of its own, and its own outcome', async () => {
+    const world = await arrange();
+    world.transport.answerWith(async ({ recipient }) => {
+      if (recipient.startsWith('bad')) return refused;
+      return recipient.startsWith('later') ? deferred : accepted;
+    });
+    const id = await world.send('ada@people.example', 'bad@people.example', 'later@people.example');
+    await expect(run(world, id)).resolves.toBe('deferred');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'deferred',
+      recipients: ['sent', 'bounced', 'deferred'],
+    });
+    expect(new Set(world.transport.transmissions.map(({ sender }) => sender)).size).toBe(3);
+
+    world.transport.answerWith(async () => accepted);
+    await expect(run(world, id)).resolves.toBe('settled');
+    const state = await stateOf(id);
+    expect(state).toMatchObject({ status: 'bounced', recipients: ['sent', 'bounced', 'sent'] });
+    expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual([
+      'ada@people.example',
+      'bad@people.example',
+      'later@people.example',
+      'later@people.example',
+    ]);
+    expect(state.types).toEqual(['message.sent', 'message.bounced', 'message.sent']);
+  });
+
+  test('a worker that dies between the relay’s answer and its record leaves needs_attention, never a second mail', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    world.transport.answerWith(() => new Promise(() => undefined));
+    await world.dispatch.open(id);
+    void world.dispatch.transmit(id, never);
+    await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
+
+    world.transport.answerWith(async () => accepted);
+    await world.dispatch.transmit(id, never);
+    await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
+    await world.dispatch.transmit(id, never);
+    expect(world.transport.transmissions).toHaveLength(1);
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      attempts: ['ambiguous'],
+      types: [],
+    });
+  });
+
+  test.each([
+    { resolution: 'sent' as const, state: 'settled', status: 'sent', transmissions: 1 },
+    { resolution: 'resend' as const, state: 'deferred', status: 'deferred', transmissions: 1 },
+  ])(
+    'an ambiguous message resolved as $resolution becomes $status',
+    async ({ resolution, state, status, transmissions }) => {
+      const world = await arrange();
+      world.transport.answerWith(async () => ambiguous);
+      const id = await world.send('ada@people.example');
+      await expect(run(world, id)).resolves.toBe('needs_attention');
+      await expect(world.dispatch.resolveAmbiguity(id, resolution)).resolves.toBe(state);
+      expect((await stateOf(id)).status).toBe(status);
+      expect(world.transport.transmissions).toHaveLength(transmissions);
+    },
+  );
+
+  test('a signed report settles what was ambiguous', async () => {
+    const world = await arrange();
+    world.transport.answerWith(async () => ambiguous);
+    const id = await world.send('ada@people.example');
+    await run(world, id);
+    await database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
+    expect(await stateOf(id)).toMatchObject({
+      status: 'delivered',
+      types: ['message.sent', 'message.delivered'],
+      attempts: ['accepted'],
+    });
+    expect(world.commands.at(-1)?.signal?.workflowId).toBe(`send/${id}`);
+  });
+
+  test('a report that comes before the send is recorded counts, once', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await world.dispatch.open(id);
+    await world.dispatch.transmit(id, never);
+    const fold = () =>
+      database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
+    await fold();
+    await fold();
+    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'delivered',
+      types: ['message.sent', 'message.delivered'],
+    });
+  });
+
+  test('a late bounce counts after a delivery, a complaint over both, and nothing undoes them', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await run(world, id);
+    const fold = (outcome: typeof delivered | typeof bounced | typeof complained) =>
+      database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [outcome]));
+    await fold(delivered);
+    await fold(bounced);
+    expect((await stateOf(id)).status).toBe('bounced');
+    await fold(delivered);
+    expect((await stateOf(id)).status).toBe('bounced');
+    await fold(complained);
+    await fold(bounced);
+    const state = await stateOf(id);
+    expect(state.status).toBe('complained');
+    expect(state.types).toEqual([
+      'message.sent',
+      'message.delivered',
+      'message.bounced',
+      'message.complained',
+    ]);
+  });
+
+  test('what stays deferred over the retry window bounces as Transient', async () => {
+    const world = await arrange();
+    world.transport.answerWith(async () => deferred);
+    const id = await world.send('ada@people.example');
+    await run(world, id);
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 25 * 3_600_000) }),
+    );
+    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    const state = await stateOf(id);
+    expect(state.status).toBe('bounced');
+    expect(state.events.at(-1)?.data).toMatchObject({ bounce_type: 'Transient', bounce_sub_type: 'General' });
+  });
+
+  test('a canceled message is not transmitted; one that left cannot be canceled', async () => {
+    const world = await arrange();
+    const canceled = await world.send('ada@people.example');
+    await world.messages.cancel(world.scope, canceled);
+    await expect(run(world, canceled)).resolves.toBe('finished');
+    expect(world.transport.transmissions).toHaveLength(0);
+    const sent = await world.send('ada@people.example');
+    await run(world, sent);
+    await expect(world.messages.cancel(world.scope, sent)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
+  });
+
+  test('a cancel that comes while the relay is spoken to is too late, whoever asks', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    let release: () => void = () => undefined;
+    world.transport.answerWith(async () => {
+      await new Promise<void>((done) => {
+        release = done;
+      });
+      return accepted;
+    });
+    await world.dispatch.open(id);
+    const transmitting = world.dispatch.transmit(id, never);
+    await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
+    await expect(world.messages.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
+    release();
+    await transmitting;
+    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    expect((await stateOf(id)).status).toBe('sent');
+  });
+
+  test.each([
+    { what: 'a paused inbox', pause: true },
+    { what: 'a suspended organization', pause: false },
+  ])('$what refuses at dispatch what it let through at the call', async ({ pause }) => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await database.systemTransaction(async ({ em }) => {
+      const { id: inboxId, organizationId } = world.inbox;
+      if (pause)
+        await em.nativeUpdate(
+          InboxEntity,
+          { id: inboxId },
+          { sendPaused: true, sendPausedReason: 'bounces' },
+        );
+      else await em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' });
+    });
+    await expect(run(world, id)).resolves.toBe('finished');
+    const state = await stateOf(id);
+    expect(state).toMatchObject({
+      status: 'rejected',
+      recipients: ['rejected'],
+      types: ['message.rejected'],
+    });
+    expect(state.events[0]?.data).toMatchObject({
+      rejection_reason: 'account_paused',
+      to_addresses: ['ada@people.example'],
+    });
+    expect(world.transport.transmissions).toHaveLength(0);
+  });
+});
+
+const delivered = { position: 0, kind: 'delivered' as const, statusCode: '2.0.0', diagnosticCode: null };
+const bounced = {
+  position: 0,
+  kind: 'bounced' as const,
+  statusCode: '5.1.1',
+  diagnosticCode: 'smtp; 550 no such user',
+};
+const complained = {
+  position: 0,
+  kind: 'complained' as const,
+  statusCode: null,
+  diagnosticCode: null,
+  feedbackType: 'abuse',
+};

@@ -1,0 +1,53 @@
+import type { FirstRun } from '../../dev/first-run.ts';
+
+/** What the tests look at in the API's answers; each answer has the fields of its kind. */
+export interface Answer {
+  id: string;
+  email: string;
+  status: string;
+  subject: string;
+  thread_id: string;
+  inbox_id: string;
+  rfc_message_id: string;
+  text_body: string;
+  extracted_text: string;
+  secret: string;
+  message_count: number;
+  attachment_ids: string[];
+  has_attachments: boolean;
+  recipients: { email: string; status: string; status_code: string | null }[];
+  send_status: string;
+  code: string;
+  data: Answer[];
+  [field: string]: unknown;
+}
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  body: Answer;
+}
+
+export type Call = (
+  method: string,
+  path: string,
+  body?: object,
+  headers?: Record<string, string>,
+) => Promise<Reply>;
+
+/** Speaks to the API over HTTP, with a key. Paths are below `/api/v1`. */
+export function apiClient(service: Pick<FirstRun, 'base_url'>, key: string): Call {
+  return async (method, path, body, headers = {}) => {
+    const response = await fetch(`${service.base_url}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...headers,
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : {} };
+  };
+}

@@ -1,0 +1,103 @@
+import { Readable } from 'node:stream';
+import { createDispatchService, type DispatchService } from '../../domain/messages/dispatch.service.ts';
+import { createOutcomeService, type OutcomeService } from '../../domain/messages/outcome.service.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type {
+  MailTransport,
+  Transmission,
+  TransmissionResult,
+} from '../../platform/mail-transport/mail-transport.ts';
+import { createSimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import type { Storage } from '../../platform/storage.ts';
+
+const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
+
+/** A relay of a test's own: `answer` decides, `transmissions` keeps what it was asked. */
+export class ScriptedTransport implements MailTransport {
+  readonly name = 'smtp';
+  readonly transmissions: Transmission[] = [];
+  #answer: (transmission: Transmission) => Promise<TransmissionResult>;
+
+  constructor(answer: (transmission: Transmission) => Promise<TransmissionResult>) {
+    this.#answer = answer;
+  }
+
+  answerWith(answer: (transmission: Transmission) => Promise<TransmissionResult>): void {
+    this.#answer = answer;
+  }
+
+  transmit(transmission: Transmission): Promise<TransmissionResult> {
+    this.transmissions.push(transmission);
+    return this.#answer(transmission);
+  }
+
+  async close(): Promise<void> {}
+}
+
+export const accepted: TransmissionResult = {
+  kind: 'accepted',
+  providerMessageId: 'queue-1',
+  response: '250 2.0.0 queued as queue-1',
+  reportsDelivery: true,
+};
+export const deferred: TransmissionResult = {
+  kind: 'deferred',
+  statusCode: '4.7.1',
+  response: '451 4.7.1 greylisted',
+};
+export const refused: TransmissionResult = {
+  kind: 'refused',
+  scope: 'recipient',
+  statusCode: '5.1.1',
+  response: '550 5.1.1 no such user',
+};
+export const ambiguous: TransmissionResult = {
+  kind: 'ambiguous',
+  response: 'connection lost after the final dot',
+};
+
+export interface MailServices {
+  dispatch: DispatchService;
+  outcomes: OutcomeService;
+  /** Objects stored, by key. */
+  objects: Map<string, Buffer>;
+}
+
+/** Dispatch and outcomes on a real database, with a relay and a storage of the test's own. */
+export function mailServices(
+  database: Database,
+  mailTransport: MailTransport,
+  { outbox, retryWindowMs = 24 * 3_600_000 }: { outbox: Outbox; retryWindowMs?: number },
+): MailServices {
+  const events = createEventService({ outbox });
+  const outcomes = createOutcomeService({ events, outbox, retryWindowMs });
+  const objects = new Map<string, Buffer>();
+  const dispatch = createDispatchService({
+    database,
+    storage: memoryStorage(objects),
+    mailTransport,
+    simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),
+    returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
+    outcomes,
+    events,
+  });
+  return { dispatch, outcomes, objects };
+}
+
+function memoryStorage(objects: Map<string, Buffer>): Pick<Storage, 'putStream' | 'getStream' | 'getBytes'> {
+  return {
+    async putStream(key, source) {
+      const chunks: Buffer[] = [];
+      for await (const chunk of source) chunks.push(Buffer.from(chunk));
+      const bytes = Buffer.concat(chunks);
+      objects.set(key, bytes);
+      return { sizeBytes: bytes.length, sha256: sha256(bytes) };
+    },
+    getStream: async (key) => Readable.from([objects.get(key) ?? Buffer.alloc(0)]),
+    getBytes: async (key) => objects.get(key) ?? Buffer.alloc(0),
+  };
+}

@@ -1,0 +1,3 @@
+import { startSharedService } from './service.ts';
+
+export default startSharedService;

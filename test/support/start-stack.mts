@@ -1,3 +1,0 @@
-import { startTestStack } from './stack.ts';
-
-export default (): Promise<void> => startTestStack({ storage: true });

@@ -1,0 +1,3 @@
+import { stopSharedService } from './service.ts';
+
+export default stopSharedService;
