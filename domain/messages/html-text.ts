@@ -1,4 +1,5 @@
 import { compile } from 'html-to-text';
+import { withinTime } from '../../platform/time-limit.ts';
 
 /** Beyond this many characters HTML is cut before it is read; conversion time grows with it. */
 export const MAX_HTML_CHARACTERS = 524_288;
@@ -17,7 +18,24 @@ const convert = compile({
   ],
 });
 
+/** Ordinary HTML of this length takes a tenth; deep nesting makes the parsers slow. */
+const CONVERT_TIMEOUT_MS = 1_000;
+
 /** The text a reader of the HTML would see, one paragraph a line; links keep their target in angle brackets. */
 export function textFromHtml(html: string): string {
-  return convert(html.slice(0, MAX_HTML_CHARACTERS)).replaceAll('\u00a0', ' ').trim();
+  const source = html.slice(0, MAX_HTML_CHARACTERS);
+  const text = withinTime(CONVERT_TIMEOUT_MS, () => convert(source)) ?? withoutTags(source);
+  return text.replaceAll('\u00a0', ' ').trim();
+}
+
+/** For HTML nobody writes: what stands between the tags. */
+function withoutTags(html: string): string {
+  const texts: string[] = [];
+  for (let at = 0; at !== -1; ) {
+    const open = html.indexOf('<', at);
+    texts.push(html.slice(at, open === -1 ? undefined : open));
+    const close = open === -1 ? -1 : html.indexOf('>', open);
+    at = close === -1 ? -1 : close + 1;
+  }
+  return texts.filter((text) => text.trim() !== '').join(' ');
 }

@@ -44,7 +44,8 @@ export function isCustomHeaderName(name: string): boolean {
 
 /**
  * Writes the mail as RFC 5322 and MIME, CRLF throughout, 7-bit. The same input gives the same bytes: a build that is
- * repeated after a crash stores what was stored before.
+ * repeated after a crash stores what was stored before. (The exception is text derived from HTML so deep that its
+ * conversion is stopped.)
  *
  * @throws Error for a custom field that is not allowed or carries a control character; the API refuses these first.
  * Errors of an attachment's stream destroy the stream that is returned.

@@ -1,0 +1,167 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { cutHtmlQuotes, extractReply } from '../../domain/messages/quotes.ts';
+
+const fromText = (text: string) => extractReply({ text, html: null });
+const fromHtml = (html: string) => extractReply({ text: null, html });
+
+describe('the reply in a text', () => {
+  test.each([
+    ['alone', 'Yes, Friday works.\r\nSee you!\r\n', 'Yes, Friday works.\nSee you!'],
+    [
+      'above a quote',
+      'Yes.\n\nOn Mon, 2 Mar 2026 at 10:11, An Agent <agent@agents.test> wrote:\n> Friday?\n>\n> A\n',
+      'Yes.',
+    ],
+    [
+      'above a wrapped attribution',
+      'Yes.\n\nOn Mon, 2 Mar 2026 at 10:11, An Agent\n<agent@agents.test> wrote:\n\n> Friday?\n',
+      'Yes.',
+    ],
+    ['in German', 'Ja.\n\nAm 02.03.2026 um 10:11 schrieb An Agent <agent@agents.test>:\n> Freitag?\n', 'Ja.'],
+    [
+      'in French',
+      'Oui.\n\nLe lun. 2 mars 2026 à 10:11, An Agent <agent@agents.test> a écrit :\n> Vendredi ?\n',
+      'Oui.',
+    ],
+    [
+      'above Outlook’s block',
+      'Yes.\n\n-----Original Message-----\nFrom: An Agent\nSent: Monday\n\nFriday?\n',
+      'Yes.',
+    ],
+    ['above a signature', 'Yes.\n\n-- \nBob\nExample Ltd\n', 'Yes.'],
+    [
+      'from a telephone',
+      'Yes.\n\nSent from my iPhone\n\nOn 2 Mar 2026, at 10:11, A <a@b.test> wrote:\n\n> Friday?',
+      'Yes.',
+    ],
+    ['below the quote', '> Friday?\n\nYes.\n', 'Yes.'],
+    ['between quotes', '> Friday?\n\nYes.\n\n> Noon?\n\nNo, one.\n', 'Yes.\nNo, one.'],
+    ['that is none: all is quoted', '> Friday?\n> Noon?\n', '> Friday?\n> Noon?'],
+    ['that is empty', ' \n\n', ''],
+  ])('%s', (_what, text, expected) => {
+    expect(fromText(text).replaceAll('\r\n', '\n')).toBe(expected);
+  });
+
+  test('is preferred to that in the HTML', () => {
+    expect(extractReply({ text: 'text', html: '<p>html</p>' })).toBe('text');
+    expect(extractReply({ text: ' ', html: '<p>html</p>' })).toBe('html');
+    expect(extractReply({ text: null, html: null })).toBe('');
+  });
+});
+
+const QUOTED = '<div>Friday?</div>';
+
+describe('the reply in HTML', () => {
+  test.each([
+    [
+      'of Gmail',
+      `<div dir="ltr">Yes.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Mon, A wrote:<br></div><blockquote class="gmail_quote">${QUOTED}</blockquote></div>`,
+    ],
+    [
+      'of Apple Mail',
+      `<html><body>Yes.<br><blockquote type="cite"><div>On Mon, A wrote:</div>${QUOTED}</blockquote></body></html>`,
+    ],
+    [
+      'of Thunderbird',
+      `<body><div class="moz-cite-prefix">On 02.03.26, A wrote:<br></div><blockquote type="CITE" cite="mid:x">${QUOTED}</blockquote><p>Yes.</p></body>`,
+    ],
+    [
+      'of Outlook on the web',
+      `<div>Yes.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg"><b>From:</b> A<br><b>Sent:</b> Monday</div>${QUOTED}`,
+    ],
+    [
+      'of Outlook on the web, forwarded through another',
+      `<div>Yes.</div><hr><div id="x_divRplyFwdMsg"><b>From:</b> A</div>${QUOTED}`,
+    ],
+    [
+      'of Outlook for Windows',
+      `<div class="WordSection1"><p>Yes.</p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm'><p><b>From:</b> A</p></div></div>${QUOTED}</div>`,
+    ],
+    [
+      'of Yahoo',
+      `<div>Yes.</div><div id="ydp1" class="ydp2 yahoo_quoted"><div>On Monday, A wrote:</div>${QUOTED}</div>`,
+    ],
+    [
+      'of Proton',
+      `<div>Yes.</div><div class="protonmail_quote">On Monday, A wrote:<blockquote>${QUOTED}</blockquote></div>`,
+    ],
+    [
+      'with quotes in quotes',
+      `Yes.<blockquote type=cite>a<blockquote type=cite>b</blockquote>${QUOTED}</blockquote>`,
+    ],
+    ['whose quote is not closed', `<p>Yes.</p><blockquote type="cite">${QUOTED}<p>more`],
+    ['with a signature below', 'Yes.<br><br>-- <br>Bob'],
+  ])('%s', (_what, html) => {
+    expect(fromHtml(html)).toBe('Yes.');
+  });
+
+  test('goes on after a quote that is closed', () => {
+    expect(
+      fromHtml(`<p>Above.</p><blockquote type="cite">${QUOTED}<img><br></blockquote><p>Below.</p>`),
+    ).toBe('Above.\n\nBelow.');
+  });
+
+  test('that is nothing but a forwarded mail is that mail', () => {
+    const html = `<div class="gmail_quote">---------- Forwarded message ---------<br>${QUOTED}</div>`;
+    expect(fromHtml(html)).toContain('Friday?');
+  });
+
+  test('is the source where nothing is quoted', () => {
+    fc.assert(
+      fc.property(fc.string(), (html) => {
+        expect(cutHtmlQuotes(html)).toBe(html);
+      }),
+    );
+  });
+});
+
+describe('bounded', () => {
+  test('whatever is put in, it ends, and never grows', () => {
+    const pieces = fc.constantFrom(
+      ...[
+        '<blockquote type=cite>',
+        '</blockquote>',
+        '<div class=gmail_quote>',
+        '</div>',
+        '<p>',
+        '</p>',
+        'text ',
+        '<br>',
+      ],
+      ...['<!--', '-->', '<div id=divRplyFwdMsg>', '> quoted\n', 'On Mon, A <a@b> wrote:\n', '\n', '-- \n'],
+    );
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 60 }), (parts) => {
+        const source = parts.join('');
+        expect(cutHtmlQuotes(source).length).toBeLessThanOrEqual(source.length);
+        expect(fromText(source).length).toBeLessThanOrEqual(source.length);
+        fromHtml(source);
+      }),
+    );
+  });
+
+  test.each([
+    ['expressions that run away', { text: 'Op schreef\n'.repeat(5_000), html: null }],
+    ['one endless line', { text: `On ${'a '.repeat(400_000)}`, html: null }],
+    ['empty lines', { text: `x${'\n'.repeat(2_000_000)}x`, html: null }],
+    ['deep HTML', { text: null, html: '<div>'.repeat(200_000) }],
+    ['deep HTML that ends in words', { text: null, html: `${'<b><p>'.repeat(80_000)}words` }],
+    ['deep quotes', { text: null, html: `Yes.${'<blockquote type=cite>'.repeat(30_000)}` }],
+    ['broad HTML', { text: null, html: `<p>${'x<br>'.repeat(200_000)}` }],
+    ['endless attributes', { text: null, html: `<div ${'a=b '.repeat(200_000)}>` }],
+    ['endless classes', { text: null, html: `<div class="${'a '.repeat(200_000)}">` }],
+  ])(
+    'by time for %s',
+    (_what, parts) => {
+      const startedAt = performance.now();
+      expect(extractReply(parts).length).toBeLessThanOrEqual(524_288);
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
+    },
+    20_000,
+  );
+
+  test('where the parser is stopped, quoted lines still go', () => {
+    expect(fromText(`Yes.\n> Friday?\n${'Op schreef\n'.repeat(5_000)}`)).not.toContain('Friday?');
+  });
+});
