@@ -36,8 +36,15 @@ export class RawSmtpClient {
         return found[0].trimEnd();
       }
       if (this.#ended) return 'closed';
-      await Promise.race([once(this.socket, 'data'), once(this.socket, 'close')]);
+      await this.#news();
     }
+  }
+
+  async #news(): Promise<void> {
+    const seen = new AbortController();
+    const { signal } = seen;
+    await Promise.race([once(this.socket, 'data', { signal }), once(this.socket, 'close', { signal })]);
+    seen.abort();
   }
 
   async command(line: string): Promise<string> {
