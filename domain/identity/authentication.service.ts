@@ -98,7 +98,7 @@ async function findKey(
   // What is no id can be no environment's, and must not reach the database as text it cannot hold.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.orm.em.fork().execute<KeyRow[]>(FIND_KEY, [hashApiKeyToken(token), requested]);
+  const [row] = await database.statement<KeyRow>(FIND_KEY, [hashApiKeyToken(token), requested]);
   return row;
 }
 

@@ -27,8 +27,16 @@ export interface Database {
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** The same without an organization: for workers, whose role sees all tenants, and for tables that have none. */
   systemTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** One statement without transaction and tenant: for the functions that run before a tenant is known. */
+  statement<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
+  /**
+   * Statements of a worker that each stand for themselves: no BEGIN and COMMIT around them, no flush behind them. Not
+   * for the API, whose statements see nothing without {@link transaction}.
+   */
+  autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
   /** @throws when PostgreSQL does not answer. */
   ping(): Promise<void>;
+  /** Lets what is under way end first. */
   close(): Promise<void>;
 }
 
@@ -72,6 +80,15 @@ async function join<T>(transaction: Transaction, work: (transaction: Transaction
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(options));
+  const underWay = new Set<Promise<unknown>>();
+
+  /** The driver loses a connection that is being acquired when it closes, and then waits for it for ever. */
+  function track<T>(work: Promise<T>): Promise<T> {
+    underWay.add(work);
+    const forget = () => underWay.delete(work);
+    work.then(forget, forget);
+    return work;
+  }
 
   async function run<T>(fork: EntityManager, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const committed: (() => void)[] = [];
@@ -93,12 +110,17 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     transaction(scope, work) {
       if (scope.transaction) return join(scope.transaction, work);
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
-      return run(orm.em.fork({ session: { variables } }), work);
+      return track(run(orm.em.fork({ session: { variables } }), work));
     },
-    systemTransaction: (work) => run(orm.em.fork(), work),
+    systemTransaction: (work) => track(run(orm.em.fork(), work)),
+    statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),
+    autocommit: (work) => work(orm.em.fork()),
     async ping() {
-      await orm.em.fork().execute('select 1');
+      await track(orm.em.fork().execute('select 1'));
     },
-    close: () => orm.close(true),
+    async close() {
+      while (underWay.size > 0) await Promise.allSettled(underWay);
+      await orm.close(true);
+    },
   };
 }

@@ -108,14 +108,10 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 /** Leases through the function `lease_rate_tokens`, one statement and one short row lock. */
 export function leaseFromDatabase(database: Database): LeaseTokens {
   return async (bucket, { burst, perSecond }, wanted) => {
-    const [row] = await database.orm.em
-      .fork()
-      .execute<{ granted: number }[]>('select lease_rate_tokens(?, ?, ?, ?) as granted', [
-        bucket,
-        burst,
-        perSecond,
-        wanted,
-      ]);
+    const [row] = await database.statement<{ granted: number }>(
+      'select lease_rate_tokens(?, ?, ?, ?) as granted',
+      [bucket, burst, perSecond, wanted],
+    );
     return row?.granted ?? 0;
   };
 }
