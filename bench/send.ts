@@ -5,6 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { sendMessageWorkflowId } from '../workflows/messages/send-message.contract.ts';
 import { type BenchStack, ended, patiently, startBenchStack } from './bench-stack.ts';
+import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { startSmtpSink } from './smtp-sink.ts';
 
@@ -23,9 +24,13 @@ export async function benchSend(): Promise<void> {
   try {
     const inboxId = await createInbox(stack);
     await sendMany(stack, inboxId, WARM_UP);
+    const before = cpuSeconds();
     const ours = MESSAGES / (await sendMany(stack, inboxId, MESSAGES));
+    const between = cpuSeconds();
     const floor = MESSAGES / (await bareMany(stack.temporalAddress, MESSAGES));
     printFigures([{ name: 'sends', ours, floor, unit: '1/s', aim: AIM }]);
+    console.log('CPU seconds of ours', cpuBetween(before, between));
+    console.log('CPU seconds of the floor', cpuBetween(between, cpuSeconds()));
     console.log(`history events of a send: ${await historyEvents(stack)}`);
   } finally {
     await stack.stop();

@@ -28,7 +28,7 @@ export function takeOverdue<Row extends object>(
   database: Database,
   { table, overdue, columns, limit }: { table: string; overdue: string; columns: string; limit: number },
 ): Promise<Row[]> {
-  return database.systemTransaction(({ em }) =>
+  return database.autocommit((em) =>
     em.execute<Row[]>(
       `update ${table} set checked_at = now() where id in (
          select id from ${table} where ${overdue}

@@ -46,7 +46,7 @@ export interface DispatchService {
 
 export interface DispatchServiceOptions {
   database: Database;
-  storage: Pick<Storage, 'putStream' | 'getStream' | 'getBytes'>;
+  storage: Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'>;
   /** What mail of production environments leaves by. */
   mailTransport: MailTransport;
   /** What mail of sandbox environments ends in: nothing leaves. */
@@ -167,7 +167,7 @@ async function load(
   database: Database,
   messageId: string,
 ): Promise<{ message: Message; recipients: Recipient[]; sandbox: boolean } | null> {
-  return database.systemTransaction(async ({ em }) => {
+  return database.autocommit(async (em) => {
     const message = await em.findOne(
       MessageEntity,
       { id: messageId },

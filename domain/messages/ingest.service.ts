@@ -42,9 +42,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
   const { database } = options;
   return {
     async ingest(receiptId) {
-      const receipt = await database.systemTransaction(({ em }) =>
-        em.findOne(ReceiptEntity, { id: receiptId }),
-      );
+      const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return 'processed before';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';

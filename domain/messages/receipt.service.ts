@@ -58,7 +58,7 @@ export function createReceiptService({
 }: ReceiptServiceOptions): ReceiptService {
   return {
     resolve: (address) =>
-      database.systemTransaction(async ({ em }) => {
+      database.autocommit(async (em) => {
         const report = returnPaths.parse(address);
         if (report) {
           const message = await em.findOne(

@@ -67,7 +67,7 @@ export async function settleAttempt(
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await database.systemTransaction(({ em }) =>
+      await database.autocommit((em) =>
         em.nativeUpdate(
           SendAttemptEntity,
           { ...key, state: { $in: ['attempting', 'ambiguous'] } },

@@ -97,10 +97,10 @@ export function createOutbox({ database, temporal, logger }: OutboxOptions): Out
       for (const row of rows) {
         try {
           await dispatchCommand(temporal, row.command);
-          await database.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, { id: row.id }));
+          await database.autocommit((em) => em.nativeDelete(OutboxEntity, { id: row.id }));
           dispatched += 1;
         } catch (error) {
-          await database.systemTransaction(({ em }) =>
+          await database.autocommit((em) =>
             em.nativeUpdate(
               OutboxEntity,
               { id: row.id },
@@ -127,7 +127,7 @@ export function createOutbox({ database, temporal, logger }: OutboxOptions): Out
 
 /** Marks due rows as taken (by moving their time) in one statement, so that two sweeps never take the same row. */
 async function leaseDue(database: Database, limit: number) {
-  return database.systemTransaction(({ em }) =>
+  return database.autocommit((em) =>
     em.execute<{ id: string; organizationId: string; command: OutboxCommand; attempts: number }[]>(
       `update outbox set attempts = attempts + 1,
          available_at = now() + least(? * power(2, least(attempts, 10)), ?) * interval '1 millisecond'

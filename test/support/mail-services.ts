@@ -88,8 +88,14 @@ export function mailServices(
   return { dispatch, outcomes, objects };
 }
 
-function memoryStorage(objects: Map<string, Buffer>): Pick<Storage, 'putStream' | 'getStream' | 'getBytes'> {
+function memoryStorage(
+  objects: Map<string, Buffer>,
+): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
   return {
+    async putBytes(key, bytes) {
+      objects.set(key, Buffer.from(bytes));
+      return { sizeBytes: bytes.length, sha256: sha256(bytes) };
+    },
     async putStream(key, source) {
       const chunks: Buffer[] = [];
       for await (const chunk of source) chunks.push(Buffer.from(chunk));
