@@ -40,8 +40,11 @@ export interface DataFolder {
   release(): void;
 }
 
+/** Its presence says that everything answers. */
+export const FIRST_RUN_FILE = 'first-run.json';
+
 const ENTRIES = ['postgres', 's3', 'temporal', 'mail', 'spool', 'logs', 'run'];
-const PRIVATE_FILES = ['secrets.json', 'seed.json', 'first-run.json', 'api.env', 'worker.env'];
+const PRIVATE_FILES = ['secrets.json', 'seed.json', FIRST_RUN_FILE, 'api.env', 'worker.env'];
 const OWN_PID = 'start';
 
 /**
@@ -59,6 +62,8 @@ export async function openDataFolder(
     throw new Error(
       `It is running already (pid ${other}) on ${directory}. Stop that one, or set DEV_DATA_DIR.`,
     );
+  // What a killed start left may still say so.
+  folder.writePrivate(FIRST_RUN_FILE, null);
   await endLeftovers(directory, folder, log);
   if (reset) forget(directory);
   mkdirSync(directory, { recursive: true });

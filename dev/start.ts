@@ -1,6 +1,6 @@
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type DataFolder, openDataFolder } from './data-folder.ts';
+import { type DataFolder, FIRST_RUN_FILE, openDataFolder } from './data-folder.ts';
 import { closingTable, describeFirstRun } from './first-run.ts';
 import { type OutsideParts, type StartedPart, startOutsideParts } from './outside-parts.ts';
 import { describeServices, serviceEnvironments, superviseService } from './services.ts';
@@ -55,8 +55,6 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   const startedAt = Date.now();
   const log = (line: string) =>
     print(`${((Date.now() - startedAt) / 1000).toFixed(1).padStart(5)} s  ${line}`);
-  // Its presence says that everything answers.
-  folder.writePrivate('first-run.json', null);
   await assertPortsFree(wantedPorts(settings));
   const parts = await startOutsideParts({
     settings,
@@ -87,7 +85,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
 
 function announce(settings: DevSettings, folder: DataFolder, parts: OutsideParts): void {
   const facts = describeFirstRun(settings, parts);
-  const firstRun = folder.writePrivate('first-run.json', `${JSON.stringify(facts, null, 2)}\n`);
+  const firstRun = folder.writePrivate(FIRST_RUN_FILE, `${JSON.stringify(facts, null, 2)}\n`);
   const logs = join(settings.dataDir, 'logs');
   print(closingTable(facts, { firstRun: relative('.', firstRun), logs: relative('.', logs) }));
 }
@@ -132,6 +130,7 @@ async function run(settings: DevSettings, folder: DataFolder, partsOnly: boolean
   try {
     await Promise.race([asked, broken]);
   } finally {
+    folder.writePrivate(FIRST_RUN_FILE, null);
     // A start that was given up fails, which is no news; it has to be over before its parts are stopped.
     await starting.catch(() => undefined);
     broken.catch(() => undefined);

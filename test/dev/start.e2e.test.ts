@@ -1,0 +1,137 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { FirstRun } from '../../dev/first-run.ts';
+import { commandLine } from '../../dev/stack/child-process.ts';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { eventually } from '../support/eventually.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const PORTS = [
+  ...['API_PORT', 'INBOUND_SMTP_PORT', 'SMTP_RELAY_PORT', 'WORKER_HEALTH_PORT', 'DEV_POSTGRES_PORT'],
+  ...['DEV_S3_PORT', 'DEV_TEMPORAL_PORT', 'DEV_TEMPORAL_UI_PORT', 'DEV_MAIL_UI_PORT'],
+];
+const run = promisify(execFile);
+
+let dataDir: string;
+let environment: NodeJS.ProcessEnv;
+let running: Started | undefined;
+
+interface Started {
+  pid: number;
+  output(): string;
+  exited: Promise<number | null>;
+}
+
+function start(...flags: string[]): Started {
+  const child = spawn(process.execPath, ['dev/start.ts', ...flags], { cwd: ROOT, env: environment });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  running = {
+    pid: child.pid ?? 0,
+    output: () => output,
+    exited: once(child, 'exit').then(([code]) => code as number | null),
+  };
+  return running;
+}
+
+function firstRun(): FirstRun {
+  return JSON.parse(readFileSync(join(dataDir, 'first-run.json'), 'utf8')) as FirstRun;
+}
+
+async function untilReady(started: Started): Promise<FirstRun> {
+  await eventually(() => {
+    if (!existsSync(join(dataDir, 'first-run.json'))) throw new Error(started.output());
+  }, 90_000);
+  return firstRun();
+}
+
+/** Processes whose command line names the data folder or one of the ports, which no other test's does. */
+function leftovers(): string[] {
+  const marks = [dataDir, ...PORTS.map((name) => `--port ${environment[name]} `)];
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .map((pid) => commandLine(Number(pid)) ?? '')
+    .filter((line) => marks.some((mark) => line.includes(mark)));
+}
+
+beforeAll(async () => {
+  dataDir = join(mkdtempSync(join(tmpdir(), 'start-test-')), 'data');
+  // mkdtemp's folder is closed to the user PostgreSQL runs as under root.
+  if (process.getuid?.() === 0) await run('chmod', ['755', resolve(dataDir, '..')]);
+  environment = { PATH: process.env.PATH, HOME: process.env.HOME, DEV_DATA_DIR: dataDir };
+  for (const name of PORTS) environment[name] = String(await findFreePort());
+});
+
+afterEach(async () => {
+  if (running && commandLine(running.pid)?.includes('dev/start.ts')) process.kill(running.pid, 'SIGTERM');
+  await running?.exited;
+});
+
+afterAll(() => rmSync(resolve(dataDir, '..'), { recursive: true, force: true }));
+
+describe('npm start', () => {
+  test('starts everything, stops it within 15 seconds, and starts again on the same data', async () => {
+    const first = start();
+    const facts = await untilReady(first);
+    expect(statSync(join(dataDir, 'first-run.json')).mode & 0o777).toBe(0o600);
+    expect(facts).toMatchObject({ org_id: expect.any(String), mail_ui: expect.any(String) });
+    for (const url of [`${facts.base_url}/docs`, facts.mail_ui, facts.temporal_ui ?? ''])
+      expect((await fetch(url, { headers: { accept: 'text/html' } })).status).toBe(200);
+    const command = /^ {2}(curl .*)$/m.exec(first.output())?.[1] ?? '';
+    const pasted = await run('sh', ['-c', command]);
+    expect(JSON.parse(pasted.stdout)).toMatchObject({ email: 'first-agent@agents.example' });
+
+    const stoppedAt = Date.now();
+    process.kill(first.pid, 'SIGINT');
+    expect(await first.exited).toBe(0);
+    expect(Date.now() - stoppedAt).toBeLessThan(15_000);
+    expect(leftovers()).toEqual([]);
+
+    const again = await untilReady(start());
+    expect(again).toEqual(facts);
+    const repeated = await run('sh', ['-c', command]);
+    expect(JSON.parse(repeated.stdout)).toEqual(JSON.parse(pasted.stdout));
+  }, 240_000);
+
+  test('after a SIGKILL the next start ends what was left behind', async () => {
+    const killed = start('--parts');
+    await eventually(() => expect(killed.output()).toContain('The parts are up'), 60_000);
+    process.kill(killed.pid, 'SIGKILL');
+    await killed.exited;
+    expect(leftovers().length).toBeGreaterThanOrEqual(3);
+    const next = start('--parts');
+    await eventually(() => expect(next.output()).toContain('The parts are up'), 60_000);
+    expect(next.output()).toContain('that an earlier start left behind');
+    process.kill(next.pid, 'SIGHUP');
+    expect(await next.exited).toBe(0);
+    expect(leftovers()).toEqual([]);
+  }, 180_000);
+
+  test('names a port that is taken, and refuses a second start on the same data', async () => {
+    const blocker = createServer().listen(Number(environment.DEV_S3_PORT), '127.0.0.1');
+    const blocked = start('--parts');
+    expect(await blocked.exited).toBe(1);
+    expect(blocked.output()).toContain(
+      `Port ${environment.DEV_S3_PORT} (S3 server) is taken: stop what listens there, or set DEV_S3_PORT to another port.`,
+    );
+    blocker.close();
+
+    const holder = start('--parts');
+    await eventually(() => expect(holder.output()).toContain('is ready'), 60_000);
+    const second = start('--parts');
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(`It is running already (pid ${holder.pid})`);
+    process.kill(holder.pid, 'SIGTERM');
+    expect(await holder.exited).toBe(0);
+    expect(leftovers()).toEqual([]);
+  }, 120_000);
+});
