@@ -1,0 +1,99 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
+import { migrate } from '../../workers/migrate.ts';
+
+let folder: string;
+let port: number;
+let postgres: Postgres;
+
+const start = () =>
+  startPostgres({
+    dataDir: join(folder, 'data'),
+    port,
+    password: 'it is "secret"',
+    logFile: join(folder, 'postgres.log'),
+    log: () => undefined,
+  });
+
+async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'postgres-test-'));
+  chmodSync(folder, 0o755);
+  port = await findFreePort();
+  postgres = await start();
+  await postgres.ensureDatabase('service');
+}, 60_000);
+
+afterAll(async () => {
+  await postgres?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('is UTF-8 in the C locale, durable, and listens on the loopback alone', async () => {
+  const [settings] = await query(
+    postgres.url('service'),
+    `select current_setting('server_encoding') as encoding, current_setting('listen_addresses') as addresses,
+       current_setting('fsync') as fsync, datcollate as collation
+     from pg_database where datname = 'service'`,
+  );
+  expect(settings).toEqual({ encoding: 'UTF8', addresses: '127.0.0.1', fsync: 'on', collation: 'C' });
+});
+
+test('keeps its data over a crash, and a start ends the server an earlier one left behind', async () => {
+  await query(postgres.url('service'), 'create table kept as select 1 as n');
+  await postgres.kill();
+  expect(await postgres.exited).toBe('ended by SIGKILL');
+  const leftBehind = await start();
+  postgres = await start();
+  expect(await leftBehind.exited).toBe('ended with status 0');
+  expect(await query(postgres.url('service'), 'select n from kept')).toEqual([{ n: 1 }]);
+}, 60_000);
+
+test('two migrations at once run it once; logins get their role and a new password', async () => {
+  await postgres.ensureDatabase('migrated');
+  const login = (user: string, password: string) => postgres.url('migrated', { user, password });
+  const options = {
+    migrationUrl: postgres.url('migrated'),
+    apiUrl: login('an api', "o'p/q:@"),
+    workerUrl: login('a worker', 'w'),
+  };
+  const outcomes = await Promise.all([migrate(options), migrate(options)]);
+  expect(outcomes.map(({ applied }) => applied.length > 0).toSorted()).toEqual([false, true]);
+  const roles = await query(
+    options.apiUrl,
+    `select pg_has_role('agent_email_api', 'usage') as api, pg_has_role('agent_email_worker', 'usage') as worker`,
+  );
+  expect(roles).toEqual([{ api: true, worker: false }]);
+  const changed = { ...options, apiUrl: login('an api', 'another') };
+  expect(await migrate(changed)).toEqual({ applied: [] });
+  await expect(query(changed.apiUrl, 'select 1')).resolves.toHaveLength(1);
+  await expect(query(options.apiUrl, 'select 1')).rejects.toThrow('password authentication failed');
+}, 60_000);
+
+test('no login may stand above row-level security', async () => {
+  const migrationUrl = postgres.url('migrated');
+  await expect(migrate({ migrationUrl, apiUrl: migrationUrl })).rejects.toThrow(
+    'API_DATABASE_URL must not use the same user as MIGRATION_DATABASE_URL',
+  );
+  const both = postgres.url('migrated', { user: 'both', password: 'x' });
+  await expect(migrate({ migrationUrl, apiUrl: both, workerUrl: both })).rejects.toThrow(
+    'WORKER_DATABASE_URL must not use the same user as API_DATABASE_URL',
+  );
+  await query(migrationUrl, `create role bypassing login bypassrls password 'x'`);
+  const bypassing = postgres.url('migrated', { user: 'bypassing', password: 'x' });
+  await expect(migrate({ migrationUrl, apiUrl: bypassing })).rejects.toThrow('bypasses row-level security');
+}, 60_000);

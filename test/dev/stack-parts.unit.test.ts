@@ -1,0 +1,121 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { readDevSettings, wantedPorts } from '../../dev/settings.ts';
+import { commandLine, endLeftover, processOf, startChild } from '../../dev/stack/child-process.ts';
+import { assertPortsFree, findFreePort } from '../../dev/stack/ports.ts';
+import { startTogether } from '../../dev/stack/start-together.ts';
+import { waitUntil } from '../../dev/stack/wait.ts';
+import { eventually } from '../support/eventually.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parts-test-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function child(script: string, more: { stopTimeoutMs?: number } = {}) {
+  return startChild({
+    name: 'Child',
+    command: process.execPath,
+    args: ['-e', script],
+    logFile: join(folder, 'child.log'),
+    pidFile: join(folder, 'child.pid'),
+    ...more,
+  });
+}
+
+describe('ports', () => {
+  test('a free one passes, a taken one and a doubled one are named with their variables', async () => {
+    const free = await findFreePort();
+    await assertPortsFree([{ port: free, purpose: 'API', variable: 'API_PORT' }]);
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const taken = (server.address() as { port: number }).port;
+    await expect(
+      assertPortsFree([
+        { port: taken, purpose: 'API', variable: 'API_PORT' },
+        { port: free, purpose: 'mail UI', variable: 'A' },
+        { port: free, purpose: 'relay', variable: 'B' },
+      ]),
+    ).rejects.toThrow(
+      `Port ${taken} (API) is taken: stop what listens there, or set API_PORT to another port.\nPort ${free} is wanted by both A and B.`,
+    );
+    server.close();
+  });
+
+  test('a setting that is no port is refused by name; a given Temporal server needs no port', () => {
+    expect(() => readDevSettings({ DEV_S3_PORT: '70000' })).toThrow('DEV_S3_PORT must be a port');
+    const variables = wantedPorts(readDevSettings({ TEMPORAL_ADDRESS: 'elsewhere:7233' })).map(
+      (p) => p.variable,
+    );
+    expect(variables).not.toContain('DEV_TEMPORAL_PORT');
+    expect(variables).toContain('API_PORT');
+  });
+});
+
+describe('child processes', () => {
+  test('one that fails tells why, with the end of its log', async () => {
+    const failing = await child('console.log("before"); console.error("the reason"); process.exit(3)');
+    expect(await failing.exited).toBe('ended with status 3');
+    expect(failing.failure()?.message).toMatch(
+      /^Child ended with status 3\. .*child\.log ends with:\n {2}before\n {2}the reason$/s,
+    );
+  });
+
+  test('one that ignores the signal is killed when its time is over', async () => {
+    const stubborn = await child(
+      'process.on("SIGTERM", () => {}); console.log("up"); setInterval(() => {}, 1000)',
+      { stopTimeoutMs: 100 },
+    );
+    await eventually(() => expect(readFileSync(join(folder, 'child.log'), 'utf8')).toContain('up'));
+    await stubborn.stop();
+    expect(stubborn.exitReason()).toBe('ended by SIGKILL');
+    await stubborn.stop();
+  });
+
+  test('a program there is not is one clear line', async () => {
+    const absent = startChild({ name: 'X', command: '/no/such', args: [], logFile: join(folder, 'x.log') });
+    await expect(absent).rejects.toThrow('X could not be started');
+  });
+
+  test('a leftover is ended by its pid file, and a stranger with the same pid is not', async () => {
+    const leftover = await child('setInterval(() => {}, 1000)');
+    const pidFile = join(folder, 'child.pid');
+    await eventually(() => expect(processOf(pidFile)).toBe(leftover.pid));
+    const stranger = join(folder, 'stranger.pid');
+    writeFileSync(stranger, `${leftover.pid}\n/bin/another program\n`);
+    await endLeftover(stranger, 'stranger', () => undefined);
+    expect(commandLine(leftover.pid)).toBeDefined();
+    await endLeftover(pidFile, 'child', () => undefined);
+    expect(await leftover.exited).toBe('ended by SIGTERM');
+  });
+});
+
+describe('waiting and starting', () => {
+  test('a wait ends with the last reason, with a failure, or when it is given up', async () => {
+    const never = () => Promise.reject(new Error('not yet'));
+    const options = { what: 'It', timeoutMs: 30, intervalMs: 5 };
+    await expect(waitUntil(never, options)).rejects.toThrow('It did not answer within');
+    await expect(waitUntil(never, { ...options, failed: () => new Error('dead') })).rejects.toThrow('dead');
+    const signal = AbortSignal.abort(new Error('stopped'));
+    await expect(waitUntil(never, { ...options, signal })).rejects.toThrow('stopped');
+  });
+
+  test('a failure gives the others up, and all have settled before it comes out', async () => {
+    let settled = false;
+    const slow = async (signal: AbortSignal) => {
+      await sleep(60_000, undefined, { signal }).catch(() => undefined);
+      await sleep(20);
+      settled = true;
+    };
+    const failing = () => Promise.reject(new Error('the first'));
+    await expect(startTogether(new AbortController().signal, [slow, failing])).rejects.toThrow('the first');
+    expect(settled).toBe(true);
+  });
+});
