@@ -1,5 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { storableJson, storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
@@ -103,7 +104,7 @@ async function store(
 ): Promise<Message> {
   const inbox = await em.findOneOrFail(InboxEntity, { id: receipt.inboxId });
   const from = mail.from ?? { email: receipt.mailFrom };
-  const subject = storable(mail.subject);
+  const subject = storableText(mail.subject);
   const thread =
     (await findThread(
       em,
@@ -118,24 +119,24 @@ async function store(
     threadId: thread.id,
     direction: 'inbound',
     status: 'received',
-    fromEmail: storable(from.email),
-    fromName: from.name === undefined ? null : storable(from.name),
+    fromEmail: storableText(from.email),
+    fromName: from.name === undefined ? null : storableText(from.name),
     to: storableJson(mail.to),
     cc: storableJson(mail.cc),
     bcc: [],
     replyTo: storableJson(mail.replyTo),
     subject,
-    preview: previewOf(storable(extractedText), mail.html === null ? null : storable(mail.html)),
-    textBody: mail.text === null ? null : storable(mail.text),
-    htmlBody: mail.html === null ? null : storable(mail.html),
-    extractedText: storable(extractedText),
+    preview: previewOf(storableText(extractedText), mail.html === null ? null : storableText(mail.html)),
+    textBody: mail.text === null ? null : storableText(mail.text),
+    htmlBody: mail.html === null ? null : storableText(mail.html),
+    extractedText: storableText(extractedText),
     headers: storableJson(mail.headers),
     hasAttachments: mail.attachments.length > 0,
-    rfcMessageId: mail.messageId,
-    inReplyTo: mail.inReplyTo,
-    references: mail.references,
+    rfcMessageId: mail.messageId === null ? null : storableText(mail.messageId),
+    inReplyTo: mail.inReplyTo === null ? null : storableText(mail.inReplyTo),
+    references: storableJson(mail.references),
     automated: isAutomated(mail.headers, receipt.mailFrom),
-    parseError: mail.parseError === null ? null : storable(mail.parseError),
+    parseError: mail.parseError === null ? null : storableText(mail.parseError),
     rawKey: receipt.rawKey,
     sizeBytes: receipt.sizeBytes,
     createdAt: receipt.receivedAt,
@@ -152,8 +153,8 @@ async function store(
         messageId,
         position,
         ...part,
-        filename: storable(part.filename).slice(0, 255),
-        contentType: storable(part.contentType).slice(0, 255),
+        filename: storableText(part.filename, 255),
+        contentType: storableText(part.contentType, 255),
         sizeBytes: stored.sizeBytes,
         sha256: stored.sha256,
         createdAt: receipt.receivedAt,
@@ -162,17 +163,6 @@ async function store(
   );
   addToThread(thread, message, [from.email], receipt.receivedAt);
   return message;
-}
-
-/** PostgreSQL refuses NUL in text, and lone surrogates in JSON: both are replaced once, here. */
-function storable(text: string): string {
-  return text.replaceAll('\0', '\u{fffd}').toWellFormed();
-}
-
-function storableJson<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value), (_key, entry) =>
-    typeof entry === 'string' ? storable(entry) : entry,
-  );
 }
 
 async function announceReceived(
@@ -193,7 +183,7 @@ async function announceReceived(
       from_address: message.fromEmail,
       to_addresses: message.to.map(({ email }) => email),
       subject: message.subject,
-      extracted_text: storable(extractedText),
+      extracted_text: storableText(extractedText),
       has_attachments: message.hasAttachments,
       received_at: (message.receivedAt ?? message.createdAt).toISOString(),
     },

@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
@@ -98,10 +99,10 @@ export function createReceiptService({
             rawKey: mail.rawKey,
             sizeBytes: mail.sizeBytes,
             sha256: mail.sha256,
-            mailFrom: mail.mailFrom,
-            rcptTo: address,
+            mailFrom: storableText(mail.mailFrom, 1_000),
+            rcptTo: storableText(address, 1_000),
             clientIp: mail.clientIp,
-            helo: mail.helo,
+            helo: mail.helo === null ? null : storableText(mail.helo, 255),
             tls: mail.tls,
             receivedAt: mail.receivedAt,
           });

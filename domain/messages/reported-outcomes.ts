@@ -1,6 +1,9 @@
 import type { Readable } from 'node:stream';
+import { storableText } from '../../platform/database/storable.ts';
 import type { DeliveryOutcome } from './delivery-outcome.ts';
 import { parseDeliveryReport } from './delivery-report.ts';
+
+const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 
 /**
  * Reads a delivery report that came to a signed return path. The path names the one recipient it may tell of; whatever
@@ -15,7 +18,9 @@ export async function outcomesOf(
   const report = await parseDeliveryReport(raw);
   const [told] = report?.recipients ?? [];
   if (!told) return null;
-  const { status: statusCode, diagnosticCode } = told;
+  const statusCode = told.status === null ? null : storableText(told.status, 32);
+  const diagnosticCode =
+    told.diagnosticCode === null ? null : storableText(told.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
   switch (told.action) {
     case 'delivered':
     case 'expanded':

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LockMode } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import type { ImmediateReport, TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './send-attempt.entity.ts';
@@ -83,14 +84,15 @@ export async function settleAttempt(
 }
 
 function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
-  const response = result.response.slice(0, MAX_RESPONSE_CHARACTERS);
+  const response = storableText(result.response, MAX_RESPONSE_CHARACTERS);
   switch (result.kind) {
     case 'accepted':
       return {
         state: 'accepted',
         response,
         statusCode: null,
-        providerMessageId: result.providerMessageId,
+        providerMessageId:
+          result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
         reportsDelivery: result.reportsDelivery,
         simulated: simulatedOutcome(result.reports?.[0]),
       };

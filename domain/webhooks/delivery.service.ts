@@ -1,6 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import type { Egress, EgressResult } from '../../platform/egress/egress.ts';
 import { signWebhook } from '../../platform/webhook-signature.ts';
 import {
@@ -33,7 +34,7 @@ export interface DeliveryService {
 
 export interface DeliveryServiceOptions {
   database: Database;
-  egress: Egress;
+  egress: Pick<Egress, 'post'>;
   secretBox: SecretBox;
   timeoutMs: number;
   /** 0 ≤ x < 1, for the jitter. */
@@ -158,7 +159,7 @@ async function settle(
         finishedAt: new Date(),
         durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
         statusCode: result.kind === 'answer' ? result.status : null,
-        responseBody: result.kind === 'answer' ? result.body : null,
+        responseBody: result.kind === 'answer' ? storableText(result.body) : null,
         error: failed ? detail : null,
       },
     );

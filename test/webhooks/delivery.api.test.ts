@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { createDeliveryService, pauseBefore } from '../../domain/webhooks/delivery.service.ts';
+import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Egress, EgressPost, EgressResult } from '../../platform/egress/egress.ts';
+import { newId } from '../../platform/ids.ts';
+import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
+const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const answered = (status: number, more: { retryAfterMs?: number } = {}): EgressResult => ({
+  kind: 'answer',
+  status,
+  body: 'answer',
+  durationMs: 12,
+  ...more,
+});
+
+/** A pending delivery of a `message.complained` event to a receiver that answers `answers` one after the other. */
+async function arrange(answers: EgressResult[], inboxIds: string[] | null = null) {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const endpointId = newId('webhookEndpoint');
+  const { outbox, commands } = recordingOutbox();
+  const events = createEventService({ outbox });
+  const posts: { url: string; post: EgressPost }[] = [];
+  const egress: Pick<Egress, 'post'> = {
+    async post(url, post) {
+      posts.push({ url, post });
+      return answers.shift() ?? answered(200);
+    },
+  };
+  await database.systemTransaction(async (transaction) => {
+    transaction.em.persist(
+      transaction.em.create(WebhookEndpointEntity, {
+        id: endpointId,
+        organizationId: inbox.organizationId,
+        environmentId: inbox.environmentId,
+        url: 'https://receiver.example/hook',
+        events: ['message.complained'],
+        inboxIds,
+        secret: secretBox.seal(SECRET, secretContext(endpointId)),
+      }),
+    );
+    await transaction.em.flush();
+    await events.record(transaction, {
+      organizationId: inbox.organizationId,
+      environmentId: inbox.environmentId,
+      inboxId: inbox.id,
+      type: 'message.complained',
+      data: {
+        message_id: 'msg_1',
+        inbox_id: inbox.id,
+        complained_recipients: ['ada@people.example'],
+        feedback_type: 'abuse',
+        complained_at: '2026-01-01T00:00:00.000Z',
+      },
+    });
+  });
+  const service = createDeliveryService({
+    database,
+    egress,
+    secretBox,
+    timeoutMs: 15_000,
+    random: () => 0.5,
+  });
+  const read = () =>
+    database.systemTransaction(async ({ em }) => {
+      const [delivery] = await em.find(WebhookDeliveryEntity, { endpointId });
+      const attempts = delivery
+        ? await em.find(DeliveryAttemptEntity, { deliveryId: delivery.id }, { orderBy: { number: 'asc' } })
+        : [];
+      const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: endpointId });
+      return { delivery, attempts, endpoint };
+    });
+  return { service, posts, commands, read, inbox, id: (await read()).delivery?.id ?? '' };
+}
+
+describe('a delivery', () => {
+  test('is recorded with its event and started once', async () => {
+    const { commands, id, read } = await arrange([]);
+    expect((await read()).delivery).toMatchObject({ status: 'pending', attempts: 0 });
+    expect(commands.map(({ start }) => start?.workflowId)).toEqual([`webhook/${id}`]);
+  });
+
+  test('is not made for an endpoint that listens to other inboxes', async () => {
+    const { commands, read } = await arrange([], [newId('inbox')]);
+    expect((await read()).delivery).toBeUndefined();
+    expect(commands).toEqual([]);
+  });
+
+  test('carries the specified envelope, signed', async () => {
+    const { service, posts, id, inbox } = await arrange([answered(204)]);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'delivered' });
+    const [{ url, post } = { url: '', post: undefined }] = posts;
+    expect(url).toBe('https://receiver.example/hook');
+    expect(JSON.parse(post?.body ?? '')).toEqual({
+      id: expect.stringMatching(/^evt_/),
+      type: 'message.complained',
+      timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+      org_id: inbox.organizationId,
+      env_id: inbox.environmentId,
+      data: expect.objectContaining({ complained_recipients: ['ada@people.example'] }),
+    });
+    expect(post?.headers).toMatchObject({
+      'x-service-signature': expect.stringMatching(/^[0-9a-f]{64}$/),
+      'x-service-timestamp': expect.stringMatching(/^\d+$/),
+      'webhook-signature': expect.stringMatching(/^v1,/),
+    });
+  });
+
+  test('is attempted 8 times, each recorded, then exhausted', async () => {
+    const { service, id, read, posts } = await arrange(Array.from({ length: 8 }, () => answered(500)));
+    for (let attempt = 1; attempt < 8; attempt += 1) {
+      const outcome = await service.attempt(id, true);
+      expect(outcome).toMatchObject({
+        kind: 'retry',
+        attempts: attempt,
+        delayMs: WEBHOOK_SCHEDULE_MS[attempt],
+      });
+    }
+    await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'exhausted' });
+    await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'exhausted' });
+    const { delivery, attempts } = await read();
+    expect(posts).toHaveLength(8);
+    expect(delivery).toMatchObject({
+      attempts: 8,
+      lastStatusCode: 500,
+      lastError: 'HTTP 500',
+      nextAttemptAt: null,
+    });
+    expect(
+      attempts.map(({ number, statusCode, responseBody, durationMs }) => ({
+        number,
+        statusCode,
+        responseBody,
+        durationMs,
+      })),
+    ).toEqual(
+      Array.from({ length: 8 }, (_, index) => ({
+        number: index + 1,
+        statusCode: 500,
+        responseBody: 'answer',
+        durationMs: 12,
+      })),
+    );
+  });
+
+  test('waits for its time, unless somebody wants it now', async () => {
+    const { service, id, posts } = await arrange([answered(500)]);
+    await service.attempt(id, false);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'retry', attempts: 1 });
+    expect(posts).toHaveLength(1);
+    await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'delivered' });
+  });
+
+  test.each([301, 307, 400, 404, 429, 503])('%i is a failure', async (status) => {
+    const { service, id } = await arrange([answered(status)]);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({
+      kind: 'retry',
+      detail: `HTTP ${status}`,
+    });
+  });
+
+  test('an answer PostgreSQL would refuse is recorded all the same', async () => {
+    const { service, id, read } = await arrange([
+      { kind: 'answer', status: 200, body: 'a\0b\ud800', durationMs: 1 },
+    ]);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ status: 'delivered' });
+    expect((await read()).attempts[0]?.responseBody).toBe('a\u{fffd}b\u{fffd}');
+  });
+
+  test('410 disables the endpoint and holds the delivery', async () => {
+    const { service, id, read } = await arrange([answered(410)]);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'held' });
+    const { endpoint, delivery } = await read();
+    expect(endpoint).toMatchObject({ disabled: true, disabledReason: 'The receiver answered 410 Gone.' });
+    expect(delivery).toMatchObject({ status: 'held', completedAt: null });
+  });
+
+  test('a target the guard blocks is final', async () => {
+    const { service, id, read } = await arrange([{ kind: 'blocked', reason: 'a private address' }]);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'blocked' });
+    expect((await read()).delivery?.lastError).toBe('Not sent: a private address');
+  });
+
+  test('an attempt cut short with its worker shows as unfinished, and the next one follows', async () => {
+    const { service, id, read, posts } = await arrange([]);
+    const dying = createDeliveryService({
+      database,
+      egress: { post: () => Promise.reject(new Error('killed')) },
+      secretBox,
+      timeoutMs: 15_000,
+      random: () => 0.5,
+    });
+    await expect(dying.attempt(id, false)).rejects.toThrow('killed');
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ status: 'delivered' });
+    const { attempts } = await read();
+    expect(attempts.map(({ number, finishedAt }) => [number, finishedAt !== null])).toEqual([
+      [1, false],
+      [2, true],
+    ]);
+    expect(posts).toHaveLength(1);
+  });
+
+  test('can be canceled while it waits, not after', async () => {
+    const waiting = await arrange([answered(500)]);
+    await waiting.service.attempt(waiting.id, false);
+    await expect(waiting.service.cancel(waiting.id)).resolves.toBe('canceled');
+    await expect(waiting.service.attempt(waiting.id, true)).resolves.toMatchObject({ status: 'canceled' });
+    const done = await arrange([]);
+    await done.service.attempt(done.id, false);
+    await expect(done.service.cancel(done.id)).resolves.toBe('delivered');
+  });
+});
+
+describe('the pause before an attempt', () => {
+  test.each([
+    { attempt: 2, random: 0, pause: 4_500 },
+    { attempt: 2, random: 0.5, pause: 5_000 },
+    { attempt: 8, random: 0.999_999, pause: 39_600_000 },
+  ])('attempt $attempt with chance $random: $pause ms', ({ attempt, random, pause }) => {
+    expect(pauseBefore(attempt, answered(500), () => random)).toBeCloseTo(pause, -2);
+  });
+
+  test.each([
+    { retryAfterMs: 60_000, pause: 60_000 },
+    { retryAfterMs: 1_000, pause: 5_000 },
+    { retryAfterMs: 86_400_000, pause: 3_600_000 },
+  ])('Retry-After of $retryAfterMs ms makes it $pause ms', ({ retryAfterMs, pause }) => {
+    expect(pauseBefore(2, answered(429, { retryAfterMs }), () => 0.5)).toBe(pause);
+  });
+});
