@@ -32,7 +32,7 @@ import { createLists } from './lists.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { installAccess } from './plugins/access.ts';
-import { appErrorOf, installErrors } from './plugins/errors.ts';
+import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
@@ -130,10 +130,10 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
       reply.header('x-request-id', request.id);
       sendProblem(request, reply as FastifyReply, appErrorOf(error), publicUrl);
     },
-    clientErrorHandler: (error, socket) => {
+    clientErrorHandler: (_error, socket) => {
       if (!socket.writable) return;
       const requestId = newId('request');
-      const problem = appErrorOf(Object.assign(error, { statusCode: 400 }));
+      const problem = unreadable();
       const body = JSON.stringify(problemOf(problem, requestId, publicUrl));
       socket.end(
         `HTTP/1.1 ${problem.status} Bad Request\r\ncontent-type: ${PROBLEM_TYPE}\r\nx-request-id: ${requestId}\r\n` +

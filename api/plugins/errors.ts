@@ -5,11 +5,6 @@ import { sendProblem } from './problem.ts';
 
 /** What Fastify's own refusals mean to a caller. */
 const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
-  400: {
-    code: 'validation_error',
-    detail: 'The request cannot be read.',
-    fix: 'Look at the URL, the headers and the Content-Length of the request.',
-  },
   413: {
     code: 'payload_too_large',
     detail: 'The body is larger than this operation takes.',
@@ -47,6 +42,14 @@ export function nothingThere(): AppError {
   });
 }
 
+/** For what breaks the rules of HTTP, before it has a path or a body. */
+export function unreadable(): AppError {
+  return new AppError('validation_error', {
+    detail: 'The request cannot be read.',
+    fix: 'Look at the URL, the headers and the Content-Length of the request.',
+  });
+}
+
 export function appErrorOf(error: unknown): AppError {
   if (error instanceof AppError) return error;
   return databaseFailure(error) ?? fastifyRefusal(error) ?? internal(error);
@@ -59,11 +62,14 @@ interface FastifyRefusal {
 
 function fastifyRefusal(error: unknown): AppError | undefined {
   if (!isRefusal(error)) return undefined;
+  // A path segment longer than any id.
+  if (error.statusCode === 414) return nothingThere();
   // Fastify's own JSON errors, and the parser's, which carry a status and no code.
   if (error.statusCode === 400 && (error instanceof SyntaxError || error.code?.includes('JSON')))
     return new AppError('malformed_json', MALFORMED_JSON);
-  const known = BY_STATUS[error.statusCode] ?? (error.statusCode < 500 ? BY_STATUS[400] : undefined);
-  return known ? new AppError(known.code, known) : undefined;
+  const known = BY_STATUS[error.statusCode];
+  if (known) return new AppError(known.code, known);
+  return error.statusCode < 500 ? unreadable() : undefined;
 }
 
 function isRefusal(error: unknown): error is Error & FastifyRefusal {

@@ -1,0 +1,284 @@
+import { request as httpRequest } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { newId } from '../../platform/ids.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+const post = (path: string, call: Call) =>
+  app.call(path, { method: 'POST', token: organization.token, ...call });
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+describe('bodies', () => {
+  test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}', '{"__proto__":{"x":1}}'])(
+    '%j is not JSON we take',
+    async (raw) => {
+      expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
+    },
+  );
+
+  test.each(['null', '[]', '"text"', '1', 'true'])('%s is not an object', async (raw) => {
+    const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'validation_error');
+    expect(problem.errors).toEqual([{ path: '/body', message: expect.any(String) }]);
+  });
+
+  test('unknown fields are refused by name, and all that is wrong is told at once', async () => {
+    const problem = expectProblem(
+      await post('/inboxes', { body: { usrname: 'x', username: 7, client_id: '' } }),
+      'validation_error',
+    );
+    expect((problem.errors as { path: string }[]).map(({ path }) => path).sort()).toEqual([
+      '/body/client_id',
+      '/body/username',
+      '/body/usrname',
+    ]);
+  });
+
+  test('types are not converted', async () => {
+    expectProblem(await post('/inboxes', { body: { username: 12345 } }), 'validation_error');
+    expectProblem(await post('/webhooks/endpoints', { body: { url: 1, events: 'x' } }), 'validation_error');
+  });
+
+  test.each([
+    ['NUL', { display_name: 'a\u0000b' }],
+    ['half a surrogate pair', { display_name: 'a\ud800b' }],
+    ['NUL in a name', { 'a\u0000': 1 }],
+  ])('%s anywhere is a validation error', async (_name, body) => {
+    expectProblem(await post('/inboxes', { body }), 'validation_error');
+  });
+
+  test('NUL in queries and paths too', async () => {
+    const { token } = organization;
+    expectProblem(await app.call('/messages?subject=a%00b', { token }), 'validation_error');
+    expectProblem(await app.call('/inboxes/inb_%00', { token }), 'validation_error');
+  });
+
+  test.each([
+    'text/plain',
+    'application/xml',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+  ])('the content type %s is not supported', async (type) => {
+    expectProblem(
+      await post('/inboxes', { raw: 'username=x', headers: { 'content-type': type } }),
+      'unsupported_media_type',
+    );
+  });
+
+  test('an operation without a body takes none, and forgives the content type', async () => {
+    const send = (raw: string) => post('/drafts/drf_none/send', { raw, headers: JSON_TYPE });
+    expectProblem(await send(''), 'not_found');
+    expectProblem(await send('{}'), 'not_found');
+    expectProblem(await send('{"now":true}'), 'validation_error');
+  });
+
+  test('a body beyond many thousand values is refused as a whole', async () => {
+    const to = Array.from({ length: 30_000 }, () => 1);
+    const problem = expectProblem(
+      await post(`/inboxes/${inboxId}/messages`, { body: { to } }),
+      'validation_error',
+    );
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  test('1 MiB is the limit, and 8 MiB where mail is carried', async () => {
+    const large = { text_body: 'x'.repeat(2 * 1024 * 1024), to: [{ email: 'a@example.test' }] };
+    expect((await post(`/inboxes/${inboxId}/messages`, { body: large })).statusCode).toBe(201);
+    expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
+    const huge = { ...large, text_body: 'x'.repeat(5 * 1024 * 1024 + 1) };
+    expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: huge }), 'validation_error');
+    const gross = { ...large, text_body: 'x'.repeat(9 * 1024 * 1024) };
+    expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: gross }), 'payload_too_large');
+  });
+});
+
+describe('over a socket', () => {
+  let port: number;
+  beforeAll(async () => {
+    await app.app.listen({ host: '127.0.0.1', port: 0 });
+    port = (app.app.server.address() as AddressInfo).port;
+  });
+
+  test.each(['content-length', 'chunked'])('30 MiB (%s) are refused without being read', async (kind) => {
+    const size = 30 * 1024 * 1024;
+    const request = httpRequest({
+      port,
+      method: 'POST',
+      path: '/api/v1/inboxes',
+      headers: {
+        authorization: `Bearer ${organization.token}`,
+        ...JSON_TYPE,
+        ...(kind === 'chunked' ? { 'transfer-encoding': 'chunked' } : { 'content-length': size }),
+      },
+    });
+    request.on('error', () => undefined);
+    let written = 0;
+    const chunk = Buffer.alloc(64 * 1024, 'x');
+    const pump = (): void => {
+      while (written < size && !request.destroyed) {
+        written += chunk.length;
+        if (!request.write(chunk)) return void request.once('drain', pump);
+      }
+    };
+    const answered = new Promise<{ status?: number; body: string; connection?: string }>((resolve) =>
+      request.once('response', async (response) => {
+        resolve({
+          status: response.statusCode,
+          connection: response.headers.connection,
+          body: await text(response),
+        });
+        request.destroy();
+      }),
+    );
+    pump();
+    expect(await answered).toMatchObject({
+      status: 413,
+      connection: 'close',
+      body: expect.stringContaining('"code":"payload_too_large"'),
+    });
+    expect(written).toBeLessThan(size);
+  });
+
+  test('what is no HTTP gets a problem document too', async () => {
+    const socket = connect(port, '127.0.0.1');
+    socket.end('NONSENSE\r\n\r\n');
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('application/problem+json');
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({ code: 'validation_error' });
+  });
+});
+
+describe('paths and methods', () => {
+  test('an unknown path is not found, whoever asks', async () => {
+    expectProblem(await app.call('/nowhere'), 'not_found');
+    expectProblem(await app.call('/nowhere', { token: organization.token }), 'not_found');
+    expectProblem(await app.call(`/inboxes/${'x'.repeat(400)}`, { token: organization.token }), 'not_found');
+  });
+
+  test('an unknown method names those there are', async () => {
+    for (const method of ['PUT', 'DELETE', 'OPTIONS'] as const) {
+      const response = await app.call('/inboxes', { method, token: organization.token });
+      expectProblem(response, 'method_not_allowed');
+      expect(response.headers.allow).toBe('GET, HEAD, POST');
+    }
+    const response = await app.call('/drafts/drf_x/send', { token: organization.token });
+    expectProblem(response, 'method_not_allowed');
+    expect(response.headers.allow).toBe('POST');
+  });
+
+  test('a path that is no URL is refused', async () => {
+    expectProblem(await app.call('/inboxes/%zz', { token: organization.token }), 'validation_error');
+  });
+
+  test('HEAD answers like GET, without a body', async () => {
+    const response = await app.call(`/inboxes/${inboxId}`, { method: 'HEAD', token: organization.token });
+    expect([response.statusCode, response.body]).toEqual([200, '']);
+  });
+});
+
+describe('request id', () => {
+  test('every answer has one of ours, whatever the client sends', async () => {
+    const ids = new Set<unknown>();
+    for (const path of ['/inboxes', '/nowhere', '/inboxes/%zz']) {
+      const response = await app.call(path, {
+        token: organization.token,
+        headers: { 'x-request-id': 'theirs' },
+      });
+      expect(response.headers['x-request-id']).toMatch(/^req_[0-9a-z]{26}$/);
+      ids.add(response.headers['x-request-id']);
+    }
+    expect(ids.size).toBe(3);
+  });
+});
+
+describe('permissions', () => {
+  test('the one that lacks is named', async () => {
+    const { token } = await createKey(app.worker, { ...organization, permissions: ['inboxes:read'] });
+    expect((await app.call('/inboxes', { token })).statusCode).toBe(200);
+    const problem = expectProblem(await post('/inboxes', { token, body: {} }), 'permission_denied');
+    expect(problem.permission).toBe('inboxes:write');
+  });
+});
+
+describe('environments', () => {
+  test('x-env-id leads an organization-wide key elsewhere, and a bound one nowhere', async () => {
+    const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
+    const there = await post('/inboxes', { body: {}, headers: sandbox });
+    expect(there.json()).toMatchObject({ env_id: organization.sandboxEnvironmentId });
+    const { id } = there.json<{ id: string }>();
+    expectProblem(await app.call(`/inboxes/${id}`, { token: organization.token }), 'not_found');
+    const { token } = await createKey(app.worker, {
+      ...organization,
+      environmentId: organization.productionEnvironmentId,
+    });
+    expectProblem(await app.call('/inboxes', { token, headers: sandbox }), 'not_found');
+  });
+
+  test.each(['env_x', newId('environment'), 'x\u00e9', "' or true --"])(
+    'x-env-id %j is not found',
+    async (environmentId) => {
+      const call = { token: organization.token, headers: { 'x-env-id': environmentId } };
+      expectProblem(await app.call('/inboxes', call), 'not_found');
+    },
+  );
+
+  test("another organization's environment is not found", async () => {
+    const stranger = await createOrganization(app.worker);
+    const call = { token: organization.token, headers: { 'x-env-id': stranger.productionEnvironmentId } };
+    expectProblem(await app.call('/inboxes', call), 'not_found');
+  });
+});
+
+describe('suspension', () => {
+  test('a suspended organization reads and changes nothing', async () => {
+    const suspended = await createOrganization(app.worker);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(OrganizationEntity, { id: suspended.organizationId }, { status: 'suspended' }),
+    );
+    expect((await app.call('/inboxes', suspended)).statusCode).toBe(200);
+    expectProblem(await post('/inboxes', { token: suspended.token, body: {} }), 'organization_suspended');
+  });
+
+  test('a suspended environment alone is closed to changes', async () => {
+    const { token, sandboxEnvironmentId } = await createOrganization(app.worker);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(EnvironmentEntity, { id: sandboxEnvironmentId }, { status: 'suspended' }),
+    );
+    const headers = { 'x-env-id': sandboxEnvironmentId };
+    expect((await app.call('/inboxes', { token, headers })).statusCode).toBe(200);
+    expectProblem(await post('/inboxes', { token, headers, body: {} }), 'environment_suspended');
+    expect((await post('/inboxes', { token, body: {} })).statusCode).toBe(201);
+  });
+});
+
+describe('organization', () => {
+  test('reads itself and its environments', async () => {
+    const { token } = organization;
+    expect((await app.call('/org', { token })).json()).toMatchObject({ id: organization.organizationId });
+    const list = await app.call('/org/environments?order=asc', { token });
+    expect(list.json<{ data: { kind: string }[] }>().data.map(({ kind }) => kind)).toEqual([
+      'production',
+      'sandbox',
+    ]);
+  });
+});

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { IdempotencyKeyEntity } from '../../platform/idempotency/idempotency-key.entity.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+beforeEach(async () => {
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+const post = (path: string, key: string, body: unknown, token = organization.token) =>
+  app.call(path, { method: 'POST', token, body, headers: { 'idempotency-key': key } });
+const send = (key: string, body: unknown = { to: [{ email: 'someone@example.test' }], subject: 'Once' }) =>
+  post(`/inboxes/${inboxId}/messages`, key, body);
+const messages = () => app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
+
+test('a repeat gets the same bytes and does nothing', async () => {
+  app.commands.length = 0;
+  const first = await send('a');
+  const second = await send('a');
+  expect([first.statusCode, second.statusCode]).toEqual([201, 201]);
+  expect(second.body).toBe(first.body);
+  expect(second.headers['content-type']).toBe(first.headers['content-type']);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(await messages()).toBe(1);
+  expect(app.commands).toHaveLength(1);
+});
+
+test('the answer equals that of a request without a key', async () => {
+  const plain = await app.call(`/inboxes/${inboxId}/drafts`, {
+    method: 'POST',
+    token: organization.token,
+    body: {},
+  });
+  const keyed = await post(`/inboxes/${inboxId}/drafts`, 'd', {});
+  expect(Object.keys(keyed.json())).toEqual(Object.keys(plain.json()));
+  expect(keyed.headers.etag).toBe(plain.headers.etag);
+  const { id } = keyed.json<{ id: string }>();
+  expect((await app.call(`/drafts/${id}`, { token: organization.token })).json()).toEqual(keyed.json());
+});
+
+test('another body under the same key is refused, and the first answer stays', async () => {
+  const first = await send('b');
+  expectProblem(await send('b', { to: [{ email: 'other@example.test' }] }), 'idempotency_key_reused');
+  expect((await send('b')).body).toBe(first.body);
+});
+
+test('the key is one of its credential, path and environment', async () => {
+  const { token } = await createKey(app.worker, organization);
+  const ids = new Set<string>();
+  for (const response of [
+    await post('/inboxes', 'c', {}),
+    await post('/inboxes', 'c', {}, token),
+    await post('/api-keys', 'c', { name: 'x' }),
+  ]) {
+    expect(response.statusCode).toBe(201);
+    ids.add(response.json<{ id: string }>().id);
+  }
+  expect(ids.size).toBe(3);
+  const elsewhere = await app.call('/inboxes', {
+    method: 'POST',
+    token: organization.token,
+    body: {},
+    headers: { 'idempotency-key': 'c', 'x-env-id': organization.sandboxEnvironmentId },
+  });
+  expectProblem(elsewhere, 'idempotency_key_reused');
+});
+
+test('of ten at once one runs; the others wait their turn or get its answer', async () => {
+  const responses = await Promise.all(Array.from({ length: 10 }, () => send('race')));
+  const [running, answered] = [409, 201].map((status) =>
+    responses.filter(({ statusCode }) => statusCode === status),
+  ) as [typeof responses, typeof responses];
+  expect(running.length + answered.length).toBe(10);
+  for (const response of running) expectProblem(response, 'request_in_progress');
+  expect(new Set(answered.map(({ body }) => body)).size).toBe(1);
+  expect(answered.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+  expect(await messages()).toBe(1);
+});
+
+test('a refusal is kept with its request id, and what it had begun is taken back', async () => {
+  await createInbox(app.worker, organization, { username: `taken-${inboxId.slice(-10)}` });
+  const body = { username: `taken-${inboxId.slice(-10)}` };
+  const first = await post('/inboxes', 'e', body);
+  expectProblem(first, 'already_exists');
+  const second = await post('/inboxes', 'e', body);
+  expect(second.body).toBe(first.body);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
+});
+
+test('a refusal that is itself a fact commits it, once', async () => {
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(InboxEntity, { id: inboxId }, { sendPaused: true, sendPausedReason: 'Bounces' }),
+  );
+  const first = await send('f');
+  expectProblem(first, 'message_rejected');
+  expect((await send('f')).body).toBe(first.body);
+  const rejected = await app.worker.systemTransaction(({ em }) =>
+    em.count(EventEntity, { inboxId, type: 'message.rejected' }),
+  );
+  expect(rejected).toBe(1);
+});
+
+test('401, 403 and invalid requests are not kept', async () => {
+  const { token, keyId } = await createKey(app.worker, { ...organization, permissions: ['keys:manage'] });
+  const grant = { name: 'x', permissions: ['messages:send'] };
+  expectProblem(await post('/api-keys', 'g', grant, token), 'permission_denied');
+  expectProblem(await post('/api-keys', 'g', { nam: 'x' }, token), 'validation_error');
+  expect((await post('/api-keys', 'g', { name: 'x' }, token)).statusCode).toBe(201);
+  const kept = await app.worker.systemTransaction(({ em }) =>
+    em.count(IdempotencyKeyEntity, { organizationId: organization.organizationId }),
+  );
+  expect({ keyId, kept }).toEqual({ keyId, kept: 1 });
+});
+
+test('a suspended environment refuses a repeat like any other change', async () => {
+  await post('/inboxes', 'h', {});
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(EnvironmentEntity, { id: organization.productionEnvironmentId }, { status: 'suspended' }),
+  );
+  expectProblem(await post('/inboxes', 'h', {}), 'environment_suspended');
+});
+
+test('after 24 hours the key is a new one', async () => {
+  const first = await send('i');
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(
+      IdempotencyKeyEntity,
+      { organizationId: organization.organizationId },
+      { createdAt: new Date(Date.now() - 24 * 3_600_000) },
+    ),
+  );
+  const second = await send('i', { to: [{ email: 'new@example.test' }] });
+  expect(second.statusCode).toBe(201);
+  expect(second.json<{ id: string }>().id).not.toBe(first.json<{ id: string }>().id);
+});
+
+test('the answer is sealed at rest', async () => {
+  const created = await post('/api-keys', 'j', { name: 'x' });
+  const { token } = created.json<{ token: string }>();
+  expect((await post('/api-keys', 'j', { name: 'x' })).json()).toMatchObject({ token });
+  await app.worker.systemTransaction(async ({ em }) => {
+    const [row] = await em.find(IdempotencyKeyEntity, { organizationId: organization.organizationId });
+    expect(Buffer.from(row?.body ?? []).toString('latin1')).not.toContain(token);
+  });
+});
+
+test.each(['', ' '.repeat(256), 'x'.repeat(256), 'kéy'])('the key %j is refused', async (key) => {
+  const response = await send(key);
+  expectProblem(response, 'validation_error');
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ERROR_CODES } from '../../platform/errors.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let temporalIsDown = false;
+const METRICS_TOKEN = 'let-me-see';
+beforeAll(async () => {
+  app = await startTestApp({
+    config: { METRICS_TOKEN },
+    probes: {
+      database: async () => undefined,
+      temporal: async () => {
+        if (temporalIsDown) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
+      },
+    },
+  });
+});
+afterAll(() => app.close());
+
+const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });
+
+test('live says the process answers, ready that its dependencies do', async () => {
+  expect((await get('/health/live')).json()).toEqual({ status: 'ok' });
+  expect((await get('/health/ready')).json()).toEqual({
+    status: 'ok',
+    checks: { database: 'ok', temporal: 'ok' },
+  });
+  temporalIsDown = true;
+  const down = await get('/health/ready');
+  temporalIsDown = false;
+  expectProblem(down, 'unavailable');
+  expect(down.body).toContain('temporal');
+  expect(down.body).not.toContain('10.0.0.7');
+  expect((await get('/health/live')).statusCode).toBe(200);
+});
+
+test('metrics are for who has the token', async () => {
+  await get('/api/v1/nowhere/secret-person@example.test');
+  expectProblem(await get('/metrics'), 'unauthenticated');
+  expectProblem(await get('/metrics', { authorization: 'Bearer wrong' }), 'unauthenticated');
+  const metrics = await get('/metrics', { authorization: `Bearer ${METRICS_TOKEN}` });
+  expect(metrics.headers['content-type']).toContain('text/plain');
+  expect(metrics.body).toContain(
+    'http_request_duration_seconds_count{method="GET",route="unknown",status="404"}',
+  );
+  expect(metrics.body).not.toContain('secret-person');
+});
+
+test('without a token configured there are no metrics', async () => {
+  const plain = await startTestApp();
+  try {
+    expectProblem(await plain.app.inject('/metrics'), 'not_found');
+  } finally {
+    await plain.close();
+  }
+});
+
+test('the documentation needs nobody else', async () => {
+  const page = await get('/docs/');
+  expect(page.statusCode).toBe(200);
+  expect(page.body).not.toMatch(/(?:src|href)="https?:/);
+  for (const [, file] of page.body.matchAll(/(?:src|href)="(\.\/static\/[^"]+)"/g))
+    expect((await get(`/docs/${file}`)).statusCode).toBe(200);
+  expect(page.headers['content-security-policy']).toContain("default-src 'self'");
+});
+
+test('every code has its place on the page problems point to', async () => {
+  const page = await get('/docs/errors');
+  for (const code of Object.keys(ERROR_CODES)) expect(page.body).toContain(`<section id="${code}">`);
+});

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { newId } from '../../platform/ids.ts';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  for (let index = 0; index < 7; index += 1) await createInbox(app.worker, organization);
+});
+afterAll(() => app.close());
+
+interface Listed {
+  data: { id: string }[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+const list = async (path: string) => (await app.call(path, { token: organization.token })).json<Listed>();
+
+async function walk(path: string, limit: number): Promise<string[]> {
+  const seen: string[] = [];
+  let cursor = '';
+  for (;;) {
+    const page = await list(`${path}${path.includes('?') ? '&' : '?'}limit=${limit}${cursor}`);
+    seen.push(...page.data.map(({ id }) => id));
+    expect(page.has_more).toBe(page.next_cursor !== null);
+    if (page.next_cursor === null) return seen;
+    expect(page.data).toHaveLength(limit);
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+}
+
+test('pages of every size hold every row once, newest first, and oldest first on demand', async () => {
+  const all = (await list('/inboxes')).data.map(({ id }) => id);
+  expect(all).toEqual([...all].sort().reverse());
+  for (const limit of [1, 2, 3, 7, 100]) expect(await walk('/inboxes', limit)).toEqual(all);
+  expect(await walk('/inboxes?order=asc', 3)).toEqual([...all].reverse());
+});
+
+test('rows that come while a client pages neither repeat nor hide others', async () => {
+  const before = (await list('/inboxes')).data.map(({ id }) => id);
+  const first = await list('/inboxes?limit=3');
+  const late = await createInbox(app.worker, organization);
+  const rest = await list(`/inboxes?limit=100&cursor=${first.next_cursor}`);
+  expect([...first.data, ...rest.data].map(({ id }) => id)).toEqual(before);
+  expect((await list('/inboxes?limit=1')).data.map(({ id }) => id)).toEqual([late.id]);
+});
+
+test('threads of the same millisecond are told apart by id', async () => {
+  const inbox = await createInbox(app.worker, organization);
+  const ids = Array.from({ length: 9 }, () => newId('thread'));
+  await app.worker.systemTransaction(async ({ em }) => {
+    for (const [index, id] of ids.entries())
+      em.create(ThreadEntity, {
+        id,
+        organizationId: organization.organizationId,
+        environmentId: organization.productionEnvironmentId,
+        inboxId: inbox.id,
+        subject: 'Tie',
+        baseSubject: 'tie',
+        lastMessageAt: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 4)),
+        lastMessageId: null,
+        lastInboundAt: null,
+        lastOutboundAt: null,
+      });
+    await em.flush();
+  });
+  for (const limit of [1, 2, 4, 5]) {
+    expect(await walk(`/inboxes/${inbox.id}/threads`, limit)).toEqual([...ids].reverse());
+    expect(await walk('/threads?order=asc', limit)).toEqual(ids);
+  }
+});
+
+test('a cursor holds for its list, filters, order and tenant alone', async () => {
+  const { next_cursor: cursor } = await list('/inboxes?limit=1');
+  const stranger = await createOrganization(app.worker);
+  const wrong = (path: string, token = organization.token) => app.call(path, { token });
+  expectProblem(await wrong(`/api-keys?cursor=${cursor}`), 'invalid_cursor');
+  expectProblem(await wrong(`/inboxes?order=asc&cursor=${cursor}`), 'invalid_cursor');
+  expectProblem(await wrong(`/inboxes?cursor=${cursor}`, stranger.token), 'invalid_cursor');
+  const tampered = `${cursor?.slice(0, -2)}AA`;
+  for (const made of [tampered, `${cursor}=`, `${cursor}A`, 'x', 'e30', '%00', 'ä'])
+    expect((await wrong(`/inboxes?cursor=${encodeURIComponent(made)}`)).statusCode).toBe(400);
+  expectProblem(await wrong(`/inboxes?cursor=${tampered}`), 'invalid_cursor');
+  expect((await list(`/inboxes?limit=50&cursor=${cursor}`)).data.length).toBeGreaterThan(0);
+});
+
+test.each([
+  'limit=0',
+  'limit=101',
+  'limit=-1',
+  'limit=1.5',
+  'limit=x',
+  'limit=',
+  'limit=1&limit=2',
+  'order=up',
+  'unknown=1',
+  'cursor=',
+])('the query %s is refused', async (query) => {
+  expectProblem(await app.call(`/inboxes?${query}`, { token: organization.token }), 'validation_error');
+});

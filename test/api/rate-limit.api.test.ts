@@ -1,0 +1,108 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '../support/eventually.ts';
+import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp, type TestAppOptions } from '../support/test-app.ts';
+
+let seeder: TestApp;
+const running: TestApp[] = [];
+beforeAll(async () => {
+  seeder = await startTestApp();
+});
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((app) => app.close()));
+});
+afterAll(() => seeder.close());
+
+/** One request a second at most, so that nothing to speak of refills while a test runs. */
+const TIGHT: NonNullable<TestAppOptions['config']> = { RATE_LIMIT_PER_SECOND: '1', RATE_LIMIT_BURST: '20' };
+
+async function start(config: TestAppOptions['config']): Promise<TestApp> {
+  const app = await startTestApp({ config });
+  running.push(app);
+  return app;
+}
+
+async function fire(
+  apps: TestApp[],
+  token: string,
+  requests: number,
+): Promise<{ passed: number; refused: number }> {
+  const responses = await Promise.all(
+    Array.from({ length: requests }, (_, index) => apps[index % apps.length]?.call('/org', { token })),
+  );
+  const passed = responses.filter((response) => response?.statusCode === 200).length;
+  for (const response of responses) if (response?.statusCode === 429) expectProblem(response, 'rate_limited');
+  return { passed, refused: requests - passed };
+}
+
+const tenant = (): Promise<TestOrganization> => createOrganization(seeder.worker);
+
+test('every answer tells the limit, and a refusal when to come back', async () => {
+  const app = await start(TIGHT);
+  const { token } = await tenant();
+  const first = await app.call('/org', { token });
+  expect(first.headers).toMatchObject({
+    'ratelimit-limit': '20',
+    'ratelimit-remaining': '19',
+    'ratelimit-reset': '1',
+  });
+  await fire([app], token, 60);
+  const refused = await app.call('/org', { token });
+  expectProblem(refused, 'rate_limited');
+  expect(refused.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
+  expect((await app.call('/org', { token: (await tenant()).token })).statusCode).toBe(200);
+});
+
+test('a burst passes whole, and no more than a tenth of it beyond', async () => {
+  const app = await start(TIGHT);
+  const { passed } = await fire([app], (await tenant()).token, 80);
+  expect(passed).toBeGreaterThanOrEqual(20);
+  expect(passed).toBeLessThanOrEqual(22 + 2);
+});
+
+test('two processes share one bucket, each beyond it by a tenth at most', async () => {
+  const apps = [await start(TIGHT), await start(TIGHT)];
+  const { passed } = await fire(apps, (await tenant()).token, 120);
+  expect(passed).toBeGreaterThanOrEqual(16);
+  expect(passed).toBeLessThanOrEqual(24 + 2);
+});
+
+test('tokens come back with time', async () => {
+  const app = await start({ RATE_LIMIT_PER_SECOND: '20', RATE_LIMIT_BURST: '20' });
+  const { token } = await tenant();
+  expect((await fire([app], token, 80)).refused).toBeGreaterThan(0);
+  await eventually(async () => expect((await app.call('/org', { token })).statusCode).toBe(200));
+});
+
+test('the credentials of an organization share its limit', async () => {
+  const app = await start({ ORGANIZATION_RATE_LIMIT_PER_SECOND: '1', ORGANIZATION_RATE_LIMIT_BURST: '20' });
+  const organization = await tenant();
+  const second = await createKey(seeder.worker, organization);
+  const results = await Promise.all([fire([app], organization.token, 40), fire([app], second.token, 40)]);
+  const passed = results.reduce((sum, result) => sum + result.passed, 0);
+  expect(passed).toBeGreaterThanOrEqual(20);
+  expect(passed).toBeLessThanOrEqual(24);
+});
+
+test('callers without a credential are limited by their address; probes never', async () => {
+  const app = await start({ TRUST_PROXY: '127.0.0.1' });
+  const from = (ip: string) => app.call('/org', { headers: { 'x-forwarded-for': ip } });
+  const responses = await Promise.all(Array.from({ length: 120 }, () => from('192.0.2.1')));
+  const refused = responses.filter(({ statusCode }) => statusCode === 429);
+  expect(refused.length).toBeGreaterThan(40);
+  expect(responses.length - refused.length).toBeGreaterThanOrEqual(50);
+  expectProblem(await from('192.0.2.2'), 'unauthenticated');
+  const probes = await Promise.all(Array.from({ length: 120 }, () => app.app.inject('/health/live')));
+  expect(new Set(probes.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+});
+
+test('X-Forwarded-For of a stranger is not believed', async () => {
+  const app = await start({});
+  const responses = await Promise.all(
+    Array.from({ length: 120 }, (_, index) =>
+      app.call('/org', { headers: { 'x-forwarded-for': `192.0.2.${index}` } }),
+    ),
+  );
+  expect(responses.filter(({ statusCode }) => statusCode === 429).length).toBeGreaterThan(40);
+});
