@@ -31,7 +31,7 @@ export interface IngestService {
 
 export interface IngestServiceOptions {
   database: Database;
-  storage: Storage;
+  storage: Pick<Storage, 'getStream' | 'putStream'>;
   outcomes: OutcomeService;
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */

@@ -44,6 +44,8 @@ export interface ParseOptions {
 const MAX_ATTACHMENTS = 500;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
+/** RFC 5322 section 2.2: printable ASCII but the colon. */
+const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
 /**
  * Reads a mail as a stream: attachments go to storage as they come, bodies are kept, HTML is not converted. Never
@@ -156,14 +158,17 @@ function headerRecord(
   lines: readonly { key: string; line: string }[],
   fields: Map<string, unknown>,
 ): Record<string, string> {
-  const record = lines.slice(0, MAX_HEADER_FIELDS).map(({ key, line }) => {
-    const decoded = fields.get(key);
-    const value =
-      typeof decoded === 'string'
-        ? decoded
-        : line.slice(line.indexOf(':') + 1).replace(/\r?\n(?=[ \t])/g, '');
-    return [key.slice(0, 100), value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
-  });
+  const record = lines
+    .filter(({ key }) => FIELD_NAME.test(key))
+    .slice(0, MAX_HEADER_FIELDS)
+    .map(({ key, line }) => {
+      const decoded = fields.get(key);
+      const value =
+        typeof decoded === 'string'
+          ? decoded
+          : line.slice(line.indexOf(':') + 1).replace(/\r?\n(?=[ \t])/g, '');
+      return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
+    });
   return Object.fromEntries(record);
 }
 

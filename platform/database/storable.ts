@@ -9,9 +9,11 @@ export function storableText(text: string, maxCharacters = Number.POSITIVE_INFIN
   return cut.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
-/** The same for every string within a JSON value. */
+/** The same for every string within a JSON value, names of members included. */
 export function storableJson<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value), (_key, entry) =>
-    typeof entry === 'string' ? storableText(entry) : entry,
-  );
+  return JSON.parse(JSON.stringify(value), (_key, entry) => {
+    if (typeof entry === 'string') return storableText(entry);
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return entry;
+    return Object.fromEntries(Object.entries(entry).map(([name, member]) => [storableText(name), member]));
+  });
 }

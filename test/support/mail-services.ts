@@ -88,7 +88,8 @@ export function mailServices(
   return { dispatch, outcomes, objects };
 }
 
-function memoryStorage(
+/** Objects in a map: for tests that are not about storage. */
+export function memoryStorage(
   objects: Map<string, Buffer>,
 ): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
   return {

@@ -1,0 +1,296 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
+import { createIngestService } from '../../domain/messages/ingest.service.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { accepted, mailServices, memoryStorage, ScriptedTransport } from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+async function arrange() {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const { outbox } = recordingOutbox();
+  const { outcomes } = mailServices(database, new ScriptedTransport(async () => accepted), { outbox });
+  const objects = new Map<string, Buffer>();
+  const ingest = createIngestService({
+    database,
+    storage: memoryStorage(objects),
+    outcomes,
+    events: createEventService({ outbox }),
+    relayedIsDelivered: true,
+    parseTimeoutMs: 5_000,
+  });
+  const receive = async (
+    raw: string | Buffer,
+    more: Partial<{ kind: 'mail' | 'report'; mailFrom: string; target: string }> = {},
+  ) => {
+    const receiptId = await receiptOf(objects, inbox, raw, more);
+    const outcome = await ingest.ingest(receiptId);
+    return { receiptId, outcome, message: await find(messageIdOfReceipt(receiptId)) };
+  };
+  return { inbox, objects, ingest, receive };
+}
+
+async function receiptOf(
+  objects: Map<string, Buffer>,
+  inbox: Inbox,
+  raw: string | Buffer,
+  {
+    kind = 'mail',
+    mailFrom = 'ada@people.example',
+    target,
+  }: { kind?: 'mail' | 'report'; mailFrom?: string; target?: string },
+): Promise<string> {
+  const id = newId('receipt');
+  const bytes = Buffer.from(raw);
+  objects.set(`raw/${id}`, bytes);
+  await database.systemTransaction(async ({ em }) => {
+    em.persist(
+      em.create(ReceiptEntity, {
+        id,
+        organizationId: inbox.organizationId,
+        environmentId: inbox.environmentId,
+        inboxId: inbox.id,
+        kind,
+        messageId: target ?? messageIdOfReceipt(id),
+        recipientPosition: kind === 'report' ? 0 : null,
+        rawKey: `raw/${id}`,
+        sizeBytes: bytes.length,
+        sha256: Buffer.alloc(32),
+        mailFrom,
+        rcptTo: inbox.email,
+        clientIp: '192.0.2.1',
+        receivedAt: new Date(),
+      }),
+    );
+  });
+  return id;
+}
+
+const find = (id: string) =>
+  database.systemTransaction(({ em }) =>
+    em.findOne(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] }),
+  );
+
+const mail = (fields: Record<string, string>, body = 'Hello') =>
+  [
+    ...Object.entries({ From: 'Ada <ada@people.example>', To: 'agent@mail.test', ...fields }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
+    '',
+    body,
+  ].join('\r\n');
+
+describe('a mail that came in', () => {
+  test('is stored, threaded and announced with the specified data', async () => {
+    const { receive, inbox } = await arrange();
+    const { message, outcome } = await receive(
+      mail({ Subject: 'Question', 'Message-ID': '<q1@people.example>' }, 'How are you?'),
+    );
+    expect(outcome).toBe(`stored as ${message?.id}`);
+    expect(message).toMatchObject({
+      direction: 'inbound',
+      status: 'received',
+      fromEmail: 'ada@people.example',
+      fromName: 'Ada',
+      subject: 'Question',
+      extractedText: 'How are you?',
+      rfcMessageId: 'q1@people.example',
+      automated: false,
+    });
+    const [event] = await database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId: inbox.id }));
+    expect(event).toMatchObject({ type: 'message.received' });
+    expect(event?.data).toEqual({
+      message_id: message?.id,
+      thread_id: message?.threadId,
+      inbox_id: inbox.id,
+      from_address: 'ada@people.example',
+      to_addresses: ['agent@mail.test'],
+      subject: 'Question',
+      extracted_text: 'How are you?',
+      has_attachments: false,
+      received_at: message?.receivedAt?.toISOString(),
+    });
+  });
+
+  test('is stored and announced once, however often its ingestion runs', async () => {
+    const { receive, ingest, inbox } = await arrange();
+    const { receiptId } = await receive(mail({ Subject: 'Once' }));
+    await expect(ingest.ingest(receiptId)).resolves.toBe('processed before');
+    const [messages, events] = await database.systemTransaction(async ({ em }) => [
+      await em.count(MessageEntity, { inboxId: inbox.id }),
+      await em.count(EventEntity, { inboxId: inbox.id }),
+    ]);
+    expect([messages, events]).toEqual([1, 1]);
+  });
+
+  test('of two ingestions at once one stores it', async () => {
+    const { objects, inbox, ingest } = await arrange();
+    const receiptId = await receiptOf(objects, inbox, mail({ Subject: 'Race' }), {});
+    const outcomes = await Promise.all([ingest.ingest(receiptId), ingest.ingest(receiptId)]);
+    expect(outcomes.filter((outcome) => outcome.startsWith('stored'))).toHaveLength(1);
+  });
+
+  test.each([
+    { names: 'In-Reply-To', fields: { 'In-Reply-To': '<first@people.example>' }, joins: true },
+    {
+      names: 'References',
+      fields: { References: '<unknown@people.example> <first@people.example>' },
+      joins: true,
+    },
+    {
+      names: 'an unknown message',
+      fields: { 'In-Reply-To': '<other@people.example>', Subject: 'Re: Topic' },
+      joins: false,
+    },
+    { names: 'nothing, with a reply’s subject', fields: { Subject: 'AW: Topic' }, joins: true },
+    { names: 'nothing, with the same subject', fields: { Subject: 'Topic' }, joins: false },
+    {
+      names: 'nothing, from somebody else',
+      fields: { Subject: 'Re: Topic', From: 'eve@people.example' },
+      joins: false,
+    },
+  ])('that names $names joins the thread: $joins', async ({ fields, joins }) => {
+    const { receive } = await arrange();
+    const first = await receive(mail({ Subject: 'Topic', 'Message-ID': '<first@people.example>' }));
+    const second = await receive(mail(fields as unknown as Record<string, string>));
+    expect(second.message?.threadId === first.message?.threadId).toBe(joins);
+  });
+
+  test('that names two threads joins the one of its In-Reply-To', async () => {
+    const { receive } = await arrange();
+    const one = await receive(mail({ Subject: 'One', 'Message-ID': '<one@people.example>' }));
+    const two = await receive(mail({ Subject: 'Two', 'Message-ID': '<two@people.example>' }));
+    const third = await receive(
+      mail({
+        'In-Reply-To': '<one@people.example>',
+        References: '<one@people.example> <two@people.example>',
+      }),
+    );
+    expect(third.message?.threadId).toBe(one.message?.threadId);
+    expect(third.message?.threadId).not.toBe(two.message?.threadId);
+    const thread = await database.systemTransaction(({ em }) =>
+      em.findOneOrFail(ThreadEntity, { id: one.message?.threadId ?? '' }),
+    );
+    expect(thread).toMatchObject({
+      messageCount: 2,
+      participants: ['ada@people.example'],
+      lastMessageId: third.message?.id,
+    });
+  });
+
+  test('never joins another inbox’s thread', async () => {
+    const mine = await arrange();
+    const theirs = await arrange();
+    const first = await theirs.receive(mail({ Subject: 'Secret', 'Message-ID': '<secret@people.example>' }));
+    const second = await mine.receive(mail({ 'In-Reply-To': '<secret@people.example>' }));
+    expect(second.message?.threadId).not.toBe(first.message?.threadId);
+  });
+
+  test('keeps its files, whatever their names', async () => {
+    const { receive, objects } = await arrange();
+    const { message } = await receive(
+      mail(
+        { 'Content-Type': 'multipart/mixed; boundary=b' },
+        [
+          '--b',
+          'Content-Type: text/plain',
+          '',
+          'See file.',
+          '--b',
+          "Content-Disposition: attachment; filename*=UTF-8''%E6%96%87.txt",
+          'Content-Type: text/plain',
+          'Content-Transfer-Encoding: base64',
+          '',
+          'YWJj',
+          '--b--',
+          '',
+        ].join('\r\n'),
+      ),
+    );
+    const files = await database.systemTransaction(({ em }) =>
+      em.find(AttachmentEntity, { messageId: message?.id ?? '' }),
+    );
+    expect(message?.hasAttachments).toBe(true);
+    expect(files).toMatchObject([
+      { filename: '文.txt', sizeBytes: 3, contentType: 'text/plain', disposition: 'attachment' },
+    ]);
+    expect(objects.get(files[0]?.storageKey ?? '')?.toString()).toBe('abc');
+  });
+
+  test.each([
+    { what: 'nothing at all', raw: '' },
+    { what: 'no header', raw: '\r\n\r\nbody' },
+    { what: 'no body', raw: 'Subject: x' },
+    { what: 'NUL bytes', raw: mail({ Subject: 'a\0b' }, 'c\0d') },
+    {
+      what: 'random bytes',
+      raw: Buffer.from(Array.from({ length: 4_096 }, (_, index) => (index * 7_919) % 256)),
+    },
+    {
+      what: 'an unfinished multipart',
+      raw: mail(
+        { 'Content-Type': 'multipart/mixed; boundary=b' },
+        '--b\r\nContent-Type: text/plain\r\n\r\ncut',
+      ),
+    },
+    { what: 'a charset nobody knows', raw: mail({ 'Content-Type': 'text/plain; charset=no-such' }, 'text') },
+    { what: 'broken base64', raw: mail({ 'Content-Transfer-Encoding': 'base64' }, '!!!!') },
+    {
+      what: '8-bit header fields',
+      raw: Buffer.concat([
+        Buffer.from('From: a@b.example\r\nSubject: '),
+        Buffer.from([0xe9, 0xff, 0xfe]),
+        Buffer.from('\r\n\r\nx'),
+      ]),
+    },
+    { what: 'a header line of 1 MB', raw: mail({ 'X-Long': 'x'.repeat(1_000_000) }) },
+    { what: 'lone surrogates in encoded words', raw: mail({ Subject: '=?utf-16?B?2AA=?=' }) },
+  ])('with $what is stored and announced', async ({ raw }) => {
+    const { receive, inbox } = await arrange();
+    const { message } = await receive(raw);
+    expect(message?.status).toBe('received');
+    expect(message?.rawKey).toMatch(/^raw\//);
+    const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
+    expect(events).toBe(1);
+  });
+
+  test.each([
+    { field: 'Auto-Submitted', value: 'auto-replied', automated: true },
+    { field: 'Auto-Submitted', value: 'no', automated: false },
+    { field: 'Precedence', value: 'bulk', automated: true },
+    { field: 'List-Id', value: '<list.people.example>', automated: true },
+    { field: 'X-Auto-Response-Suppress', value: 'All', automated: true },
+    { field: 'X-Other', value: 'auto', automated: false },
+  ])('with $field: $value is automated: $automated', async ({ field, value, automated }) => {
+    const { receive } = await arrange();
+    const { message } = await receive(mail({ [field]: value }));
+    expect(message?.automated).toBe(automated);
+  });
+
+  test('to a return path that is no report is kept as mail', async () => {
+    const { receive } = await arrange();
+    const { message, outcome } = await receive(mail({ Subject: 'I am on holiday' }), {
+      kind: 'report',
+      target: newId('message'),
+      mailFrom: '',
+    });
+    expect(outcome).toMatch(/^stored/);
+    expect(message).toMatchObject({ subject: 'I am on holiday', automated: true });
+  });
+});
