@@ -21,6 +21,8 @@ export const ERRORS_PAGE = '/docs/errors';
 
 export function problemOf(error: AppError, requestId: string, publicUrl: string): ProblemDocument {
   return {
+    // First, so that none takes the place of a standard member.
+    ...error.extensions,
     type: `${publicUrl}${ERRORS_PAGE}#${error.code}`,
     title: error.title,
     status: error.status,
@@ -29,7 +31,6 @@ export function problemOf(error: AppError, requestId: string, publicUrl: string)
     request_id: requestId,
     fix: error.fix,
     ...(error.errors ? { errors: error.errors } : {}),
-    ...error.extensions,
   };
 }
 

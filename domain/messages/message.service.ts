@@ -127,7 +127,7 @@ async function cancel(
     throw new AppError('conflict', {
       detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
       fix: 'Nothing can be taken back once a mail has left; wait for its outcome.',
-      extensions: { status: message.status },
+      extensions: { message_status: message.status },
     });
   }
   outbox.enqueue(transaction, message.organizationId, {

@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../platform/ids.ts';
+import { sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+type Json = Record<string, unknown> & { id: string };
+const create = (body: unknown) =>
+  app.call(`/inboxes/${inboxId}/drafts`, { method: 'POST', token: organization.token, body });
+const draft = async (body: unknown = {}) => (await create(body)).json<Json>();
+const patch = (id: string, body: unknown, headers: Record<string, string> = {}) =>
+  app.call(`/drafts/${id}`, { method: 'PATCH', token: organization.token, body, headers });
+const get = (id: string) => app.call(`/drafts/${id}`, { token: organization.token });
+const send = (id: string) => app.call(`/drafts/${id}/send`, { method: 'POST', token: organization.token });
+
+const WHOLE = {
+  to: [{ email: 'Ann@example.test', name: 'Ann' }],
+  cc: [{ email: 'cc@example.test' }],
+  bcc: [{ email: 'bcc@example.test' }],
+  reply_to: [{ email: 'answers@example.test' }],
+  subject: 'Grüße ✉',
+  text_body: 'Hello',
+  html_body: '<p>Hello</p>',
+  labels: ['one', 'two'],
+  headers: { 'X-Campaign': '7', 'List-Unsubscribe': '<mailto:u@example.test>' },
+};
+
+describe('a draft', () => {
+  test('may be empty, and has every field all the same', async () => {
+    const response = await create({});
+    expect(response.statusCode).toBe(201);
+    expect(response.headers.etag).toBe('"1"');
+    expect(response.json()).toEqual({
+      id: expect.stringMatching(/^drf_/),
+      inbox_id: inboxId,
+      env_id: organization.productionEnvironmentId,
+      thread_id: null,
+      in_reply_to: null,
+      subject: null,
+      to: [],
+      cc: [],
+      bcc: [],
+      to_addresses: [],
+      cc_addresses: [],
+      bcc_addresses: [],
+      reply_to: [],
+      text_body: null,
+      html_body: null,
+      labels: [],
+      headers: {},
+      attachments_meta: [],
+      send_at: null,
+      send_status: 'draft',
+      send_error: null,
+      version: 1,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    });
+  });
+
+  test('shows what was given, as objects and as addresses', async () => {
+    const { id, ...made } = await draft({ ...WHOLE, thread_id: 'any', in_reply_to: 'string' });
+    expect(made).toMatchObject({
+      ...WHOLE,
+      to_addresses: ['Ann@example.test'],
+      cc_addresses: ['cc@example.test'],
+      bcc_addresses: ['bcc@example.test'],
+      thread_id: 'any',
+      in_reply_to: 'string',
+    });
+    expect((await get(id)).json()).toEqual({ id, ...made });
+  });
+
+  test('keeps what a change omits, and null clears', async () => {
+    const { id } = await draft(WHOLE);
+    expect((await patch(id, { subject: 'Other' })).json()).toMatchObject({
+      ...WHOLE,
+      subject: 'Other',
+      version: 2,
+    });
+    const cleared = { to: null, cc: null, subject: null, text_body: null, labels: null, headers: null };
+    expect((await patch(id, cleared)).json()).toMatchObject({
+      to: [],
+      cc: [],
+      subject: null,
+      text_body: null,
+      html_body: WHOLE.html_body,
+      labels: [],
+      headers: {},
+      bcc: WHOLE.bcc,
+    });
+  });
+
+  test('changes only in the version the caller has seen', async () => {
+    const { id } = await draft();
+    expect((await patch(id, { subject: 'a' }, { 'if-match': '"1"' })).headers.etag).toBe('"2"');
+    const problem = expectProblem(await patch(id, { subject: 'b' }, { 'if-match': '"1"' }), 'conflict');
+    expect(problem.version).toBe(2);
+    expect((await patch(id, { subject: 'c' }, { 'if-match': '*' })).statusCode).toBe(200);
+    expectProblem(await patch(id, {}, { 'if-match': '"x"' }), 'validation_error');
+  });
+
+  test('of two changes of one version one wins', async () => {
+    const { id } = await draft();
+    const both = await Promise.all(
+      ['a', 'b'].map((subject) => patch(id, { subject }, { 'if-match': '"1"' })),
+    );
+    expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
+  });
+
+  test('is listed until it is deleted', async () => {
+    const { id } = await draft();
+    const list = async () =>
+      (await app.call(`/inboxes/${inboxId}/drafts?limit=100`, { token: organization.token }))
+        .json<{ data: Json[] }>()
+        .data.map((item) => item.id);
+    expect(await list()).toContain(id);
+    const remove = await app.call(`/drafts/${id}`, { method: 'DELETE', token: organization.token });
+    expect(remove.statusCode).toBe(204);
+    expect(await list()).not.toContain(id);
+    expectProblem(await get(id), 'not_found');
+  });
+
+  test('is planned and unplanned', async () => {
+    const { id } = await draft({ ...WHOLE, send_at: '2190-05-05T10:00:00+02:00' });
+    expect((await get(id)).json()).toMatchObject({
+      send_status: 'scheduled',
+      send_at: '2190-05-05T08:00:00.000Z',
+    });
+    expect((await patch(id, { send_at: null })).json()).toMatchObject({
+      send_status: 'draft',
+      send_at: null,
+    });
+    expectProblem(await patch(id, { send_at: 'soon' }), 'validation_error');
+    expectProblem(await patch(id, { send_at: '2026-02-30T25:00:00Z' }), 'validation_error');
+  });
+});
+
+describe('sending', () => {
+  test('turns the draft into a message and starts its lifecycle once', async () => {
+    const { id } = await draft(WHOLE);
+    app.commands.length = 0;
+    const response = await send(id);
+    expect(response.statusCode).toBe(201);
+    const message = response.json<Json>();
+    expect(message).toMatchObject({
+      id: expect.stringMatching(/^msg_/),
+      thread_id: expect.stringMatching(/^thr_/),
+      inbox_id: inboxId,
+      direction: 'outbound',
+      status: 'queued',
+      ...WHOLE,
+      queued_at: expect.any(String),
+    });
+    expect((message.recipients as unknown[]).length).toBe(3);
+    expect(app.commands.map(({ start }) => start?.workflowId)).toEqual([sendMessageWorkflowId(message.id)]);
+    expectProblem(await get(id), 'not_found');
+    expectProblem(await send(id), 'not_found');
+    expect((await app.call(`/messages/${message.id}`, { token: organization.token })).json()).toEqual(
+      message,
+    );
+  });
+
+  test('of many sends at once one sends', async () => {
+    const { id } = await draft(WHOLE);
+    const statuses = (await Promise.all(Array.from({ length: 8 }, () => send(id)))).map(
+      ({ statusCode }) => statusCode,
+    );
+    expect(statuses.sort()).toEqual([201, ...Array(7).fill(404)]);
+  });
+
+  test('without recipients, or with a target that is gone, is refused and leaves the draft', async () => {
+    const lonely = await draft({ subject: 'x' });
+    expectProblem(await send(lonely.id), 'no_recipients');
+    for (const target of [
+      { thread_id: newId('thread') },
+      { in_reply_to: newId('message') },
+      { thread_id: 'thing' },
+    ]) {
+      const lost = await draft({ ...WHOLE, ...target });
+      expectProblem(await send(lost.id), 'draft_target_not_found');
+      expect((await get(lost.id)).statusCode).toBe(200);
+    }
+  });
+
+  test('needs its own permission', async () => {
+    const { token } = await createKey(app.worker, {
+      ...organization,
+      permissions: ['drafts:read', 'drafts:write'],
+    });
+    const { id } = await draft(WHOLE);
+    expectProblem(await app.call(`/drafts/${id}/send`, { method: 'POST', token }), 'permission_denied');
+  });
+});
+
+describe('content that no mail may carry', () => {
+  test.each([
+    ['no at sign', { to: [{ email: 'nobody' }] }],
+    ['two addresses in one', { to: [{ email: 'a@example.test, b@example.test' }] }],
+    ['a display name in the address', { to: [{ email: 'Ann <ann@example.test>' }] }],
+    ['a line end in an address', { to: [{ email: 'a@example.test\r\nBcc: b@example.test' }] }],
+    ['a line end in a quoted local part', { to: [{ email: '"a\r\nb"@example.test' }] }],
+    ['an address of other characters', { to: [{ email: 'jürgen@example.test' }] }],
+    ['a domain of other characters', { to: [{ email: 'ann@bücher.test' }] }],
+    ['an IP address for a domain', { to: [{ email: 'ann@[127.0.0.1]' }] }],
+    ['a long local part', { to: [{ email: `${'a'.repeat(65)}@example.test` }] }],
+    ['a domain that is none', { to: [{ email: 'ann@-example..test' }] }],
+    ['an unknown field', { to: [{ email: 'a@example.test', title: 'Dr' }] }],
+    ['a line end in a name', { to: [{ email: 'a@example.test', name: 'A\nBcc: b@example.test' }] }],
+    ['a line end in the subject', { subject: 'Hello\r\nBcc: b@example.test' }],
+    ['a long subject', { subject: 'x'.repeat(999) }],
+    ['a line end in a header', { headers: { 'X-A': 'b\r\nBcc: c@example.test' } }],
+    ['a line end in a header’s name', { headers: { 'X-A: b\r\nBcc': 'c@example.test' } }],
+    ['a header of ours', { headers: { From: 'ceo@example.test' } }],
+    ['a header that only looks like theirs', { headers: { Xylophone: 'a' } }],
+    [
+      '51 recipients',
+      { to: Array.from({ length: 51 }, (_, index) => ({ email: `a${index}@example.test` })) },
+    ],
+    ['a tab in a label', { labels: ['a\tb'] }],
+  ])('%s is refused', async (_name, body) => {
+    expectProblem(await create(body), 'validation_error');
+    const message = { method: 'POST' as const, token: organization.token, body };
+    expectProblem(await app.call(`/inboxes/${inboxId}/messages`, message), 'validation_error');
+  });
+
+  test('50 recipients are the limit over to, cc and bcc', async () => {
+    const some = (count: number, name: string) =>
+      Array.from({ length: count }, (_, index) => ({ email: `${name}${index}@example.test` }));
+    expect((await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(10, 'c') })).statusCode).toBe(201);
+    const problem = expectProblem(
+      await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(11, 'c') }),
+      'validation_error',
+    );
+    expect(problem.detail).toContain('51');
+  });
+
+  test('unusual addresses that RFC 5321 allows pass', async () => {
+    const emails = [
+      "o'hara+tag@example.test",
+      '"two words"@example.test',
+      'a@localhost',
+      'x@xn--bcher-kva.test',
+    ];
+    const made = await draft({ to: emails.map((email) => ({ email })) });
+    expect(made.to_addresses).toEqual(emails);
+  });
+});

@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { newId } from '../../platform/ids.ts';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+type Json = Record<string, unknown> & { id: string; thread_id: string };
+const send = (body: unknown, inbox = inboxId) =>
+  app.call(`/inboxes/${inbox}/messages`, { method: 'POST', token: organization.token, body });
+const get = (path: string) => app.call(path, { token: organization.token });
+const ids = async (query: string) =>
+  (await get(`/inboxes/${inboxId}/messages?limit=100&${query}`))
+    .json<{ data: Json[] }>()
+    .data.map(({ id }) => id);
+const setStatus = (id: string, status: MessageStatus) =>
+  app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { status }));
+
+/** A mail as the inbound side stores one, with a file. */
+async function receive(fromEmail: string, subject: string): Promise<{ id: string; threadId: string }> {
+  const id = newId('message');
+  const threadId = newId('thread');
+  await app.worker.systemTransaction(async ({ em }) => {
+    const { organizationId, productionEnvironmentId: environmentId } = organization;
+    const row = { organizationId, environmentId, inboxId };
+    em.create(ThreadEntity, {
+      ...row,
+      id: threadId,
+      subject,
+      baseSubject: subject.toLowerCase(),
+      messageCount: 1,
+      lastMessageId: id,
+      lastMessageAt: new Date(),
+      lastInboundAt: new Date(),
+      lastOutboundAt: null,
+      hasAttachments: true,
+      participants: [fromEmail],
+    });
+    em.create(MessageEntity, {
+      ...row,
+      id,
+      threadId,
+      direction: 'inbound',
+      status: 'received',
+      fromEmail,
+      fromName: 'Sender',
+      to: [{ email: 'agent@mail.test' }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject,
+      extractedText: 'new words',
+      textBody: 'new words\n> old words',
+      hasAttachments: true,
+      headers: { subject },
+      authentication: { spf: 'pass', dkim: 'none', dmarc: 'none' },
+      spam: { verdict: 'ham', score: null },
+      receivedAt: new Date(),
+    });
+    await em.flush();
+    em.create(AttachmentEntity, {
+      ...row,
+      id: newId('attachment'),
+      messageId: id,
+      position: 0,
+      filename: 'report.pdf',
+      contentType: 'application/pdf',
+      sizeBytes: 9,
+      sha256: sha256('x'),
+      storageKey: 'k',
+      contentId: null,
+      disposition: 'attachment',
+    });
+    await em.flush();
+  });
+  return { id, threadId };
+}
+
+describe('sending', () => {
+  test('answers 201 with the whole record', async () => {
+    const response = await send({
+      to: [{ email: 'ann@example.test', name: 'Ann' }],
+      subject: 'Hello',
+      text_body: 'Text',
+      html_body: '<p>Text</p>',
+    });
+    expect(response.statusCode).toBe(201);
+    const message = response.json<Json>();
+    expect(Object.keys(message).sort()).toEqual(FIELDS.sort());
+    expect(message).toMatchObject({
+      direction: 'outbound',
+      status: 'queued',
+      to: [{ email: 'ann@example.test', name: 'Ann' }],
+      to_addresses: ['ann@example.test'],
+      from_address: { email: expect.stringContaining('@mail.test') },
+      recipients: [
+        { email: 'ann@example.test', status: 'pending', status_code: null, diagnostic_code: null },
+      ],
+      authentication: null,
+      spam: null,
+      provider_message_id: null,
+      sent_at: null,
+    });
+    expect((await get(`/messages/${message.id}`)).json()).toEqual(message);
+  });
+
+  test('to nobody is unprocessable', async () => {
+    expectProblem(await send({ subject: 'x' }), 'no_recipients');
+  });
+
+  test('from a paused inbox is rejected with the reason, and from a suspended one forbidden', async () => {
+    const inbox = await createInbox(app.worker, organization);
+    const change = (data: object) =>
+      app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inbox.id }, data));
+    await change({ sendPaused: true, sendPausedReason: 'Bounces' });
+    const body = { to: [{ email: 'a@example.test' }] };
+    const problem = expectProblem(await send(body, inbox.id), 'message_rejected');
+    expect(problem.rejection_reason).toBe('account_paused');
+    await change({ sendPaused: false, status: 'suspended' });
+    expectProblem(await send(body, inbox.id), 'inbox_suspended');
+  });
+});
+
+describe('lists', () => {
+  test('leave bodies and headers out', async () => {
+    await send({ to: [{ email: 'a@example.test' }], text_body: 'private' });
+    const list = await get(`/inboxes/${inboxId}/messages?limit=1`);
+    const [message] = list.json<{ data: Json[] }>().data;
+    for (const field of ['text_body', 'html_body', 'extracted_text', 'headers'])
+      expect(message).not.toHaveProperty(field);
+    expect(Object.keys(message ?? {}).sort()).toEqual(
+      FIELDS.filter(
+        (field) => !['text_body', 'html_body', 'extracted_text', 'headers'].includes(field),
+      ).sort(),
+    );
+  });
+
+  test('filter by each field', async () => {
+    const inbound = await receive('Bob@Example.test', '100% _special_ offer');
+    const outbound = (
+      await send({
+        to: [{ email: 'Carol@example.test' }],
+        cc: [{ email: 'dan@example.test' }],
+        subject: 'Plain',
+        labels: ['vip'],
+      })
+    ).json<Json>();
+    await setStatus(outbound.id, 'delivered');
+
+    expect(await ids('direction=inbound')).toContain(inbound.id);
+    expect(await ids('direction=inbound')).not.toContain(outbound.id);
+    expect(await ids('status=delivered')).toEqual([outbound.id]);
+    expect(await ids('label=vip')).toEqual([outbound.id]);
+    expect(await ids(`thread_id=${inbound.threadId}`)).toEqual([inbound.id]);
+    expect(await ids('from=bob@example.TEST')).toEqual([inbound.id]);
+    expect(await ids('to=carol@example.test')).toEqual([outbound.id]);
+    expect(await ids('to=DAN@example.test')).toEqual([outbound.id]);
+    expect(await ids(`subject=${encodeURIComponent('100% _SPECIAL')}`)).toEqual([inbound.id]);
+    expect(await ids('subject=%25')).toEqual([inbound.id]);
+    expect(await ids('has_attachments=true')).toEqual([inbound.id]);
+    expect(await ids('has_attachments=false')).not.toContain(inbound.id);
+    expect(await ids(`after=${outbound.created_at}`)).toContain(outbound.id);
+    expect(await ids(`before=${outbound.created_at}`)).not.toContain(outbound.id);
+    expect(await ids('from=nobody@example.test')).toEqual([]);
+    expect(
+      (await get('/messages?direction=inbound')).json<{ data: Json[] }>().data.map(({ id }) => id),
+    ).toContain(inbound.id);
+  });
+
+  test.each([
+    'status=flying',
+    'direction=up',
+    'has_attachments=maybe',
+    'before=yesterday',
+    'after=0000-01-01T00:00:00Z',
+    'q=x',
+  ])('the filter %s is refused', async (query) => {
+    expectProblem(await get(`/inboxes/${inboxId}/messages?${query}`), 'validation_error');
+  });
+
+  test('a cursor does not pass from one filter to another', async () => {
+    await send({ to: [{ email: 'a@example.test' }] });
+    await send({ to: [{ email: 'a@example.test' }] });
+    const page = await get(`/inboxes/${inboxId}/messages?limit=1&direction=outbound`);
+    const { next_cursor: cursor } = page.json<{ next_cursor: string }>();
+    expect((await get(`/inboxes/${inboxId}/messages?direction=outbound&cursor=${cursor}`)).statusCode).toBe(
+      200,
+    );
+    expectProblem(
+      await get(`/inboxes/${inboxId}/messages?direction=inbound&cursor=${cursor}`),
+      'invalid_cursor',
+    );
+    expectProblem(await get(`/messages?direction=outbound&cursor=${cursor}`), 'invalid_cursor');
+  });
+});
+
+describe('an inbound message', () => {
+  test('shows what came in', async () => {
+    const { id } = await receive('sender@example.test', 'Report');
+    expect((await get(`/messages/${id}`)).json()).toMatchObject({
+      direction: 'inbound',
+      status: 'received',
+      from_address: { email: 'sender@example.test', name: 'Sender' },
+      extracted_text: 'new words',
+      text_body: 'new words\n> old words',
+      has_attachments: true,
+      attachment_ids: [expect.stringMatching(/^att_/)],
+      attachments: [{ filename: 'report.pdf', content_type: 'application/pdf', size_bytes: 9 }],
+      authentication: { spf: 'pass', dkim: 'none', dmarc: 'none' },
+      spam: { verdict: 'ham', score: null },
+      recipients: [],
+    });
+  });
+});
+
+describe('canceling', () => {
+  const cancel = (id: string) =>
+    app.call(`/messages/${id}/cancel`, { method: 'POST', token: organization.token });
+
+  test('stops a queued message, and nothing that has gone', async () => {
+    const { id } = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
+    expect((await cancel(id)).json()).toMatchObject({
+      status: 'canceled',
+      recipients: [{ status: 'rejected' }],
+    });
+    expectProblem(await cancel(id), 'conflict');
+    const gone = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
+    await setStatus(gone.id, 'sent');
+    expectProblem(await cancel(gone.id), 'conflict');
+    const { id: inbound } = await receive('x@example.test', 'In');
+    expectProblem(await cancel(inbound), 'conflict');
+  });
+});
+
+describe('threads', () => {
+  test('a send makes one, and an answer by draft joins it', async () => {
+    const first = (await send({ to: [{ email: 'ann@example.test' }], subject: 'Topic' })).json<Json>();
+    const draft = await app.call(`/inboxes/${inboxId}/drafts`, {
+      method: 'POST',
+      token: organization.token,
+      body: { thread_id: first.thread_id, in_reply_to: first.id, to: [{ email: 'ann@example.test' }] },
+    });
+    const second = await app.call(`/drafts/${draft.json<Json>().id}/send`, {
+      method: 'POST',
+      token: organization.token,
+    });
+    expect(second.json()).toMatchObject({ thread_id: first.thread_id, subject: 'Re: Topic' });
+    const thread = (await get(`/threads/${first.thread_id}`)).json<Json & { messages: Json[] }>();
+    expect(Object.keys(thread).sort()).toEqual(
+      [
+        ...[
+          'id',
+          'inbox_id',
+          'subject',
+          'preview',
+          'labels',
+          'participants',
+          'message_count',
+          'last_message_id',
+        ],
+        ...['last_message_at', 'last_inbound_at', 'last_outbound_at', 'has_attachments', 'messages'],
+      ].sort(),
+    );
+    expect(thread).toMatchObject({ subject: 'Topic', message_count: 2, participants: ['ann@example.test'] });
+    expect(thread.messages.map(({ id }) => id)).toEqual([first.id, second.json<Json>().id]);
+    expect(thread.last_message_id).toBe(second.json<Json>().id);
+  });
+
+  test('show the newest hundred messages, oldest first', async () => {
+    const { threadId } = await receive('many@example.test', 'Many');
+    const made = Array.from({ length: 105 }, () => newId('message'));
+    await app.worker.systemTransaction(async ({ em }) => {
+      const template = await em.findOneOrFail(MessageEntity, { threadId }, { populate: ['headers'] });
+      for (const id of made) em.create(MessageEntity, { ...template, id, hasAttachments: false });
+      await em.flush();
+    });
+    const { messages } = (await get(`/threads/${threadId}`)).json<{ messages: Json[] }>();
+    expect(messages.map(({ id }) => id)).toEqual(made.slice(-100));
+  });
+});
+
+const FIELDS = [
+  ...['id', 'inbox_id', 'thread_id', 'env_id', 'direction', 'status', 'from_address', 'to', 'cc', 'bcc'],
+  ...[
+    'to_addresses',
+    'cc_addresses',
+    'bcc_addresses',
+    'reply_to',
+    'subject',
+    'preview',
+    'text_body',
+    'html_body',
+  ],
+  ...[
+    'extracted_text',
+    'labels',
+    'has_attachments',
+    'attachment_ids',
+    'attachments',
+    'rfc_message_id',
+    'in_reply_to',
+  ],
+  ...[
+    'references',
+    'provider_message_id',
+    'size_bytes',
+    'headers',
+    'authentication',
+    'spam',
+    'automated',
+    'recipients',
+  ],
+  ...['created_at', 'queued_at', 'sent_at', 'delivered_at', 'bounced_at', 'complained_at', 'received_at'],
+];
