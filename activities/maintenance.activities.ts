@@ -1,14 +1,13 @@
 import { Context } from '@temporalio/activity';
-import type { Client } from '@temporalio/client';
-import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { OverdueRun, OverdueSource } from '../domain/overdue.ts';
-import { dispatchCommand, type Outbox } from '../platform/outbox/outbox.ts';
+import type { Outbox } from '../platform/outbox/outbox.ts';
+import type { WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { asFailure } from './failures.ts';
 
 export interface MaintenanceActivityOptions {
-  outbox: Outbox;
-  temporal: Pick<Client, 'workflow'>;
+  outbox: Pick<Outbox, 'sweep'>;
+  workflows: WorkflowGateway;
   sources: OverdueSource[];
   /** Removes what has outlived its use; returns how many rows. */
   purge: () => Promise<number>;
@@ -25,7 +24,7 @@ const LOOK_UPS_AT_ONCE = 10;
 export function createMaintenanceActivities(options: MaintenanceActivityOptions) {
   return {
     /**
-     * One sweep. Look-ups go by `describe`, since Temporal's listing lags behind.
+     * One sweep.
      *
      * @returns counts, for the Temporal UI.
      */
@@ -43,7 +42,7 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
   };
 }
 
-async function sweepOutbox(outbox: Outbox): Promise<number> {
+async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
   let dispatched = 0;
   for (let batch = 0; batch < OUTBOX_BATCHES; batch += 1) {
     Context.current().heartbeat();
@@ -55,28 +54,19 @@ async function sweepOutbox(outbox: Outbox): Promise<number> {
 }
 
 /** A row that cannot be helped now does not keep the others from help; its turn comes again. */
-async function lookAfter({ temporal, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
+async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
   Context.current().heartbeat();
   const { workflowId } = run.start;
   try {
-    const status = await statusOf(temporal, workflowId);
+    const status = await workflows.statusOf(workflowId);
     if (status === 'RUNNING') return;
     const stopped = status === 'CANCELLED' || status === 'TERMINATED';
     const settles = stopped && run.whenStopped !== 'restart';
     logger.warn({ workflowId, status, action: settles ? 'settle' : 'restart' }, 'overdue row without a run');
     if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
-    else await dispatchCommand(temporal, { start: run.start });
+    else await workflows.dispatch({ start: run.start });
   } catch (error) {
     logger.error({ workflowId, err: error }, 'overdue row could not be looked after');
-  }
-}
-
-async function statusOf(temporal: Pick<Client, 'workflow'>, workflowId: string): Promise<string> {
-  try {
-    return (await temporal.workflow.getHandle(workflowId).describe()).status.name;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
-    throw error;
   }
 }
 

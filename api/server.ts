@@ -14,6 +14,7 @@ import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
+import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { type AppOptions, buildApp } from './app.ts';
 
@@ -59,7 +60,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     entities,
   });
   const temporal = createTemporalClient(config);
-  const outbox = createOutbox({ database, temporal, logger });
+  const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
   const app = await buildApp({
     config,
     logger,

@@ -23,6 +23,7 @@ import type { MailTransport } from '../platform/mail-transport/mail-transport.ts
 import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
+import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
 import { createStorage, type Storage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
@@ -49,7 +50,8 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
   });
   const storage = createStorage(config);
   const temporal = createTemporalClient(config);
-  const outbox = createOutbox({ database, temporal, logger });
+  const workflows = createWorkflowGateway(temporal);
+  const outbox = createOutbox({ database, workflows, logger });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
   const events = createEventService({ outbox });
   const simulator = createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN });
@@ -104,7 +106,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
       [MAINTENANCE_QUEUE]: createMaintenanceActivities({
         outbox,
-        temporal,
+        workflows,
         sources,
         purge: () => purgeExpired(database),
         logger,

@@ -1,15 +1,8 @@
-import type { Client } from '@temporalio/client';
-import {
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowIdReusePolicy,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
-import type { SearchAttributePair } from '@temporalio/common';
-import { TypedSearchAttributes } from '@temporalio/common';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
-import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
+import type { SearchAttributeName } from '../temporal.ts';
 import { OutboxEntity } from './outbox.entity.ts';
+import type { WorkflowGateway } from './workflow-gateway.ts';
 
 export interface StartCommand {
   workflowType: string;
@@ -45,7 +38,7 @@ export interface Outbox {
 
 export interface OutboxOptions {
   database: Database;
-  temporal: Pick<Client, 'workflow'>;
+  workflows: Pick<WorkflowGateway, 'dispatch'>;
   logger: Logger;
 }
 
@@ -56,7 +49,7 @@ const MAX_IN_FLIGHT = 500;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
-export function createOutbox({ database, temporal, logger }: OutboxOptions): Outbox {
+export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
   const inFlight = new Set<Promise<void>>();
 
   async function dispatchCommitted(
@@ -65,7 +58,7 @@ export function createOutbox({ database, temporal, logger }: OutboxOptions): Out
     command: OutboxCommand,
   ): Promise<void> {
     try {
-      await dispatchCommand(temporal, command);
+      await workflows.dispatch(command);
       await database.transaction({ organizationId }, async ({ em }) => {
         await em.nativeDelete(OutboxEntity, { id });
       });
@@ -96,7 +89,7 @@ export function createOutbox({ database, temporal, logger }: OutboxOptions): Out
       let dispatched = 0;
       for (const row of rows) {
         try {
-          await dispatchCommand(temporal, row.command);
+          await workflows.dispatch(row.command);
           await database.autocommit((em) => em.nativeDelete(OutboxEntity, { id: row.id }));
           dispatched += 1;
         } catch (error) {
@@ -137,46 +130,4 @@ async function leaseDue(database: Database, limit: number) {
       [FIRST_SWEEP_AFTER_MS, MAX_BACKOFF_MS, limit],
     ),
   );
-}
-
-/**
- * Hands a command to Temporal. A run that exists already, or is gone when it should be signalled, is success: ids are
- * the idempotency key, and a signal only wakes what the database already says.
- */
-export async function dispatchCommand(
-  temporal: Pick<Client, 'workflow'>,
-  { start, signal }: OutboxCommand,
-): Promise<void> {
-  try {
-    if (start && signal) {
-      await temporal.workflow.signalWithStart(start.workflowType, {
-        ...startOptions(start),
-        signal: signal.signalName,
-        signalArgs: signal.args,
-      });
-    } else if (start) {
-      await temporal.workflow.start(start.workflowType, startOptions(start));
-    } else if (signal) {
-      await temporal.workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
-    }
-  } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
-      return;
-    throw error;
-  }
-}
-
-function startOptions(start: StartCommand) {
-  const pairs = Object.entries(start.searchAttributes).map(
-    ([name, value]) =>
-      ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
-  );
-  return {
-    workflowId: start.workflowId,
-    taskQueue: start.taskQueue,
-    args: [start.input],
-    typedSearchAttributes: new TypedSearchAttributes(pairs),
-    staticSummary: start.summary,
-    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-  };
 }

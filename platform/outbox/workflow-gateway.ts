@@ -1,0 +1,83 @@
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
+import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
+import type { OutboxCommand, StartCommand } from './outbox.ts';
+
+export type RunStatus =
+  | 'RUNNING'
+  | 'COMPLETED'
+  | 'FAILED'
+  | 'CANCELLED'
+  | 'TERMINATED'
+  | 'TIMED_OUT'
+  | 'CONTINUED_AS_NEW'
+  | 'PAUSED'
+  | 'UNKNOWN'
+  | 'UNSPECIFIED'
+  | 'NOT_FOUND';
+
+/** What this service asks of Temporal from outside a workflow. */
+export interface WorkflowGateway {
+  /**
+   * Hands a command over. A run that exists already, or is gone when it should be signalled, is success: ids are the
+   * idempotency key, and a signal only wakes what the database already says.
+   *
+   * @throws when Temporal does not answer.
+   */
+  dispatch(command: OutboxCommand): Promise<void>;
+  /** By `describe`, since Temporal's listing lags behind. */
+  statusOf(workflowId: string): Promise<RunStatus>;
+}
+
+export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): WorkflowGateway {
+  return {
+    async dispatch({ start, signal }) {
+      try {
+        if (start && signal) {
+          await workflow.signalWithStart(start.workflowType, {
+            ...startOptions(start),
+            signal: signal.signalName,
+            signalArgs: signal.args,
+          });
+        } else if (start) {
+          await workflow.start(start.workflowType, startOptions(start));
+        } else if (signal) {
+          await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
+        }
+      } catch (error) {
+        if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
+          return;
+        throw error;
+      }
+    },
+
+    async statusOf(workflowId) {
+      try {
+        return (await workflow.getHandle(workflowId).describe()).status.name;
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+        throw error;
+      }
+    },
+  };
+}
+
+function startOptions(start: StartCommand) {
+  const pairs = Object.entries(start.searchAttributes).map(
+    ([name, value]) =>
+      ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
+  );
+  return {
+    workflowId: start.workflowId,
+    taskQueue: start.taskQueue,
+    args: [start.input],
+    typedSearchAttributes: new TypedSearchAttributes(pairs),
+    staticSummary: start.summary,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+  };
+}

@@ -1,0 +1,290 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { pino } from 'pino';
+import { createMaintenanceActivities } from '../../activities/maintenance.activities.ts';
+import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
+import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createMessageService } from '../../domain/messages/message.service.ts';
+import { overdueMessages, overdueReceipts } from '../../domain/messages/overdue-messages.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
+import { createOutbox, type OutboxCommand } from '../../platform/outbox/outbox.ts';
+import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
+import { accepted, deferred, mailServices, ScriptedTransport } from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+const logger = pino({ level: 'silent' });
+const HOUR_AGO = () => new Date(Date.now() - 3_600_000);
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+/** A Temporal of the test's own: it knows the runs it is told of, and may be down. */
+class FakeTemporal implements WorkflowGateway {
+  readonly dispatched: OutboxCommand[] = [];
+  readonly statuses = new Map<string, RunStatus>();
+  down = false;
+
+  async dispatch(command: OutboxCommand): Promise<void> {
+    if (this.down) throw new Error('Temporal is down');
+    this.dispatched.push(command);
+  }
+
+  async statusOf(workflowId: string): Promise<RunStatus> {
+    return this.statuses.get(workflowId) ?? 'NOT_FOUND';
+  }
+
+  started(workflowId: string): number {
+    return this.dispatched.filter(({ start }) => start?.workflowId === workflowId).length;
+  }
+}
+
+let temporal: FakeTemporal;
+beforeEach(() => {
+  temporal = new FakeTemporal();
+});
+
+async function arrange() {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const outbox = createOutbox({ database, workflows: temporal, logger });
+  const transport = new ScriptedTransport(async () => accepted);
+  const { dispatch } = mailServices(database, transport, { outbox });
+  const events = createEventService({ outbox });
+  const drafts = createDraftService({ database, outbox, events });
+  const messages = createMessageService({ database, outbox, events });
+  const { reconcileOverdue } = createMaintenanceActivities({
+    outbox,
+    workflows: temporal,
+    sources: [
+      overdueMessages(database, dispatch),
+      overdueReceipts(database),
+      overdueDrafts(database, drafts),
+    ],
+    purge: async () => 0,
+    logger,
+  });
+  const scope: Scope = {
+    organizationId: organization.organizationId,
+    environmentId: inbox.environmentId,
+    environmentBound: false,
+    permissions: new Set(PERMISSIONS),
+    actor: { kind: 'api_key', id: organization.keyId },
+    requestId: 'req_test',
+  };
+  const content = {
+    to: [{ email: 'ada@people.example' }],
+    cc: [],
+    bcc: [],
+    replyTo: [],
+    subject: 'S',
+    textBody: 'T',
+    htmlBody: null,
+    labels: [],
+    headers: {},
+  };
+  return {
+    inbox,
+    outbox,
+    transport,
+    dispatch,
+    drafts,
+    scope,
+    content,
+    reconcile: () => new MockActivityEnvironment().run(reconcileOverdue),
+    /** A message whose run was lost an hour ago. */
+    async lostMessage(): Promise<string> {
+      const { message } = await messages.send(scope, inbox.id, content);
+      await outbox.drain();
+      temporal.dispatched.length = 0;
+      await age(message.id);
+      return message.id;
+    },
+    send: async () => (await messages.send(scope, inbox.id, content)).message.id,
+  };
+}
+
+const age = (id: string) =>
+  database.systemTransaction(({ em }) =>
+    em.nativeUpdate(MessageEntity, { id }, { updatedAt: HOUR_AGO(), checkedAt: null }),
+  );
+
+const statusOf = async (id: string) =>
+  (await database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id }))).status;
+
+describe('the outbox', () => {
+  test('is dispatched at once and emptied', async () => {
+    const { send, outbox, inbox } = await arrange();
+    const id = await send();
+    await outbox.drain();
+    expect(temporal.started(`send/${id}`)).toBe(1);
+    expect(await rowsOf(inbox.organizationId)).toBe(0);
+  });
+
+  test('keeps what Temporal could not take, and the sweep hands it over', async () => {
+    const { send, outbox, inbox, reconcile } = await arrange();
+    temporal.down = true;
+    const id = await send();
+    await outbox.drain();
+    expect(await rowsOf(inbox.organizationId)).toBe(1);
+    await due(inbox.organizationId);
+    await reconcile();
+    expect(await rowsOf(inbox.organizationId)).toBe(1);
+
+    temporal.down = false;
+    await due(inbox.organizationId);
+    await reconcile();
+    expect(temporal.started(`send/${id}`)).toBe(1);
+    expect(await rowsOf(inbox.organizationId)).toBe(0);
+  });
+
+  test('is swept by two at once without handing over twice', async () => {
+    const { send, outbox, inbox, reconcile } = await arrange();
+    temporal.down = true;
+    const id = await send();
+    await outbox.drain();
+    temporal.down = false;
+    await due(inbox.organizationId);
+    await Promise.all([reconcile(), reconcile()]);
+    expect(temporal.started(`send/${id}`)).toBe(1);
+  });
+
+  const rowsOf = (organizationId: string) =>
+    database.systemTransaction(({ em }) => em.count(OutboxEntity, { organizationId }));
+  const due = (organizationId: string) =>
+    database.systemTransaction(({ em }) =>
+      em.nativeUpdate(OutboxEntity, { organizationId }, { availableAt: HOUR_AGO() }),
+    );
+});
+
+describe('the reconciler', () => {
+  test.each<RunStatus>(['NOT_FOUND', 'FAILED', 'TIMED_OUT'])(
+    'starts a message’s run again that is %s',
+    async (status) => {
+      const { lostMessage, reconcile } = await arrange();
+      const id = await lostMessage();
+      temporal.statuses.set(`send/${id}`, status);
+      await reconcile();
+      expect(temporal.started(`send/${id}`)).toBe(1);
+      expect(await statusOf(id)).toBe('queued');
+    },
+  );
+
+  test('leaves a running one alone, and does not ask again at once', async () => {
+    const { lostMessage, reconcile } = await arrange();
+    const id = await lostMessage();
+    temporal.statuses.set(`send/${id}`, 'RUNNING');
+    await reconcile();
+    temporal.statuses.set(`send/${id}`, 'NOT_FOUND');
+    await reconcile();
+    expect(temporal.started(`send/${id}`)).toBe(0);
+  });
+
+  test.each<RunStatus>(['TERMINATED', 'CANCELLED'])(
+    'cancels a message whose run an operator left %s',
+    async (status) => {
+      const { lostMessage, reconcile } = await arrange();
+      const id = await lostMessage();
+      temporal.statuses.set(`send/${id}`, status);
+      await reconcile();
+      expect(await statusOf(id)).toBe('canceled');
+      expect(temporal.started(`send/${id}`)).toBe(0);
+    },
+  );
+
+  test('records what a terminated send had already handed over instead of canceling it', async () => {
+    const { lostMessage, reconcile, dispatch } = await arrange();
+    const id = await lostMessage();
+    await dispatch.open(id);
+    await dispatch.transmit(id, () => false);
+    await age(id);
+    temporal.statuses.set(`send/${id}`, 'TERMINATED');
+    await reconcile();
+    expect(await statusOf(id)).toBe('sent');
+  });
+
+  test('looks at a deferred message only when it has rested longer than its longest pause', async () => {
+    const { lostMessage, reconcile, dispatch, transport } = await arrange();
+    transport.answerWith(async () => deferred);
+    const id = await lostMessage();
+    await dispatch.open(id);
+    await dispatch.transmit(id, () => false);
+    await dispatch.record(id);
+    await age(id);
+    await reconcile();
+    expect(temporal.started(`send/${id}`)).toBe(0);
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(MessageEntity, { id }, { updatedAt: new Date(Date.now() - 4 * 3_600_000) }),
+    );
+    await reconcile();
+    expect(temporal.started(`send/${id}`)).toBe(1);
+  });
+
+  test('takes received mail up again even after an operator ended its run', async () => {
+    const { inbox, reconcile } = await arrange();
+    const id = newId('receipt');
+    await database.systemTransaction(async ({ em }) => {
+      em.persist(
+        em.create(ReceiptEntity, {
+          id,
+          organizationId: inbox.organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          kind: 'mail',
+          messageId: newId('message'),
+          rawKey: 'raw/x',
+          sizeBytes: 1,
+          sha256: Buffer.alloc(32),
+          mailFrom: '',
+          rcptTo: inbox.email,
+          clientIp: '192.0.2.1',
+          receivedAt: HOUR_AGO(),
+        }),
+      );
+    });
+    temporal.statuses.set(`inbound/${id}`, 'TERMINATED');
+    await reconcile();
+    expect(temporal.started(`inbound/${id}`)).toBe(1);
+  });
+
+  test('starts a lost plan of a draft again, and takes a stopped one off', async () => {
+    const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
+    const lost = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    const stopped = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    await outbox.drain();
+    temporal.dispatched.length = 0;
+    temporal.statuses.set(`scheduled/${stopped.id}/1`, 'TERMINATED');
+    await reconcile();
+    expect(temporal.started(`scheduled/${lost.id}/1`)).toBe(1);
+    expect(temporal.started(`scheduled/${stopped.id}/1`)).toBe(0);
+    const row = await database.systemTransaction(({ em }) =>
+      em.findOneOrFail(DraftEntity, { id: stopped.id }),
+    );
+    expect(row).toMatchObject({ sendStatus: 'draft', sendAt: null });
+  });
+
+  test('helps the others where one cannot be helped', async () => {
+    const world = await arrange();
+    const [first, second] = [await world.lostMessage(), await world.lostMessage()];
+    await age(first);
+    const statusOfRun = temporal.statusOf.bind(temporal);
+    temporal.statusOf = async (id) => {
+      if (id === `send/${first}`) throw new Error('no answer');
+      return statusOfRun(id);
+    };
+    await world.reconcile();
+    expect(temporal.started(`send/${second}`)).toBe(1);
+  });
+});
