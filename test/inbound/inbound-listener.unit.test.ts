@@ -11,6 +11,7 @@ import {
   type InboundListenerOptions,
   startInboundListener,
 } from '../../workers/inbound-listener.ts';
+import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 
 const CERTIFICATE = new URL('../egress/receiver.cert.pem', import.meta.url).pathname;
@@ -79,10 +80,6 @@ async function greeted(port: number): Promise<RawSmtpClient> {
   const client = await RawSmtpClient.greeted(port);
   cleanUps.push(() => client.close());
   return client;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('mail that is welcome', () => {
@@ -349,9 +346,9 @@ describe('when something is down', () => {
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
     client.write('Subject: x\r\n\r\nhalf a');
-    await until(() => uploads === 1);
+    await eventually(() => expect(uploads).toBe(1));
     client.close();
-    await until(() => failed === 1);
+    await eventually(() => expect(failed).toBe(1));
     await listener.close();
     expect(committed).toEqual([]);
   });

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
 
 /** Points of the dialogue at which the script may do something else than go on. */
 export type Step = 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body' | 'dot' | 'answered';
@@ -40,7 +39,7 @@ export class ScriptedSmtpServer {
 
   /** Waits until every connection is closed; after a `finish` that means that the client noticed. */
   async hungUp(): Promise<void> {
-    while (this.#sockets.size > 0) await setImmediate();
+    await Promise.all([...this.#sockets].map((socket) => once(socket, 'close')));
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Transmission, TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
 import { redactAddresses } from '../../platform/mail-transport/mail-transport.ts';
@@ -7,6 +6,7 @@ import {
   createSmtpTransport,
   type SmtpTransportConfig,
 } from '../../platform/mail-transport/smtp-transport.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Script, ScriptedSmtpServer } from './scripted-smtp-server.ts';
 
 const SHORT = Buffer.from('Subject: hello\r\n\r\n.starts with a dot\r\ncaf\u00e9\r\n', 'latin1');
@@ -291,7 +291,7 @@ describe('what goes wrong on our side of the connection', () => {
   test('closing lets what is in flight end and refuses the rest', async () => {
     const { server, transport } = await relay({});
     const transmitted = transport.transmit(transmission(LONG));
-    while (!server.commands.includes('DATA')) await setImmediate();
+    await eventually(() => expect(server.commands).toContain('DATA'));
     await transport.close();
     expect((await transmitted).kind).toBe('accepted');
     expect(server.completedMessages).toHaveLength(1);
