@@ -63,7 +63,10 @@ export const Problem = Type.Object(
   { $id: 'Problem', title: 'Problem', additionalProperties: true, description: 'RFC 9457 problem details.' },
 );
 
-const EVERYWHERE = [400, 401, 403, 429, 500, 503] as const;
+/** Any request may be answered so; 404 because `x-env-id` may name an environment out of reach. */
+const EVERYWHERE = [400, 401, 403, 404, 429, 500, 503];
+/** What may change something may meet another change, and has a body that may be too large or no JSON. */
+const CHANGES = [409, 413, 415];
 const REASONS: Record<number, string> = {
   400: 'The request is not valid.',
   401: 'No valid credential.',
@@ -78,11 +81,11 @@ const REASONS: Record<number, string> = {
   503: 'A dependency is down; nothing was half done.',
 };
 
-/** Error answers of an operation: those given, and those any operation may give. */
-export function problems(...statuses: number[]) {
-  const all = [...new Set([...EVERYWHERE, ...statuses])].sort((a, b) => a - b);
+/** Error answers of a read, as far as they are not every read's. */
+export function problems(...further: number[]) {
+  const statuses = [...new Set([...EVERYWHERE, ...further])].sort((a, b) => a - b);
   return Object.fromEntries(
-    all.map((status) => [
+    statuses.map((status) => [
       status,
       {
         description: REASONS[status] ?? 'Refused.',
@@ -90,6 +93,16 @@ export function problems(...statuses: number[]) {
       },
     ]),
   );
+}
+
+/** Error answers of a PATCH or DELETE. */
+export function changeProblems(...further: number[]) {
+  return problems(...CHANGES, ...further);
+}
+
+/** Error answers of a POST: 422 because an Idempotency-Key may have been used before. */
+export function postProblems() {
+  return changeProblems(422);
 }
 
 /** An answer without a body. */

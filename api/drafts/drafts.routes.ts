@@ -8,7 +8,7 @@ import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { CONTENT_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
 import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
-import { closed, id, NoContent, problems, ref, text } from '../schemas.ts';
+import { changeProblems, closed, id, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
 import { readTime } from '../time.ts';
 import { DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
 
@@ -32,7 +32,7 @@ export const draftRoutes =
           tags: ['Drafts'],
           params: InInbox,
           body: ref(DraftFields),
-          response: { 201: ref(DraftRecord), ...problems(404, 413, 415) },
+          response: { 201: ref(DraftRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -52,7 +52,7 @@ export const draftRoutes =
           tags: ['Drafts'],
           params: InInbox,
           querystring: PageQuery,
-          response: { 200: listOf(ref(DraftRecord)), ...problems(404) },
+          response: { 200: listOf(ref(DraftRecord)), ...problems() },
         },
       },
       async (request) => {
@@ -70,7 +70,7 @@ export const draftRoutes =
           summary: 'Read a draft',
           tags: ['Drafts'],
           params: OneDraft,
-          response: { 200: ref(DraftRecord), ...problems(404) },
+          response: { 200: ref(DraftRecord), ...problems() },
         },
       },
       async (request, reply) => tagged(reply, await drafts.get(request.scope, request.params.id)),
@@ -88,7 +88,7 @@ export const draftRoutes =
           params: OneDraft,
           headers: IfMatch,
           body: ref(DraftFields),
-          response: { 200: ref(DraftRecord), ...problems(404, 409, 413, 415) },
+          response: { 200: ref(DraftRecord), ...changeProblems() },
         },
       },
       async (request, reply) => {
@@ -107,7 +107,7 @@ export const draftRoutes =
           summary: 'Discard a draft',
           tags: ['Drafts'],
           params: OneDraft,
-          response: { 204: NoContent, ...problems(404) },
+          response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {
@@ -126,7 +126,7 @@ export const draftRoutes =
           description: 'The draft becomes a message and is gone; where the send is refused it stays.',
           tags: ['Drafts'],
           params: OneDraft,
-          response: { 201: ref(MessageRecord), ...problems(404, 422) },
+          response: { 201: ref(MessageRecord), ...postProblems() },
         },
       },
       async (request, reply) => {

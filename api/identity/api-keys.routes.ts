@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { ApiKeyService } from '../../domain/identity/api-key.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import { readTime } from '../time.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
 
@@ -20,7 +20,7 @@ export const apiKeyRoutes =
           description: 'It can do no more and reaches no further than the key that makes it.',
           tags: ['API keys'],
           body: ref(CreateApiKey),
-          response: { 201: ref(CreatedApiKey), ...problems(404, 413, 415) },
+          response: { 201: ref(CreatedApiKey), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -64,7 +64,7 @@ export const apiKeyRoutes =
           summary: 'Read an API key',
           tags: ['API keys'],
           params: OneKey,
-          response: { 200: ref(ApiKeyRecord), ...problems(404) },
+          response: { 200: ref(ApiKeyRecord), ...problems() },
         },
       },
       async (request) => presentApiKey(await apiKeys.get(request.scope, request.params.id)),
@@ -79,7 +79,7 @@ export const apiKeyRoutes =
           summary: 'Revoke an API key',
           tags: ['API keys'],
           params: OneKey,
-          response: { 204: NoContent, ...problems(404) },
+          response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {

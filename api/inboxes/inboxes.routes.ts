@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import { CreateInbox, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
 
 const OneInbox = closed({ id: id('Inbox id (inb_…).') });
@@ -19,7 +19,7 @@ export const inboxRoutes =
           description: 'With a client_id that was used before: 200 and the inbox made then.',
           tags: ['Inboxes'],
           body: ref(CreateInbox),
-          response: { 200: ref(InboxRecord), 201: ref(InboxRecord), ...problems(409, 413, 415, 422) },
+          response: { 200: ref(InboxRecord), 201: ref(InboxRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -61,7 +61,7 @@ export const inboxRoutes =
           summary: 'Read an inbox',
           tags: ['Inboxes'],
           params: OneInbox,
-          response: { 200: ref(InboxRecord), ...problems(404) },
+          response: { 200: ref(InboxRecord), ...problems() },
         },
       },
       async (request) => presentInbox(await inboxes.get(request.scope, request.params.id)),
@@ -77,7 +77,7 @@ export const inboxRoutes =
           tags: ['Inboxes'],
           params: OneInbox,
           body: ref(UpdateInbox),
-          response: { 200: ref(InboxRecord), ...problems(404, 413, 415) },
+          response: { 200: ref(InboxRecord), ...changeProblems() },
         },
       },
       async (request) => {
@@ -96,7 +96,7 @@ export const inboxRoutes =
           description: 'Cancels what is queued and refuses further mail. Its messages stay readable.',
           tags: ['Inboxes'],
           params: OneInbox,
-          response: { 204: NoContent, ...problems(404) },
+          response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import type { MessageFilter, MessageService } from '../../domain/messages/message.service.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
-import { closed, id, problems, ref } from '../schemas.ts';
+import { closed, id, postProblems, problems, ref } from '../schemas.ts';
 import { readTime } from '../time.ts';
 import { CONTENT_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent } from './content.ts';
@@ -33,7 +33,7 @@ export const messageRoutes =
           tags: ['Messages'],
           params: InInbox,
           body: ref(SendMessage),
-          response: { 201: ref(MessageRecord), ...problems(404, 413, 415, 422) },
+          response: { 201: ref(MessageRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -53,7 +53,7 @@ export const messageRoutes =
           tags: ['Messages'],
           params: InInbox,
           querystring: MessageQuery,
-          response: { 200: listOf(ref(MessageSummary)), ...problems(404) },
+          response: { 200: listOf(ref(MessageSummary)), ...problems() },
         },
       },
       async (request) => {
@@ -90,7 +90,7 @@ export const messageRoutes =
           summary: 'Read a message',
           tags: ['Messages'],
           params: OneMessage,
-          response: { 200: ref(MessageRecord), ...problems(404) },
+          response: { 200: ref(MessageRecord), ...problems() },
         },
       },
       async (request) => presentMessage(await messages.get(request.scope, request.params.id)),
@@ -105,7 +105,7 @@ export const messageRoutes =
           summary: 'Cancel a message of which nothing has left',
           tags: ['Messages'],
           params: OneMessage,
-          response: { 200: ref(MessageRecord), ...problems(404, 409) },
+          response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
       async (request) => presentMessage(await messages.cancel(request.scope, request.params.id)),

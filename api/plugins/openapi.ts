@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
 import { errorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
@@ -34,6 +34,10 @@ export async function installOpenApi(
       components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'ask_…' } } },
       security: [{ apiKey: [] }],
     },
+    transform: ({ schema, url, route }) => ({
+      url,
+      schema: url.startsWith('/api/') ? withHeaders(schema, route.method === 'POST') : schema,
+    }),
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
   });
   app.get(
@@ -56,6 +60,29 @@ export async function installOpenApi(
       uiConfig: { validatorUrl: null },
     });
   });
+}
+
+const ENVIRONMENT_HEADER = {
+  'x-env-id': {
+    type: 'string',
+    maxLength: 128,
+    description: 'Another environment than `production`, for a key that is not bound to one.',
+  },
+};
+const IDEMPOTENCY_HEADER = {
+  'idempotency-key': {
+    type: 'string',
+    minLength: 1,
+    maxLength: 255,
+    description: 'A repeat within 24 hours with the same key gets the same answer and changes nothing.',
+  },
+};
+
+/** Describes the headers that plugins read on every route of the API, and that no route names. */
+function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
+  const own = (schema.headers as { properties?: object } | undefined)?.properties;
+  const properties = { ...own, ...ENVIRONMENT_HEADER, ...(post ? IDEMPOTENCY_HEADER : {}) };
+  return { ...schema, headers: { type: 'object', properties } };
 }
 
 function nameOf(id: unknown, index: number): string {

@@ -20,7 +20,7 @@ export const threadRoutes =
           tags: ['Threads'],
           params: InInbox,
           querystring: PageQuery,
-          response: { 200: listOf(ref(ThreadSummary)), ...problems(404) },
+          response: { 200: listOf(ref(ThreadSummary)), ...problems() },
         },
       },
       async (request) => {
@@ -57,7 +57,7 @@ export const threadRoutes =
           summary: 'Read a thread with its newest messages',
           tags: ['Threads'],
           params: OneThread,
-          response: { 200: ref(ThreadRecord), ...problems(404) },
+          response: { 200: ref(ThreadRecord), ...problems() },
         },
       },
       async (request) => presentThreadDetails(await threads.get(request.scope, request.params.id)),

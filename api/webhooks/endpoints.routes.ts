@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { closed, id, NoContent, problems, ref } from '../schemas.ts';
+import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import {
   CreatedEndpoint,
   CreateEndpoint,
@@ -36,7 +36,7 @@ export const endpointRoutes =
         schema: {
           ...operation('create', 'Subscribe a receiver to events'),
           body: ref(CreateEndpoint),
-          response: { 201: ref(CreatedEndpoint), ...problems(404, 413, 415) },
+          response: { 201: ref(CreatedEndpoint), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -73,7 +73,7 @@ export const endpointRoutes =
         schema: {
           ...operation('get', 'Read a receiver'),
           params: OneEndpoint,
-          response: { 200: ref(EndpointRecord), ...problems(404) },
+          response: { 200: ref(EndpointRecord), ...problems() },
         },
       },
       async (request) => presentEndpoint(await webhookEndpoints.get(request.scope, request.params.id)),
@@ -87,7 +87,7 @@ export const endpointRoutes =
           ...operation('update', 'Change a receiver'),
           params: OneEndpoint,
           body: ref(UpdateEndpoint),
-          response: { 200: ref(EndpointRecord), ...problems(404, 413, 415) },
+          response: { 200: ref(EndpointRecord), ...changeProblems() },
         },
       },
       async (request) => {
@@ -107,7 +107,7 @@ export const endpointRoutes =
         schema: {
           ...operation('delete', 'Remove a receiver'),
           params: OneEndpoint,
-          response: { 204: NoContent, ...problems(404) },
+          response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {

@@ -6,6 +6,7 @@ import { entities } from '../../domain/entities.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import type { Outbox, OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { type Contract, readContract } from './contract.ts';
 import { testStack } from './stack.ts';
 
 /** 32 bytes; what they are does not matter. */
@@ -24,6 +25,7 @@ export interface Call {
 
 export interface TestApp {
   readonly app: FastifyInstance;
+  readonly contract: Contract;
   readonly config: Config;
   /** As the API: under row-level security. */
   readonly database: Database;
@@ -31,7 +33,11 @@ export interface TestApp {
   readonly worker: Database;
   /** What committed changes asked of Temporal, in order. */
   readonly commands: OutboxCommand[];
-  /** @param path below /api/v1. */
+  /**
+   * Makes a request, and holds the answer against the description of the API.
+   *
+   * @param path below /api/v1.
+   */
   call(path: string, call?: Call): Promise<LightMyRequestResponse>;
   close(): Promise<void>;
 }
@@ -54,23 +60,29 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
     services: createServices({ config, database, outbox }),
   });
+  const contract = readContract(app);
   return {
     app,
+    contract,
     config,
     database,
     worker,
     commands,
-    call: (path, { method = 'GET', token, body, raw, headers } = {}) =>
-      app.inject({
+    async call(path, { method = 'GET', token, body, raw, headers } = {}) {
+      const url = `/api/v1${path}`;
+      const response = await app.inject({
         method,
-        url: `/api/v1${path}`,
+        url,
         headers: {
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
         payload: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
-      }),
+      });
+      contract.verify(method, url, response);
+      return response;
+    },
     async close() {
       await app.close();
       await Promise.all([database.close(), worker.close()]);

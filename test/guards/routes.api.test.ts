@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import Fastify from 'fastify';
+import { pino } from 'pino';
+import { installAccess } from '../../api/plugins/access.ts';
+import type { AuthenticationService } from '../../domain/identity/authentication.service.ts';
+import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
+import type { Operation } from '../support/contract.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+beforeAll(async () => {
+  app = await startTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+  organization = await createOrganization(app.worker);
+});
+afterAll(() => app.close());
+
+const inApi = () => app.contract.operations.filter(({ path }) => path.startsWith('/api/v1/'));
+type Schema = Record<string, unknown>;
+
+/** Every schema within a schema, and within those it refers to, with the way there. */
+function* walk(schema: unknown, path: string): Generator<[string, Schema]> {
+  if (typeof schema !== 'object' || schema === null) return;
+  if ('$ref' in schema && typeof schema.$ref === 'string') {
+    const name = schema.$ref.split('/').at(-1) ?? '';
+    yield* walk(app.contract.description.components.schemas[name], `${path} ${name}`);
+    return;
+  }
+  if (!Array.isArray(schema)) yield [path, schema as Schema];
+  for (const [name, member] of Object.entries(schema)) {
+    if (['enum', 'required', 'default', 'example', 'description'].includes(name)) continue;
+    yield* walk(member, `${path}/${name}`);
+  }
+}
+
+function schemasOf({ operationId, parameters = [], requestBody, responses }: Operation): [string, Schema][] {
+  return [
+    ...parameters.flatMap(({ name, schema }) => [...walk(schema, `${operationId} ${name}`)]),
+    ...walk(requestBody?.content ?? {}, `${operationId} body`),
+    ...walk(responses, operationId),
+  ];
+}
+
+describe('the description', () => {
+  test('names every operation once, as the SDK calls it', () => {
+    const ids = app.contract.operations.map(({ operationId }) => operationId);
+    expect(ids.length).toBeGreaterThan(35);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+\.[a-z][A-Za-z]+$/);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('has a summary, a success with a schema and the refusals of its method for every operation', () => {
+    for (const { operationId, method, summary, responses } of inApi()) {
+      expect({ operationId, summary }).toEqual({ operationId, summary: expect.stringMatching(/\S/) });
+      const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+      expect(successes.length).toBeGreaterThan(0);
+      for (const [status, { content }] of successes)
+        if (status !== '204') expect(content?.['application/json']?.schema).toBeDefined();
+      const refusals = ['400', '401', '403', '404', '429', '500', '503'];
+      if (method !== 'GET') refusals.push('409', '413', '415');
+      if (method === 'POST') refusals.push('422');
+      expect({ operationId, documented: Object.keys(responses) }).toEqual({
+        operationId,
+        documented: expect.arrayContaining(refusals),
+      });
+    }
+  });
+
+  test('bounds every string and every array', () => {
+    const all = app.contract.operations.flatMap(schemasOf);
+    expect(all.length).toBeGreaterThan(500);
+    for (const [path, schema] of all) {
+      const types = [schema.type].flat();
+      if (types.includes('string') && !schema.enum && schema.const === undefined)
+        expect({ path, maxLength: schema.maxLength }).toEqual({ path, maxLength: expect.any(Number) });
+      if (types.includes('array'))
+        expect({ path, maxItems: schema.maxItems }).toEqual({ path, maxItems: expect.any(Number) });
+    }
+  });
+
+  test('closes every object of a request', () => {
+    let objects = 0;
+    for (const { operationId, requestBody } of inApi()) {
+      for (const [path, schema] of walk(requestBody?.content ?? {}, operationId)) {
+        if (schema.type !== 'object') continue;
+        objects += 1;
+        expect({ path, open: schema.additionalProperties ?? true }).not.toEqual({ path, open: true });
+      }
+    }
+    expect(objects).toBeGreaterThan(10);
+  });
+});
+
+describe('access', () => {
+  test('a route without a permission and not public keeps the API from starting', async () => {
+    const bare = Fastify();
+    const limiter = createRateLimiter({ lease: leaseFromMemory(), logger: pino({ level: 'silent' }) });
+    const authentication: AuthenticationService = { authenticate: () => Promise.reject(new Error('unused')) };
+    const limit = { perSecond: 1, burst: 1 };
+    installAccess(bare, {
+      authentication,
+      limiter,
+      addressLimiter: limiter,
+      limits: { credential: limit, organization: limit, address: limit },
+    });
+    bare.get('/forgotten', async () => 'open');
+    await expect(bare.ready()).rejects.toThrow('/forgotten');
+  });
+
+  const request = (operation: Operation, id: string): [string, Call] => [
+    operation.path.replace('/api/v1', '').replace(/\{\w+\}/g, id),
+    {
+      method: operation.method as NonNullable<Call['method']>,
+      ...(operation.requestBody ? { body: BODIES[operation.operationId.replace('Alias', '')] ?? {} } : {}),
+    },
+  ];
+
+  test('every operation demands a credential, and one with its permission', async () => {
+    const { token } = await createKey(app.worker, { ...organization, permissions: [] });
+    for (const [index, operation] of inApi().entries()) {
+      const [path, call] = request(operation, 'x');
+      // From an address of its own, since callers without a credential are limited by it.
+      const headers = { 'x-forwarded-for': `192.0.2.${index}` };
+      expectProblem(await app.call(path, { ...call, headers }), 'unauthenticated');
+      const problem = expectProblem(await app.call(path, { ...call, token }), 'permission_denied');
+      expect(problem.permission).toMatch(/^[a-z]+:[a-z]+$/);
+    }
+  });
+
+  test("another organization's rows are not there, in any operation that names one", async () => {
+    const victim = await createOrganization(app.worker);
+    const ids = await someOfEach(victim);
+    let tried = 0;
+    for (const operation of inApi().filter(({ path }) => path.includes('{'))) {
+      for (const id of ids) {
+        const [path, call] = request(operation, id);
+        expectProblem(await app.call(path, { ...call, token: organization.token }), 'not_found');
+        tried += 1;
+      }
+    }
+    expect(tried).toBeGreaterThan(100);
+    for (const path of [
+      '/inboxes',
+      '/messages',
+      '/threads',
+      '/api-keys',
+      '/webhooks/endpoints',
+      '/org/environments',
+    ]) {
+      const body = (await app.call(path, { token: organization.token })).body;
+      for (const id of ids) expect(body).not.toContain(id);
+    }
+  });
+
+  async function someOfEach(victim: TestOrganization): Promise<string[]> {
+    const inbox = await createInbox(app.worker, victim);
+    const make = async (path: string, body: unknown) => {
+      const response = await app.call(path, { method: 'POST', token: victim.token, body });
+      expect(response.statusCode).toBe(201);
+      return response.json<{ id: string; thread_id?: string }>();
+    };
+    const message = await make(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
+    const draft = await make(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
+    const endpoint = await make('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
+    return [inbox.id, message.id, String(message.thread_id), draft.id, endpoint.id, victim.keyId];
+  }
+});
+
+/** A valid body where an empty one would be refused before anything is looked up. */
+const BODIES: Record<string, unknown> = {
+  'messages.send': { to: [{ email: 'someone@example.test' }] },
+  'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },
+  'apiKeys.create': { name: 'x' },
+};

@@ -1,0 +1,82 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import ajvFormats from 'ajv-formats';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+
+export interface Operation {
+  operationId: string;
+  method: string;
+  /** As in the description: `/api/v1/inboxes/{id}`. */
+  path: string;
+  summary?: string;
+  parameters?: { name: string; in: string; schema: object }[];
+  requestBody?: { content: Record<string, { schema: object }> };
+  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+  security?: object[];
+}
+
+interface Description {
+  paths: Record<string, Record<string, Omit<Operation, 'method' | 'path'>>>;
+  components: { schemas: Record<string, object> };
+}
+
+/** The description the API serves of itself, and a check that it does what it says there. */
+export interface Contract {
+  description: Description;
+  operations: Operation[];
+  /** @throws Error where an answer has a status or a body that the description does not know. */
+  verify(method: string, url: string, response: LightMyRequestResponse): void;
+}
+
+export function readContract(app: FastifyInstance): Contract {
+  const description = app.swagger() as unknown as Description;
+  const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      path,
+      method: method.toUpperCase(),
+    })),
+  );
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajvFormats.default(ajv, ['date-time']);
+  ajv.addSchema(description, 'api');
+  const validators = new Map<object, ValidateFunction>();
+
+  function validatorOf(schema: object): ValidateFunction {
+    let validate = validators.get(schema);
+    if (!validate) {
+      // References in the description are to its own root.
+      const rooted = JSON.parse(
+        JSON.stringify(schema).replaceAll('"#/components', '"api#/components'),
+      ) as object;
+      validate = ajv.compile(rooted);
+      validators.set(schema, validate);
+    }
+    return validate;
+  }
+
+  return {
+    description,
+    operations,
+    verify(method, url, response) {
+      const path = url.split('?')[0] ?? url;
+      const operation = operations.find((entry) => entry.method === method && matches(entry.path, path));
+      if (!operation) return;
+      const name = `${operation.operationId} ${response.statusCode}`;
+      const documented = operation.responses[response.statusCode];
+      if (!documented) throw new Error(`${name} is not in the description: ${response.body}`);
+      const type = String(response.headers['content-type'] ?? '').split(';')[0] ?? '';
+      const schema = documented.content?.[type]?.schema;
+      if (!schema) {
+        if (response.body === '') return;
+        throw new Error(`${name} answers ${type}, which is not in the description`);
+      }
+      const validate = validatorOf(schema);
+      if (!validate(response.json()))
+        throw new Error(`${name} ${ajv.errorsText(validate.errors)}: ${response.body}`);
+    },
+  };
+}
+
+function matches(template: string, path: string): boolean {
+  return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path);
+}
