@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
-import { ended, patiently, startBenchStack } from './bench-stack.ts';
+import { ended, patiently, startOwnService } from '../test/support/own-service.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { createInbox } from './send.ts';
 
@@ -16,7 +16,7 @@ const AIM = 0.5;
  * announced; beside a bare smtp-server that parses with mailparser before it accepts.
  */
 export async function benchInbound(): Promise<void> {
-  const stack = await startBenchStack({});
+  const stack = await startOwnService({});
   try {
     const inboxId = await createInbox(stack);
     const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });

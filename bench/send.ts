@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
+import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
 import { sendMessageWorkflowId } from '../workflows/messages/send-message.contract.ts';
-import { type BenchStack, ended, patiently, startBenchStack } from './bench-stack.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { startSmtpSink } from './smtp-sink.ts';
@@ -20,7 +20,7 @@ const AIM = 0.7;
  */
 export async function benchSend(): Promise<void> {
   const sink = await startSmtpSink();
-  const stack = await startBenchStack({ SMTP_RELAY_PORT: String(sink.port) });
+  const stack = await startOwnService({ SMTP_RELAY_PORT: String(sink.port) });
   try {
     const inboxId = await createInbox(stack);
     await sendMany(stack, inboxId, WARM_UP);
@@ -38,7 +38,7 @@ export async function benchSend(): Promise<void> {
   }
 }
 
-export async function post(stack: BenchStack, path: string, body: object): Promise<{ id: string }> {
+export async function post(stack: OwnService, path: string, body: object): Promise<{ id: string }> {
   const response = await fetch(`${stack.baseUrl}/api/v1${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
@@ -48,12 +48,12 @@ export async function post(stack: BenchStack, path: string, body: object): Promi
   return (await response.json()) as { id: string };
 }
 
-export async function createInbox(stack: BenchStack): Promise<string> {
+export async function createInbox(stack: OwnService): Promise<string> {
   return (await post(stack, '/inboxes', { display_name: 'Bench' })).id;
 }
 
 /** @returns seconds from the first request to the last message `sent`. */
-async function sendMany(stack: BenchStack, inboxId: string, count: number): Promise<number> {
+async function sendMany(stack: OwnService, inboxId: string, count: number): Promise<number> {
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();
   const sent = async () =>
@@ -116,7 +116,7 @@ async function bareMany(address: string, count: number): Promise<number> {
   return seconds;
 }
 
-async function historyEvents(stack: BenchStack): Promise<number> {
+async function historyEvents(stack: OwnService): Promise<number> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();

@@ -1,72 +1,91 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { freePortVariables } from '../dev/settings.ts';
+import { freePortVariables } from '../../dev/settings.ts';
 
-const ROOT = resolve(import.meta.dirname, '..');
+const ROOT = resolve(import.meta.dirname, '..', '..');
 const READY_TIMEOUT_MS = 180_000;
 
-export interface BenchStack {
+export type OwnProcess = 'api' | 'workers';
+
+/** The service as processes of its own, unsupervised, on parts of its own: for crashes, other relays, and the bench. */
+export interface OwnService {
   baseUrl: string;
   apiKey: string;
   inboundPort: number;
   ownerDatabaseUrl: string;
   temporalAddress: string;
-  /** Resident memory of a process of ours, in bytes. */
-  residentBytes(process: 'api' | 'workers'): number;
+  /** Resident memory, in bytes. */
+  residentBytes(name: OwnProcess): number;
+  /** SIGKILL: the process gets no chance to say goodbye. */
+  kill(name: OwnProcess): Promise<void>;
+  /** Starts one that was killed, and waits until it is ready. */
+  start(name: OwnProcess): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
  * The parts of `npm start` in a folder of their own (PostgreSQL durable, as in production), and API and workers on
- * them as processes of their own.
+ * them.
  *
  * @param overrides configuration of API and workers, over that of `npm start`.
  */
-export async function startBenchStack(overrides: Record<string, string>): Promise<BenchStack> {
-  const directory = mkdtempSync(join(tmpdir(), 'agent-email-bench-'));
-  const children: ChildProcess[] = [];
+export async function startOwnService(overrides: Record<string, string>): Promise<OwnService> {
+  const directory = mkdtempSync(join(tmpdir(), 'agent-email-own-'));
+  // Under root the database server runs as another user, who must be able to enter.
+  chmodSync(directory, 0o755);
   const ports = await freePortVariables();
-  const run = (args: string[], environment: NodeJS.ProcessEnv) => {
-    const child = spawn(process.execPath, args, {
-      cwd: ROOT,
-      env: environment,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    children.push(child);
-    return child;
+  const parts = run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
+  const scripts = { api: 'api/server.ts', workers: 'workers/all.ts' };
+  const environments = {
+    api: { ...(await fileOf(join(directory, 'api.env'))), ...UNLIMITED, ...overrides },
+    workers: { ...(await fileOf(join(directory, 'worker.env'))), ...UNLIMITED, ...overrides },
   };
-  run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
-  const quiet = {
-    LOG_LEVEL: 'warn',
-    RATE_LIMIT_PER_SECOND: '100000',
-    RATE_LIMIT_BURST: '100000',
-    ORGANIZATION_RATE_LIMIT_PER_SECOND: '100000',
-    ORGANIZATION_RATE_LIMIT_BURST: '100000',
+  const readiness = {
+    api: `http://127.0.0.1:${ports.api}/health/ready`,
+    workers: `http://127.0.0.1:${ports.workerHealth}/health/ready`,
   };
-  const api = { ...(await fileOf(join(directory, 'api.env'))), ...quiet, ...overrides };
-  const worker = { ...(await fileOf(join(directory, 'worker.env'))), ...quiet, ...overrides };
-  const processes = { api: run(['api/server.ts'], api), workers: run(['workers/all.ts'], worker) };
-  await answers(`http://127.0.0.1:${ports.api}/health/ready`);
-  await answers(`http://127.0.0.1:${ports.workerHealth}/health/ready`);
-  const seed = JSON.parse(readFileSync(join(directory, 'seed.json'), 'utf8')) as { apiKey: string };
-  const secrets = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8')) as {
-    postgresPassword: string;
+  const processes: Partial<Record<OwnProcess, ChildProcess>> = {};
+  const start = async (name: OwnProcess) => {
+    processes[name] = run([scripts[name]], environments[name]);
+    await answers(readiness[name]);
   };
+  await Promise.all([start('api'), start('workers')]);
+  const read = (file: string) =>
+    JSON.parse(readFileSync(join(directory, file), 'utf8')) as Record<string, string>;
   return {
     baseUrl: `http://127.0.0.1:${ports.api}`,
-    apiKey: seed.apiKey,
+    apiKey: read('seed.json').apiKey ?? '',
     inboundPort: Number(ports.inboundSmtp),
-    ownerDatabaseUrl: `postgresql://postgres:${secrets.postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
+    ownerDatabaseUrl: `postgresql://postgres:${read('secrets.json').postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
     temporalAddress: `127.0.0.1:${ports.temporal}`,
-    residentBytes: (name) => residentBytes(processes[name].pid),
+    residentBytes: (name) => residentBytes(processes[name]?.pid),
+    start,
+    kill: (name) => ended(processes[name], 'SIGKILL'),
     async stop() {
-      for (const child of children.toReversed()) await ended(child);
+      await Promise.all([ended(processes.workers), ended(processes.api)]);
+      await ended(parts);
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+const UNLIMITED = {
+  LOG_LEVEL: 'warn',
+  RATE_LIMIT_PER_SECOND: '100000',
+  RATE_LIMIT_BURST: '100000',
+  ORGANIZATION_RATE_LIMIT_PER_SECOND: '100000',
+  ORGANIZATION_RATE_LIMIT_BURST: '100000',
+};
+
+function run(args: string[], environment: NodeJS.ProcessEnv): ChildProcess {
+  return spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: environment,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }
 
 async function fileOf(path: string): Promise<Record<string, string>> {
@@ -98,15 +117,15 @@ export async function patiently<T>(
   }
 }
 
-export function residentBytes(pid: number | undefined): number {
+function residentBytes(pid: number | undefined): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }
 
-export function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+export function ended(child: ChildProcess | undefined, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((done) => {
     child.once('exit', () => done());
-    child.kill('SIGTERM');
+    child.kill(signal);
   });
 }
