@@ -32,12 +32,14 @@ export async function startWorkers(
   const activities = Object.fromEntries(queues.map((queue) => [queue, parts.activities[queue] ?? {}]));
   const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
   if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED) await ensureSchedules(parts.temporal);
+  const stopped = Promise.withResolvers<void>();
   return {
-    done: workers?.done ?? new Promise(() => undefined),
+    done: workers?.done ?? stopped.promise,
     async stop() {
       await Promise.all(listening.map((listener) => listener.close()));
       await workers?.stop();
       await parts.close();
+      stopped.resolve();
     },
   };
 }

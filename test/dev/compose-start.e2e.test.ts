@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Child, startChild } from '../../dev/stack/child-process.ts';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
+import { type S3Server, startS3 } from '../../dev/stack/s3.ts';
+import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
+import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
+import { waitUntil } from '../../dev/stack/wait.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ComposeService, interpolate, ourServices, readComposeFile } from './compose-file.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const services = ourServices(readComposeFile());
+const processes = services.filter(([, { healthcheck }]) => healthcheck !== undefined);
+const run = promisify(execFile);
+
+let folder: string;
+let postgres: Postgres;
+let s3: S3Server;
+let temporal: TemporalServer;
+/** What an operator's `.env` would hold. */
+let variables: Record<string, string>;
+/** Where the names of the compose network answer here. */
+let addresses: Record<string, string>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'compose-test-'));
+  chmodSync(folder, 0o755);
+  const secret = () => randomBytes(16).toString('hex');
+  variables = {
+    ...{ POSTGRES_PASSWORD: secret(), API_POSTGRES_PASSWORD: secret(), WORKER_POSTGRES_PASSWORD: secret() },
+    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+    SIGNING_KEY: randomBytes(32).toString('base64'),
+    // The one secret the embedded S3 server knows.
+    S3_SECRET_ACCESS_KEY: 'S3RVER',
+    MAIL_DOMAIN: 'agents.example',
+    PUBLIC_URL: 'https://api.agents.example',
+  };
+  const log = () => undefined;
+  const executable = await findTemporalCli({
+    cacheDir: join(ROOT, '.cache', 'temporal'),
+    environment: process.env,
+    log,
+  });
+  [postgres, s3, temporal] = await Promise.all([
+    startPostgres({
+      dataDir: join(folder, 'postgres'),
+      port: await findFreePort(),
+      password: variables.POSTGRES_PASSWORD ?? '',
+      logFile: join(folder, 'postgres.log'),
+      durable: false,
+      log,
+    }),
+    startS3({ directory: join(folder, 's3'), port: await findFreePort(), bucket: 'agent-email' }),
+    startTemporal({ executable, port: await findFreePort(), logFile: join(folder, 'temporal.log') }),
+  ]);
+  await postgres.ensureDatabase('agent_email');
+  addresses = {
+    'postgres:5432': `127.0.0.1:${postgres.port}`,
+    'temporal:7233': temporal.address,
+    'http://s3:7070': s3.environment.S3_ENDPOINT,
+  };
+}, 120_000);
+
+afterAll(async () => {
+  await Promise.all([postgres?.stop(), s3?.stop(), temporal?.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Start {
+  script: string;
+  environment: Record<string, string>;
+  /** The health check, with the ports it has here. */
+  probe: string[];
+}
+
+/** The service's own command and environment; only addresses, ports and the user differ from the container's. */
+async function startOf({ command = [], environment = {}, healthcheck }: ComposeService): Promise<Start> {
+  const moved = new Map<string, string>();
+  const values: Record<string, string> = {};
+  for (const [name, text] of Object.entries(environment)) {
+    let value = interpolate(text, variables);
+    for (const [from, to] of Object.entries(addresses)) value = value.replace(from, to);
+    if (['API_PORT', 'INBOUND_SMTP_PORT', 'WORKER_HEALTH_PORT'].includes(name)) {
+      const port = String(await findFreePort());
+      moved.set(`:${value}/`, `:${port}/`);
+      value = port;
+    }
+    values[name] = value;
+  }
+  const hidden = { SMTP_RELAY_HOST: '127.0.0.1', S3_ACCESS_KEY_ID: s3.environment.S3_ACCESS_KEY_ID };
+  const probe = (healthcheck?.test ?? []).slice(1).map((word) => {
+    for (const [from, to] of moved) word = word.replace(from, to);
+    return word;
+  });
+  return {
+    script: join(ROOT, command[1] ?? ''),
+    environment: { PATH: process.env.PATH ?? '', ...values, ...hidden },
+    probe,
+  };
+}
+
+describe('each of our services, started as compose starts it', () => {
+  test('migrate ends well, twice', async () => {
+    const service = services.find(([name]) => name === 'migrate')?.[1] as ComposeService;
+    const { script, environment } = await startOf(service);
+    const first = await run(process.execPath, [script], { env: environment, cwd: ROOT });
+    expect(first.stdout).toMatch(/^Applied Migration/);
+    const second = await run(process.execPath, [script], { env: environment, cwd: ROOT });
+    expect(second.stdout).toBe('The schema is up to date\n');
+  });
+
+  test.each(processes)(
+    '%s becomes healthy and ends on SIGTERM',
+    async (name, service) => {
+      const { script, environment, probe } = await startOf(service);
+      const child: Child = await startChild({
+        name,
+        command: process.execPath,
+        args: [script],
+        env: environment,
+        cwd: ROOT,
+        logFile: join(folder, `${name}.log`),
+        stopTimeoutMs: 20_000,
+      });
+      try {
+        await waitUntil(() => run(process.execPath, probe.slice(1)), {
+          what: name,
+          timeoutMs: 60_000,
+          failed: child.failure,
+        });
+      } finally {
+        await child.stop();
+      }
+      await eventually(() => expect(child.exitReason()).toBe('ended with status 0'));
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,29 @@
+import { parseArgs } from 'node:util';
+import { entities } from '../domain/entities.ts';
+import { seedFirstOrganization } from '../domain/organizations/first-organization.ts';
+import { loadConfig } from '../platform/config.ts';
+import { createDatabase } from '../platform/database/database.ts';
+
+const USAGE = 'npm run organization:create -- --email OWNER [--name NAME]';
+
+/** Makes the first organization of an installation and prints its keys, once: they are not kept in clear. */
+const { values } = parseArgs({ options: { email: { type: 'string' }, name: { type: 'string' } } });
+if (values.email) await create(values.email, values.name ?? 'First organization');
+else {
+  process.stderr.write(`${USAGE}\n`);
+  process.exitCode = 2;
+}
+
+async function create(ownerEmail: string, organizationName: string): Promise<void> {
+  const database = await createDatabase({ url: loadConfig().DATABASE_URL, poolSize: 1, entities });
+  try {
+    const made = await seedFirstOrganization(database, { organizationName, ownerEmail });
+    if (made) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
+    else {
+      process.stderr.write('There is an organization already; nothing was changed.\n');
+      process.exitCode = 1;
+    }
+  } finally {
+    await database.close();
+  }
+}
