@@ -71,7 +71,7 @@ function refuseUnstorable({ body, query, params }: FastifyRequest): void {
     if (typeof value !== 'object' || value === null) continue;
     for (const [name, member] of Object.entries(value)) {
       refuseText(path, name);
-      open.push({ path: `${path}/${pointer(name)}`, value: member });
+      open.push({ path: clip(`${path}/${pointer(name)}`), value: member });
     }
   }
 }
@@ -103,7 +103,9 @@ function validationError(part: string, found: ErrorObject[]): AppError {
           ? String(params.additionalProperty)
           : undefined;
     return {
-      path: `/${PARTS[part] ?? part}${instancePath}${member === undefined ? '' : `/${pointer(member)}`}`,
+      path: clip(
+        `/${PARTS[part] ?? part}${instancePath}${member === undefined ? '' : `/${pointer(member)}`}`,
+      ),
       message: describe(keyword, params, message),
     };
   });
@@ -124,6 +126,11 @@ function validationFailure(errors: FieldError[]): AppError {
     fix: 'Change the fields named in errors; the schema of each operation is in /openapi.json.',
     errors,
   });
+}
+
+/** Names and depth are the caller's to choose; what is told of them is bounded. */
+function clip(path: string): string {
+  return path.slice(0, 1024);
 }
 
 function pointer(name: string): string {
