@@ -4,6 +4,7 @@ import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { type Child, startChild } from './child-process.ts';
+import { answers, findFreePort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
 const NAMESPACE = 'default';
@@ -35,14 +36,36 @@ export interface TemporalServer {
   kill(): Promise<void>;
 }
 
-/** Starts the Temporal dev server on 127.0.0.1 with the search attributes of `platform/temporal.ts`. */
+const STARTS = 3;
+
+/**
+ * Starts the Temporal dev server on 127.0.0.1 with the search attributes of `platform/temporal.ts`. The server picks
+ * ports for its inner services by itself and now and then loses one to somebody else before it listens: it is then
+ * started again.
+ */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
   if (options.databaseFile) mkdirSync(dirname(options.databaseFile), { recursive: true });
+  for (let start = 1; ; start += 1) {
+    try {
+      return await startOnce(options);
+    } catch (error) {
+      const lostPort = error instanceof Error && error.message.includes('address already in use');
+      if (!lostPort || start === STARTS || !(await portsAreFree(options))) throw error;
+    }
+  }
+}
+
+/** Whether the port that was lost is none of those that were asked for. */
+async function portsAreFree({ port, uiPort }: TemporalOptions): Promise<boolean> {
+  return !(await answers(port)) && (uiPort === undefined || !(await answers(uiPort)));
+}
+
+async function startOnce(options: TemporalOptions): Promise<TemporalServer> {
   const address = `127.0.0.1:${options.port}`;
   const child = await startChild({
     name: 'Temporal',
     command: options.executable,
-    args: serverArguments(options),
+    args: serverArguments(options, await findFreePort()),
     logFile: options.logFile,
     pidFile: options.pidFile,
     // The CLI reads TEMPORAL_* variables and profiles of its own; what belongs to the clients stays out.
@@ -74,7 +97,7 @@ function describeServer({ uiPort }: TemporalOptions, address: string, child: Chi
   };
 }
 
-function serverArguments({ port, uiPort, databaseFile }: TemporalOptions): string[] {
+function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPort: number): string[] {
   const dynamicConfig = {
     // More partitions than cores only add hops between them on one machine: halves the p99.
     'matching.numTaskqueueReadPartitions': 1,
@@ -84,6 +107,7 @@ function serverArguments({ port, uiPort, databaseFile }: TemporalOptions): strin
   };
   return [
     ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--log-level', 'warn'],
+    ...['--http-port', String(httpPort)],
     ...(uiPort === undefined
       ? ['--headless']
       : ['--ui-ip', '127.0.0.1', '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
