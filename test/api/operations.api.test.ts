@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createApiKeyToken } from '../../domain/identity/api-key-token.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
@@ -54,6 +55,19 @@ test('without a token configured there are no metrics', async () => {
     expectProblem(await plain.app.inject('/metrics'), 'not_found');
   } finally {
     await plain.close();
+  }
+});
+
+test('without its database the API says so, and shows nothing of it', async () => {
+  const cut = await startTestApp({ databaseUrl: 'postgresql://someone:secret@127.0.0.1:1/none' });
+  try {
+    const response = await cut.call('/inboxes', { token: createApiKeyToken('live') });
+    expectProblem(response, 'unavailable');
+    expect(response.headers['retry-after']).toBe('5');
+    expect(response.body).not.toMatch(/secret|127\.0\.0\.1:1|ECONN/);
+    expectProblem(await cut.app.inject('/health/ready'), 'unavailable');
+  } finally {
+    await cut.close();
   }
 });
 

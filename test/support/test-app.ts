@@ -45,13 +45,16 @@ export interface TestApp {
 export interface TestAppOptions {
   config?: Partial<Record<keyof Config, string>>;
   probes?: { database: () => Promise<void>; temporal: () => Promise<void> };
+  /** Instead of the database of the run. */
+  databaseUrl?: string;
 }
 
 /** The API as it is served, on the database of the run; only Temporal is replaced, by a list of what it was asked. */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { postgres } = testStack();
-  const config = loadConfig(testEnvironment(postgres.apiUrl, options.config));
-  const [database, worker] = await Promise.all([connect(postgres.apiUrl), connect(postgres.workerUrl)]);
+  const databaseUrl = options.databaseUrl ?? postgres.apiUrl;
+  const config = loadConfig(testEnvironment(databaseUrl, options.config));
+  const [database, worker] = await Promise.all([connect(databaseUrl), connect(postgres.workerUrl)]);
   const { outbox, commands } = recordingOutbox();
   const app = await buildApp({
     config,

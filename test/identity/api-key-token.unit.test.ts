@@ -1,0 +1,36 @@
+import { expect, test } from '@jest/globals';
+import { createApiKeyToken, hashApiKeyToken, isApiKeyToken } from '../../domain/identity/api-key-token.ts';
+
+test('tokens have the form of the design, and no two are alike', () => {
+  const tokens = Array.from({ length: 500 }, () => createApiKeyToken('live'));
+  for (const token of tokens) {
+    expect(token).toMatch(/^ask_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/);
+    expect(isApiKeyToken(token)).toBe(true);
+  }
+  expect(new Set(tokens).size).toBe(tokens.length);
+  expect(createApiKeyToken('test')).toMatch(/^ask_test_/);
+});
+
+test('a mistyped character is noticed wherever it is', () => {
+  const token = createApiKeyToken('live');
+  for (let place = 0; place < token.length; place += 1) {
+    const other = token[place] === 'x' ? 'y' : 'x';
+    expect(isApiKeyToken(token.slice(0, place) + other + token.slice(place + 1))).toBe(false);
+  }
+});
+
+test.each([
+  '',
+  'ask_live_',
+  `${createApiKeyToken('live')}x`,
+  ` ${createApiKeyToken('live')}`,
+  'sst_0123456789',
+])('%j is none', (token) => {
+  expect(isApiKeyToken(token)).toBe(false);
+});
+
+test('what is stored does not show the token', () => {
+  const token = createApiKeyToken('live');
+  expect(hashApiKeyToken(token)).toHaveLength(32);
+  expect(hashApiKeyToken(token).toString('latin1')).not.toContain(token.slice(-6));
+});

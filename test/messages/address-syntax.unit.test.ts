@@ -1,0 +1,65 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { addressFault } from '../../domain/messages/address-syntax.ts';
+
+test.each([
+  'ann@example.test',
+  'Ann.Lee+tag@sub.example.test',
+  "!#$%&'*+-/=?^_`{|}~@example.test",
+  '"quoted local"@example.test',
+  '"with \\" and \\\\"@example.test',
+  'a@b',
+  '1@1.test',
+  `${'a'.repeat(64)}@example.test`,
+  `a@${'b'.repeat(63)}.test`,
+  'x@xn--bcher-kva.test',
+])('%j is an address', (address) => {
+  expect(addressFault(address)).toBeUndefined();
+});
+
+test.each([
+  ['', 'name@domain'],
+  ['ann', 'name@domain'],
+  ['@example.test', 'name@domain'],
+  ['ann@', 'domain'],
+  ['ann@@example.test', 'before the @'],
+  ['.ann@example.test', 'before the @'],
+  ['ann.@example.test', 'before the @'],
+  ['a..b@example.test', 'before the @'],
+  ['ann lee@example.test', 'before the @'],
+  ['"unclosed@example.test', 'before the @'],
+  ['"a"b"@example.test', 'before the @'],
+  ['<ann@example.test>', 'before the @'],
+  ['ann@example.test>', 'domain'],
+  ['ann@exa_mple.test', 'domain'],
+  ['ann@-example.test', 'domain'],
+  ['ann@example-.test', 'domain'],
+  ['ann@example..test', 'domain'],
+  ['ann@example.test.', 'domain'],
+  [`ann@${'b'.repeat(64)}.test`, 'domain'],
+  ['ann@[192.0.2.1]', 'IP address'],
+  ['jürgen@example.test', 'SMTPUTF8'],
+  ['ann@bücher.test', 'SMTPUTF8'],
+  ['ann\r\n@example.test', 'ASCII'],
+  ['ann@example.test\n', 'ASCII'],
+  [`${'a'.repeat(65)}@example.test`, '64'],
+  [`a@${'b.'.repeat(126)}test`, '254'],
+])('%j is none: %s', (address, words) => {
+  expect(addressFault(address)).toContain(words);
+});
+
+test('what passes is one line of ASCII without spaces outside quotes', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary', maxLength: 40 }),
+      fc.constantFrom('@', '@example.test', ''),
+      (text, end) => {
+        const address = text + end;
+        if (addressFault(address) !== undefined) return;
+        expect(address).toMatch(/^[\x20-\x7e]+$/);
+        expect(address.replace(/^".*"/, '')).not.toMatch(/[\s<>,;:()]/);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});

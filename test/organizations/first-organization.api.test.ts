@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { pino } from 'pino';
+import { entities } from '../../domain/entities.ts';
+import { createAuthenticationService } from '../../domain/identity/authentication.service.ts';
+import { AGENT_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { UserEntity } from '../../domain/identity/user.entity.ts';
+import { seedFirstOrganization } from '../../domain/organizations/first-organization.ts';
+import { MemberEntity } from '../../domain/organizations/member.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { createDatabase, type Database } from '../../platform/database/database.ts';
+import { migrate } from '../../workers/migrate.ts';
+import { testStack } from '../support/stack.ts';
+
+const EMPTY = 'first_organization';
+let database: Database;
+let api: Database;
+
+/** A database of its own: the one of the run has organizations of other tests. */
+beforeAll(async () => {
+  const { ownerUrl, apiUrl, workerUrl } = testStack().postgres;
+  const owner = new pg.Client({ connectionString: ownerUrl });
+  await owner.connect();
+  await owner.query(`create database ${EMPTY}`);
+  await owner.end();
+  const inEmpty = (url: string) => Object.assign(new URL(url), { pathname: `/${EMPTY}` }).toString();
+  await migrate({ migrationUrl: inEmpty(ownerUrl), apiUrl: inEmpty(apiUrl), workerUrl: inEmpty(workerUrl) });
+  const connect = (url: string) => createDatabase({ url: inEmpty(url), poolSize: 5, entities });
+  [database, api] = await Promise.all([connect(workerUrl), connect(apiUrl)]);
+});
+afterAll(() => Promise.all([database.close(), api.close()]));
+
+test('of several attempts at once one makes the organization, whole', async () => {
+  const input = { organizationName: 'Acme & Söhne', ownerEmail: 'Owner@Example.test' };
+  const attempts = await Promise.all(Array.from({ length: 4 }, () => seedFirstOrganization(database, input)));
+  const [made, ...others] = attempts.filter((attempt) => attempt !== null);
+  expect(others).toEqual([]);
+  if (!made) throw new Error('none was made');
+  expect(await seedFirstOrganization(database, input)).toBeNull();
+
+  await database.systemTransaction(async ({ em }) => {
+    expect(await em.find(OrganizationEntity, {})).toMatchObject([
+      { name: 'Acme & Söhne', slug: 'acme-s-hne', status: 'active' },
+    ]);
+    expect(await em.find(UserEntity, {})).toMatchObject([
+      { email: 'owner@example.test', passwordHash: expect.stringMatching(/^\$argon2id\$/) },
+    ]);
+    expect(await em.find(MemberEntity, {})).toMatchObject([
+      { organizationId: made.organizationId, role: 'owner' },
+    ]);
+  });
+
+  const authentication = createAuthenticationService({ database: api, logger: pino({ level: 'silent' }) });
+  const as = async (token: string, environmentId?: string) =>
+    (await authentication.authenticate({ token, environmentId, requestId: 'req' })).scope;
+  const whole = await as(made.apiKey);
+  expect([...whole.permissions]).toEqual([...PERMISSIONS]);
+  expect(whole).toMatchObject({ environmentId: made.productionEnvironmentId, environmentBound: false });
+  expect(await as(made.apiKey, made.sandboxEnvironmentId)).toMatchObject({
+    environmentId: made.sandboxEnvironmentId,
+  });
+  const agent = await as(made.agentKey);
+  expect([...agent.permissions]).toEqual([...AGENT_PERMISSIONS]);
+  expect(agent).toMatchObject({ environmentId: made.productionEnvironmentId, environmentBound: true });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createCursors } from '../../platform/cursor.ts';
+import { AppError } from '../../platform/errors.ts';
+
+const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
+const cursors = createCursors(key(1));
+
+test('a cursor comes back as it went out', () => {
+  fc.assert(
+    fc.property(
+      fc.string(),
+      fc.array(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 3 }),
+      (list, sortKey) => {
+        expect(cursors.decode(list, cursors.encode(list, sortKey))).toEqual(sortKey);
+      },
+    ),
+  );
+});
+
+test('it is good for its list and its installation alone', () => {
+  const cursor = cursors.encode('inboxes', ['inb_1']);
+  for (const wrong of [
+    () => cursors.decode('messages', cursor),
+    () => createCursors(key(2)).decode('inboxes', cursor),
+  ])
+    expect(wrong).toThrow(AppError);
+});
+
+test('no bit of it may change', () => {
+  const bytes = Buffer.from(cursors.encode('list', ['a', 'b']), 'base64url');
+  for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+    const changed = Buffer.from(bytes);
+    changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    expect(() => cursors.decode('list', changed.toString('base64url'))).toThrow(AppError);
+  }
+});
+
+test('nothing else is a cursor', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(() => cursors.decode('list', text)).toThrow(expect.objectContaining({ code: 'invalid_cursor' }));
+    }),
+  );
+});

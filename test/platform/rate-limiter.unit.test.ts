@@ -1,0 +1,114 @@
+import { describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import {
+  createRateLimiter,
+  type LeaseTokens,
+  leaseFromMemory,
+} from '../../platform/rate-limit/rate-limiter.ts';
+
+const LIMIT = { perSecond: 10, burst: 100 };
+const BLOCK = LIMIT.burst / 10;
+const logger = pino({ level: 'silent' });
+
+/** A clock a test turns, one shared bucket, and any number of processes that draw on it. */
+function world(processes: number) {
+  let time = 1_000_000;
+  const now = () => time;
+  const shared = leaseFromMemory(now);
+  const leases: number[] = [];
+  const lease: LeaseTokens = async (bucket, limit, wanted) => {
+    const granted = await shared(bucket, limit, wanted);
+    leases.push(granted);
+    return granted;
+  };
+  const limiters = Array.from({ length: processes }, () => createRateLimiter({ lease, logger, now }));
+  return {
+    leases,
+    pass: (milliseconds: number) => {
+      time += milliseconds;
+    },
+    async count(requests: number): Promise<number> {
+      let allowed = 0;
+      for (let index = 0; index < requests; index += 1) {
+        const verdict = await limiters[index % processes]?.take('bucket', LIMIT);
+        if (verdict?.allowed) allowed += 1;
+      }
+      return allowed;
+    },
+    take: () => limiters[0]?.take('bucket', LIMIT),
+  };
+}
+
+describe.each([1, 2, 5])('%i processes', (processes) => {
+  test('let a burst pass, and at most a block each beyond it', async () => {
+    const allowed = await world(processes).count(1000);
+    expect(allowed).toBeGreaterThanOrEqual(LIMIT.burst - processes * BLOCK);
+    expect(allowed).toBeLessThanOrEqual(LIMIT.burst + processes * BLOCK);
+  });
+
+  test('keep to the rate in the long run', async () => {
+    const { count, pass } = world(processes);
+    const seconds = 60;
+    let allowed = 0;
+    for (let tick = 0; tick < seconds * 10; tick += 1) {
+      allowed += await count(20);
+      pass(100);
+    }
+    const granted = LIMIT.burst + seconds * LIMIT.perSecond;
+    expect(allowed).toBeLessThanOrEqual(granted + processes * BLOCK);
+    expect(allowed).toBeGreaterThanOrEqual(granted - processes * BLOCK - LIMIT.perSecond);
+  });
+});
+
+test('the shared bucket is asked once a block, not once a request', async () => {
+  const { count, leases } = world(1);
+  await count(80);
+  expect(leases.length).toBeLessThanOrEqual(10);
+});
+
+test('a full bucket waits for whoever was idle', async () => {
+  const { count, pass } = world(1);
+  await count(1000);
+  pass(10_000);
+  expect(await count(1000)).toBeGreaterThanOrEqual(LIMIT.burst - BLOCK);
+});
+
+test('verdicts tell what is left, and when to come back', async () => {
+  const { count, take } = world(1);
+  expect(await take()).toEqual({
+    allowed: true,
+    limit: 100,
+    remaining: 99,
+    resetSeconds: 1,
+    retryAfterSeconds: 0,
+  });
+  await count(1000);
+  expect(await take()).toMatchObject({ allowed: false, remaining: 0, retryAfterSeconds: 1 });
+});
+
+test('while the shared bucket cannot be reached requests pass', async () => {
+  const limiter = createRateLimiter({ lease: () => Promise.reject(new Error('down')), logger });
+  for (let index = 0; index < 500; index += 1)
+    expect((await limiter.take('bucket', LIMIT)).allowed).toBe(true);
+});
+
+test('a request in time of plenty waits for no lease', async () => {
+  let answer: (granted: number) => void = () => undefined;
+  const limiter = createRateLimiter({
+    lease: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+    logger,
+  });
+  for (let index = 0; index < BLOCK; index += 1)
+    expect((await limiter.take('bucket', LIMIT)).allowed).toBe(true);
+  let settled = false;
+  const beyond = limiter.take('bucket', LIMIT).finally(() => {
+    settled = true;
+  });
+  await new Promise(setImmediate);
+  expect(settled).toBe(false);
+  answer(BLOCK);
+  expect((await beyond).allowed).toBe(true);
+});
