@@ -114,7 +114,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
     statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),
-    autocommit: (work) => work(orm.em.fork()),
+    autocommit: (work) => track(work(orm.em.fork())),
     async ping() {
       await track(orm.em.fork().execute('select 1'));
     },

@@ -134,14 +134,55 @@ describe('access', () => {
     }
   });
 
-  test("another organization's rows are not there, in any operation that names one", async () => {
-    const victim = await createOrganization(app.worker);
+  interface Reach {
+    caller: string;
+    victim: { token: string; environmentId: string; keyId: string };
+  }
+
+  /** Who looks, and whose rows must not be there for them. Row-level security knows of the first case alone. */
+  const CASES: [string, () => Promise<Reach>][] = [
+    [
+      'another organization',
+      async () => {
+        const stranger = await createOrganization(app.worker);
+        return {
+          caller: organization.token,
+          victim: { ...stranger, environmentId: stranger.productionEnvironmentId },
+        };
+      },
+    ],
+    [
+      'another environment, for a key bound to one',
+      async () => {
+        const bound = await createKey(app.worker, {
+          ...organization,
+          environmentId: organization.productionEnvironmentId,
+        });
+        return {
+          caller: bound.token,
+          victim: { ...organization, environmentId: organization.sandboxEnvironmentId },
+        };
+      },
+    ],
+    [
+      'another inbox, for a key bound to one',
+      async () => {
+        const inbox = await createInbox(app.worker, organization);
+        const environmentId = organization.productionEnvironmentId;
+        const bound = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
+        return { caller: bound.token, victim: { ...organization, environmentId } };
+      },
+    ],
+  ];
+
+  test.each(CASES)('rows of %s are not there, in any operation', async (_name, arrange) => {
+    const { caller, victim } = await arrange();
     const ids = await someOfEach(victim);
     let tried = 0;
     for (const operation of inApi().filter(({ path }) => path.includes('{'))) {
       for (const id of ids) {
         const [path, call] = request(operation, id);
-        expectProblem(await app.call(path, { ...call, token: organization.token }), 'not_found');
+        expectProblem(await app.call(path, { ...call, token: caller }), 'not_found');
         tried += 1;
       }
     }
@@ -154,22 +195,24 @@ describe('access', () => {
       '/webhooks/endpoints',
       '/org/environments',
     ]) {
-      const body = (await app.call(path, { token: organization.token })).body;
+      const { body } = await app.call(`${path}?limit=100`, { token: caller });
       for (const id of ids) expect(body).not.toContain(id);
     }
   });
 
-  async function someOfEach(victim: TestOrganization): Promise<string[]> {
-    const inbox = await createInbox(app.worker, victim);
+  /** One row of each kind, its id. */
+  async function someOfEach({ token, environmentId, keyId }: Reach['victim']): Promise<string[]> {
     const make = async (path: string, body: unknown) => {
-      const response = await app.call(path, { method: 'POST', token: victim.token, body });
+      const headers = { 'x-env-id': environmentId };
+      const response = await app.call(path, { method: 'POST', token, headers, body });
       expect(response.statusCode).toBe(201);
       return response.json<{ id: string; thread_id?: string }>();
     };
+    const inbox = await make('/inboxes', {});
     const message = await make(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
     const draft = await make(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
     const endpoint = await make('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
-    return [inbox.id, message.id, String(message.thread_id), draft.id, endpoint.id, victim.keyId];
+    return [inbox.id, message.id, String(message.thread_id), draft.id, endpoint.id, keyId];
   }
 });
 
