@@ -1,4 +1,5 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -118,45 +119,66 @@ describe('over a socket', () => {
     port = (app.app.server.address() as AddressInfo).port;
   });
 
-  test.each(['content-length', 'chunked'])('30 MiB (%s) are refused without being read', async (kind) => {
-    const size = 30 * 1024 * 1024;
+  /** Sends 30 MiB as fast as they are taken, and stops when an answer comes. */
+  async function pour(headers: Record<string, string | number>): Promise<{
+    status: number | undefined;
+    connection: string | undefined;
+    body: string;
+    writtenBytes: number;
+  }> {
     const request = httpRequest({
       port,
       method: 'POST',
       path: '/api/v1/inboxes',
-      headers: {
-        authorization: `Bearer ${organization.token}`,
-        ...JSON_TYPE,
-        ...(kind === 'chunked' ? { 'transfer-encoding': 'chunked' } : { 'content-length': size }),
-      },
+      headers: { ...JSON_TYPE, ...headers },
     });
+    // The service closes the connection while we still write.
     request.on('error', () => undefined);
-    let written = 0;
+    let writtenBytes = 0;
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const pump = (): void => {
-      while (written < size && !request.destroyed) {
-        written += chunk.length;
+      while (writtenBytes < POURED_BYTES && !request.destroyed) {
+        writtenBytes += chunk.length;
         if (!request.write(chunk)) return void request.once('drain', pump);
       }
     };
-    const answered = new Promise<{ status?: number; body: string; connection?: string }>((resolve) =>
-      request.once('response', async (response) => {
-        resolve({
-          status: response.statusCode,
-          connection: response.headers.connection,
-          body: await text(response),
-        });
-        request.destroy();
-      }),
-    );
     pump();
-    expect(await answered).toMatchObject({
-      status: 413,
-      connection: 'close',
-      body: expect.stringContaining('"code":"payload_too_large"'),
-    });
-    expect(written).toBeLessThan(size);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const body = await text(response);
+    request.destroy();
+    return { status: response.statusCode, connection: response.headers.connection, body, writtenBytes };
+  }
+
+  const POURED_BYTES = 30 * 1024 * 1024;
+
+  test.each([
+    ['with its length', { 'content-length': POURED_BYTES }],
+    ['in chunks', { 'transfer-encoding': 'chunked' }],
+  ])('30 MiB %s are refused without being read', async (_name, headers) => {
+    const answer = await pour({ authorization: `Bearer ${organization.token}`, ...headers });
+    expect(answer).toMatchObject({ status: 413, connection: 'close' });
+    expect(JSON.parse(answer.body)).toMatchObject({ code: 'payload_too_large' });
+    expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
   });
+
+  test('nor are they read to be told that a credential lacks', async () => {
+    const answer = await pour({ 'content-length': POURED_BYTES });
+    expect(answer).toMatchObject({ status: 401, connection: 'close' });
+    expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
+  });
+
+  test('a small request that is refused keeps its connection', async () => {
+    const { status, connection } = await pourNothing();
+    expect({ status, connection }).toEqual({ status: 401, connection: 'keep-alive' });
+  });
+
+  async function pourNothing(): Promise<{ status: number | undefined; connection: string | undefined }> {
+    const request = httpRequest({ port, method: 'POST', path: '/api/v1/inboxes', headers: JSON_TYPE });
+    request.end('{}');
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    await text(response);
+    return { status: response.statusCode, connection: response.headers.connection };
+  }
 
   test('what is no HTTP gets a problem document too', async () => {
     const socket = connect(port, '127.0.0.1');
