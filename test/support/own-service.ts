@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { freePortVariables } from '../../dev/settings.ts';
+import { type Config, loadConfig } from '../../platform/config.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const READY_TIMEOUT_MS = 180_000;
@@ -16,6 +17,8 @@ export interface OwnService {
   apiKey: string;
   inboundPort: number;
   ownerDatabaseUrl: string;
+  /** What the workers run with: for tests that look into storage. */
+  config: Config;
   temporalAddress: string;
   /** Resident memory, in bytes. */
   residentBytes(name: OwnProcess): number;
@@ -60,6 +63,7 @@ export async function startOwnService(overrides: Record<string, string>): Promis
     apiKey: read('seed.json').apiKey ?? '',
     inboundPort: Number(ports.inboundSmtp),
     ownerDatabaseUrl: `postgresql://postgres:${read('secrets.json').postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
+    config: loadConfig(environments.workers),
     temporalAddress: `127.0.0.1:${ports.temporal}`,
     residentBytes: (name) => residentBytes(processes[name]?.pid),
     start,
