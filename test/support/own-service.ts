@@ -121,7 +121,7 @@ export async function patiently<T>(
   }
 }
 
-function residentBytes(pid: number | undefined): number {
+export function residentBytes(pid: number | undefined): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }
