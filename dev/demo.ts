@@ -39,6 +39,8 @@ interface EventEnvelope {
   data: Record<string, unknown> & { message_id?: string };
 }
 
+let steps = 0;
+
 const { values } = parseArgs({ options: { 'first-run': { type: 'string' }, help: { type: 'boolean' } } });
 if (values.help) console.log(USAGE);
 else await demo(resolve(values['first-run'] ?? '.data/first-run.json'));
@@ -111,7 +113,6 @@ function readFirstRun(file: string): FirstRun {
   }
 }
 
-let steps = 0;
 function step(what: string, detail: string): void {
   steps += 1;
   console.log(`${String(steps).padStart(2)}. ${what.padEnd(36)} ${detail}`);
