@@ -9,8 +9,8 @@ export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
   workflows: WorkflowGateway;
   sources: OverdueSource[];
-  /** Removes what has outlived its use; returns how many rows. */
-  purge: () => Promise<number>;
+  /** Further work of a sweep, by the name it is counted under; each returns how many rows it changed. */
+  chores: Record<string, () => Promise<number>>;
   logger: Logger;
 }
 
@@ -36,7 +36,10 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
           counts[source.name] = runs.length;
           await eachAtOnce(runs, LOOK_UPS_AT_ONCE, (run) => lookAfter(options, run));
         }
-        counts.purged = await options.purge();
+        for (const [name, chore] of Object.entries(options.chores)) {
+          Context.current().heartbeat();
+          counts[name] = await chore();
+        }
         return counts;
       }),
   };

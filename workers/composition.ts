@@ -14,6 +14,7 @@ import { createReceiptService, type ReceiptService } from '../domain/messages/re
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
+import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
 import { bounceDomain, type Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
@@ -108,7 +109,10 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         outbox,
         workflows,
         sources,
-        purge: () => purgeExpired(database),
+        chores: {
+          released: () => releaseForgottenDeliveries(database, outbox),
+          purged: () => purgeExpired(database),
+        },
         logger,
       }),
     },

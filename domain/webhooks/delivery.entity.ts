@@ -19,6 +19,10 @@ export const WebhookDeliveryEntity = defineEntity({
     { properties: ['endpointId', 'id'] },
     { properties: ['eventId'] },
     {
+      name: 'webhook_deliveries_held_index',
+      expression: `create index "webhook_deliveries_held_index" on "webhook_deliveries" ("endpoint_id") where "status" = 'held'`,
+    },
+    {
       name: 'webhook_deliveries_pending_index',
       expression: `create index "webhook_deliveries_pending_index" on "webhook_deliveries" ("next_attempt_at") where "status" = 'pending'`,
     },
@@ -29,8 +33,10 @@ export const WebhookDeliveryEntity = defineEntity({
     endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
     eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
-    /** Attempts made; the schedule counts by it, so a restarted run goes on where the last one stopped. */
+    /** Attempts made, over all episodes; they are numbered by it. */
     attempts: p.integer().default(0),
+    /** Attempts of earlier episodes: the schedule counts from here, so a restarted run goes on where the last stopped. */
+    attemptsBefore: p.integer().default(0),
     /** Rises each time a settled delivery is started anew; part of the workflow's id from 2 on. */
     episode: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),

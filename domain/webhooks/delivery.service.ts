@@ -118,7 +118,7 @@ async function begin(
     if (endpoint.disabled) return settled(hold(delivery));
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
-    if (delivery.attempts >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
+    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
     const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId });
     delivery.attempts += 1;
     em.persist(
@@ -176,11 +176,16 @@ async function settle(
       );
       return settled(hold(delivery));
     }
-    if (delivery.attempts >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
-    const delayMs = pauseBefore(delivery.attempts + 1, result, random);
+    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
+    const delayMs = pauseBefore(triesOf(delivery) + 1, result, random);
     delivery.nextAttemptAt = new Date(Date.now() + delayMs);
     return retryLater(delivery, delayMs);
   });
+}
+
+/** Attempts the schedule counts: those of this episode. */
+function triesOf({ attempts, attemptsBefore }: WebhookDelivery): number {
+  return attempts - attemptsBefore;
 }
 
 /** The schedule's pause with jitter, or the receiver's own wish where that is longer. */

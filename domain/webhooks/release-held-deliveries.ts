@@ -1,4 +1,4 @@
-import type { Transaction } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
 
@@ -18,7 +18,7 @@ export async function releaseHeldDeliveries(
 ): Promise<number> {
   const rows = await transaction.em.execute<DeliveryStart[]>(
     `update webhook_deliveries d
-     set status = 'pending', episode = d.episode + 1, next_attempt_at = now(), completed_at = null
+     set status = 'pending', episode = d.episode + 1, attempts_before = d.attempts, next_attempt_at = now(), completed_at = null
      from events e
      where e.id = d.event_id and d.id in (
        select h.id from webhook_deliveries h
@@ -33,4 +33,30 @@ export async function releaseHeldDeliveries(
     outbox.enqueue(transaction, row.organizationId, { start: startOfDelivery(row) });
   }
   return rows.length;
+}
+
+/** Endpoints a sweep looks after at most. */
+const FORGOTTEN_ENDPOINTS = 50;
+
+/**
+ * Releases what an enabled endpoint still has waiting: a queue longer than the call that enabled it would release, or
+ * one whose release a crash cut short. One batch an endpoint, so that a sweep is short.
+ */
+export async function releaseForgottenDeliveries(database: Database, outbox: Outbox): Promise<number> {
+  const endpoints = await database.autocommit((em) =>
+    em.execute<{ id: string }[]>(
+      `select w.id from webhook_endpoints w
+       where not w.disabled and w.deleted_at is null
+         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held')
+       limit ?`,
+      [FORGOTTEN_ENDPOINTS],
+    ),
+  );
+  let released = 0;
+  for (const { id } of endpoints) {
+    released += await database.systemTransaction((transaction) =>
+      releaseHeldDeliveries(transaction, outbox, id),
+    );
+  }
+  return released;
 }

@@ -7,12 +7,15 @@ import { ORGANIZATION_VARIABLE } from './policies.ts';
 /** What a use-case works in: one PostgreSQL transaction of one organization. */
 export interface Transaction {
   readonly em: EntityManager;
+  /** The request it belongs to; empty for what a lifecycle does by itself. */
+  readonly requestId?: string;
   /** Runs once the transaction has committed; never when it rolled back. Must not throw. */
   afterCommit(work: () => void): void;
 }
 
 export interface TenantScope {
   organizationId: string;
+  requestId?: string;
   /** The request's open transaction, where it has one (idempotent requests); use-cases then join it. */
   transaction?: Transaction;
 }
@@ -90,11 +93,15 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work;
   }
 
-  async function run<T>(fork: EntityManager, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  async function run<T>(
+    fork: EntityManager,
+    work: (transaction: Transaction) => Promise<T>,
+    requestId?: string,
+  ): Promise<T> {
     const committed: (() => void)[] = [];
     const outcome = await fork.transactional(async (em): Promise<{ value: T } | { refusal: AppError }> => {
       try {
-        return { value: await work({ em, afterCommit: (hook) => committed.push(hook) }) };
+        return { value: await work({ em, requestId, afterCommit: (hook) => committed.push(hook) }) };
       } catch (error) {
         if (error instanceof AppError && error.commits) return { refusal: error };
         throw error;
@@ -110,7 +117,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     transaction(scope, work) {
       if (scope.transaction) return join(scope.transaction, work);
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
-      return track(run(orm.em.fork({ session: { variables } }), work));
+      return track(run(orm.em.fork({ session: { variables } }), work, scope.requestId));
     },
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
     statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),

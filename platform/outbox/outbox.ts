@@ -13,6 +13,8 @@ export interface StartCommand {
   searchAttributes: Partial<Record<SearchAttributeName, string>>;
   /** One line for the Temporal UI. Ids only. */
   summary: string;
+  /** The API request that led to it; in the run's memo. Empty for what a lifecycle starts. */
+  requestId?: string;
 }
 
 export interface SignalCommand {
@@ -68,7 +70,8 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
   }
 
   return {
-    enqueue({ em, afterCommit }, organizationId, command) {
+    enqueue({ em, afterCommit, requestId }, organizationId, given) {
+      const command = given.start && requestId ? { ...given, start: { ...given.start, requestId } } : given;
       const row = em.create(OutboxEntity, {
         organizationId,
         command,

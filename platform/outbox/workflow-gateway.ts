@@ -78,6 +78,7 @@ function startOptions(start: StartCommand) {
     args: [start.input],
     typedSearchAttributes: new TypedSearchAttributes(pairs),
     staticSummary: start.summary,
+    ...(start.requestId ? { memo: { requestId: start.requestId } } : {}),
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
   };
 }

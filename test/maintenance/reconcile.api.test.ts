@@ -73,7 +73,7 @@ async function arrange() {
       overdueReceipts(database),
       overdueDrafts(database, drafts),
     ],
-    purge: async () => 0,
+    chores: {},
     logger,
   });
   const scope: Scope = {

@@ -1,19 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
-import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
-import { createIngestService } from '../../domain/messages/ingest.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
-import { accepted, mailServices, memoryStorage, ScriptedTransport } from '../support/mail-services.ts';
-import { createInbox, createOrganization } from '../support/organizations.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { connect } from '../support/test-app.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -21,80 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-async function arrange() {
-  const organization = await createOrganization(database);
-  const inbox = await createInbox(database, organization);
-  const { outbox } = recordingOutbox();
-  const { outcomes } = mailServices(database, new ScriptedTransport(async () => accepted), { outbox });
-  const objects = new Map<string, Buffer>();
-  const ingest = createIngestService({
-    database,
-    storage: memoryStorage(objects),
-    outcomes,
-    events: createEventService({ outbox }),
-    relayedIsDelivered: true,
-    parseTimeoutMs: 5_000,
-  });
-  const receive = async (
-    raw: string | Buffer,
-    more: Partial<{ kind: 'mail' | 'report'; mailFrom: string; target: string }> = {},
-  ) => {
-    const receiptId = await receiptOf(objects, inbox, raw, more);
-    const outcome = await ingest.ingest(receiptId);
-    return { receiptId, outcome, message: await find(messageIdOfReceipt(receiptId)) };
-  };
-  return { inbox, objects, ingest, receive };
-}
-
-async function receiptOf(
-  objects: Map<string, Buffer>,
-  inbox: Inbox,
-  raw: string | Buffer,
-  {
-    kind = 'mail',
-    mailFrom = 'ada@people.example',
-    target,
-  }: { kind?: 'mail' | 'report'; mailFrom?: string; target?: string },
-): Promise<string> {
-  const id = newId('receipt');
-  const bytes = Buffer.from(raw);
-  objects.set(`raw/${id}`, bytes);
-  await database.systemTransaction(async ({ em }) => {
-    em.persist(
-      em.create(ReceiptEntity, {
-        id,
-        organizationId: inbox.organizationId,
-        environmentId: inbox.environmentId,
-        inboxId: inbox.id,
-        kind,
-        messageId: target ?? messageIdOfReceipt(id),
-        recipientPosition: kind === 'report' ? 0 : null,
-        rawKey: `raw/${id}`,
-        sizeBytes: bytes.length,
-        sha256: Buffer.alloc(32),
-        mailFrom,
-        rcptTo: inbox.email,
-        clientIp: '192.0.2.1',
-        receivedAt: new Date(),
-      }),
-    );
-  });
-  return id;
-}
-
-const find = (id: string) =>
-  database.systemTransaction(({ em }) =>
-    em.findOne(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] }),
-  );
-
-const mail = (fields: Record<string, string>, body = 'Hello') =>
-  [
-    ...Object.entries({ From: 'Ada <ada@people.example>', To: 'agent@mail.test', ...fields }).map(
-      ([name, value]) => `${name}: ${value}`,
-    ),
-    '',
-    body,
-  ].join('\r\n');
+const arrange = () => arrangeInbox(database);
 
 describe('a mail that came in', () => {
   test('is stored, threaded and announced with the specified data', async () => {
@@ -140,8 +61,8 @@ describe('a mail that came in', () => {
   });
 
   test('of two ingestions at once one stores it', async () => {
-    const { objects, inbox, ingest } = await arrange();
-    const receiptId = await receiptOf(objects, inbox, mail({ Subject: 'Race' }), {});
+    const { accept, ingest } = await arrange();
+    const receiptId = await accept(mail({ Subject: 'Race' }));
     const outcomes = await Promise.all([ingest.ingest(receiptId), ingest.ingest(receiptId)]);
     expect(outcomes.filter((outcome) => outcome.startsWith('stored'))).toHaveLength(1);
   });

@@ -5,6 +5,7 @@ import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.en
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { releaseForgottenDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Egress, EgressPost, EgressResult } from '../../platform/egress/egress.ts';
@@ -88,7 +89,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
       const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: endpointId });
       return { delivery, attempts, endpoint };
     });
-  return { service, posts, commands, read, inbox, id: (await read()).delivery?.id ?? '' };
+  return { service, posts, commands, outbox, read, inbox, id: (await read()).delivery?.id ?? '' };
 }
 
 describe('a delivery', () => {
@@ -191,6 +192,24 @@ describe('a delivery', () => {
     const { endpoint, delivery } = await read();
     expect(endpoint).toMatchObject({ disabled: true, disabledReason: 'The receiver answered 410 Gone.' });
     expect(delivery).toMatchObject({ status: 'held', completedAt: null });
+  });
+
+  test('released after 410 it has the whole schedule again, its attempts numbered on', async () => {
+    const { service, id, read, outbox } = await arrange([answered(500), answered(410), answered(500)]);
+    await service.attempt(id, true);
+    await service.attempt(id, true);
+    await database.systemTransaction(async ({ em }) => {
+      const { endpoint } = await read();
+      await em.nativeUpdate(WebhookEndpointEntity, { id: endpoint.id }, { disabled: false });
+    });
+    await expect(releaseForgottenDeliveries(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
+    await expect(service.attempt(id, false)).resolves.toMatchObject({
+      kind: 'retry',
+      delayMs: WEBHOOK_SCHEDULE_MS[1],
+    });
+    const { delivery, attempts } = await read();
+    expect(delivery).toMatchObject({ status: 'pending', episode: 2, attempts: 3 });
+    expect(attempts.map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 
   test('a target the guard blocks is final', async () => {

@@ -1,0 +1,15 @@
+import { globSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
+
+const ROOT = resolve(import.meta.dirname, '..', '..');
+const TESTS = globSync('test/**/*.test.ts', { cwd: ROOT })
+  .filter((file) => !file.startsWith('test/guards/'))
+  .map((file) => readFileSync(resolve(ROOT, file), 'utf8'));
+/** Domains and usage are later parts of the service. */
+const BUILT = EVENT_TYPES.filter((type) => type.startsWith('message.'));
+
+test.each(BUILT)('%s is expected by some test', (type) => {
+  expect(TESTS.some((text) => text.includes(`'${type}'`))).toBe(true);
+});

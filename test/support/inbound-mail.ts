@@ -1,0 +1,92 @@
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
+import { createIngestService, type IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { accepted, mailServices, memoryStorage, ScriptedTransport } from './mail-services.ts';
+import { createInbox, createOrganization } from './organizations.ts';
+import { recordingOutbox } from './test-app.ts';
+
+export interface ReceiptFacts {
+  kind?: 'mail' | 'report';
+  mailFrom?: string;
+  /** Of a report: the message it tells of. */
+  target?: string;
+}
+
+/** An inbox of its own that takes in mail on a real database, with storage in memory. */
+export async function arrangeInbox(database: Database, overrides: Partial<IngestServiceOptions> = {}) {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const { outbox } = recordingOutbox();
+  const { outcomes } = mailServices(database, new ScriptedTransport(async () => accepted), { outbox });
+  const objects = new Map<string, Buffer>();
+  const ingest = createIngestService({
+    database,
+    storage: memoryStorage(objects),
+    outcomes,
+    events: createEventService({ outbox }),
+    relayedIsDelivered: true,
+    parseTimeoutMs: 5_000,
+    ...overrides,
+  });
+  /** A receipt as the listener commits it, not taken up yet. */
+  const accept = (raw: string | Buffer, facts: ReceiptFacts = {}) =>
+    commitReceipt(database, { objects, inbox, raw: Buffer.from(raw), facts });
+  const receive = async (raw: string | Buffer, facts: ReceiptFacts = {}) => {
+    const receiptId = await accept(raw, facts);
+    const outcome = await ingest.ingest(receiptId);
+    return { receiptId, outcome, message: await findMessage(database, messageIdOfReceipt(receiptId)) };
+  };
+  return { inbox, objects, ingest, accept, receive };
+}
+
+async function commitReceipt(
+  database: Database,
+  {
+    objects,
+    inbox,
+    raw,
+    facts,
+  }: { objects: Map<string, Buffer>; inbox: Inbox; raw: Buffer; facts: ReceiptFacts },
+): Promise<string> {
+  const { kind = 'mail', mailFrom = 'ada@people.example', target } = facts;
+  const id = newId('receipt');
+  objects.set(`raw/${id}`, raw);
+  await database.systemTransaction(async ({ em }) => {
+    em.persist(
+      em.create(ReceiptEntity, {
+        id,
+        organizationId: inbox.organizationId,
+        environmentId: inbox.environmentId,
+        inboxId: inbox.id,
+        kind,
+        messageId: target ?? messageIdOfReceipt(id),
+        recipientPosition: kind === 'report' ? 0 : null,
+        rawKey: `raw/${id}`,
+        sizeBytes: raw.length,
+        sha256: Buffer.alloc(32),
+        mailFrom,
+        rcptTo: inbox.email,
+        clientIp: '192.0.2.1',
+        receivedAt: new Date(),
+      }),
+    );
+  });
+  return id;
+}
+
+function findMessage(database: Database, id: string) {
+  return database.systemTransaction(({ em }) =>
+    em.findOne(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] }),
+  );
+}
+
+/** A mail from Ada to an agent, with more or other fields. */
+export function mail(fields: Record<string, string>, body = 'Hello'): string {
+  const all = { From: 'Ada <ada@people.example>', To: 'agent@mail.test', ...fields };
+  return [...Object.entries(all).map(([name, value]) => `${name}: ${value}`), '', body].join('\r\n');
+}
