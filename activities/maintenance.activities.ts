@@ -63,6 +63,11 @@ async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run:
   try {
     const status = await workflows.statusOf(workflowId);
     if (status === 'RUNNING') return;
+    if (status === 'COMPLETED') {
+      // A run that ended well leaves a final row; this is a defect, and a second start would be refused.
+      logger.error({ workflowId }, 'overdue row with a completed run');
+      return;
+    }
     const stopped = status === 'CANCELLED' || status === 'TERMINATED';
     const settles = stopped && run.whenStopped !== 'restart';
     logger.warn({ workflowId, status, action: settles ? 'settle' : 'restart' }, 'overdue row without a run');

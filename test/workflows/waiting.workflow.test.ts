@@ -115,15 +115,16 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('unschedule ends it without sending', async () => {
+  test('unschedule ends it without sending, and takes the plan off the draft', async () => {
     const queue = randomUUID();
-    const { activities, sentAt } = draft();
+    const { activities, sentAt, dropped } = draft();
     await environment.withWorker(queue, activities, async () => {
       const { handle } = await schedule(queue, HOUR_MS);
       await handle.signal(UNSCHEDULE_DRAFT);
       await expect(handle.result()).resolves.toBe('unscheduled');
     });
     expect(sentAt).toEqual([]);
+    expect(dropped()).toBe(1);
   });
 
   test('a cancellation from the Temporal UI takes the plan off the draft', async () => {

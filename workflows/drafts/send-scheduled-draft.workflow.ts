@@ -30,21 +30,32 @@ export async function sendScheduledDraft({
 }: SendScheduledDraftInput): Promise<string> {
   let due = sendAt;
   let unscheduled = false;
-  setHandler(reschedule, (at) => {
-    due = at;
-  });
-  setHandler(unschedule, () => {
-    unscheduled = true;
-  });
+  setHandler(
+    reschedule,
+    (at) => {
+      // Anybody may send a signal from the Temporal UI; what is no time is no plan.
+      if (!Number.isNaN(Date.parse(at))) due = at;
+    },
+    { description: 'Sent by the service when the draft’s send_at changes. ISO 8601 UTC.' },
+  );
+  setHandler(
+    unschedule,
+    () => {
+      unscheduled = true;
+    },
+    { description: 'Take the plan off; the draft stays.' },
+  );
   try {
     for (;;) {
-      if (
-        await waitUntilDue(
-          () => due,
-          () => unscheduled,
-        )
-      )
+      const takenOff = await waitUntilDue(
+        () => due,
+        () => unscheduled,
+      );
+      if (takenOff) {
+        // Changes nothing where the API took it off; from the Temporal UI this is what does.
+        await dropDraftPlan({ draftId, plan });
         return 'unscheduled';
+      }
       const outcome = await sendDueDraft({ draftId, plan });
       if (typeof outcome === 'string') return outcome;
       due = outcome.waitUntil;

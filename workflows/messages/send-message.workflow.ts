@@ -129,22 +129,37 @@ function listen(): Run {
     outcome: false,
     resolution: null,
   };
-  setHandler(cancel, () => {
-    run.cancel = true;
-  });
-  setHandler(retryNow, () => {
-    run.retry = true;
-  });
-  setHandler(outcomeRecorded, () => {
-    run.outcome = true;
-  });
+  setHandler(
+    cancel,
+    () => {
+      run.cancel = true;
+    },
+    { description: 'Stop the message, if nothing of it has left.' },
+  );
+  setHandler(
+    retryNow,
+    () => {
+      run.retry = true;
+    },
+    { description: 'Try a deferred message now.' },
+  );
+  setHandler(
+    outcomeRecorded,
+    () => {
+      run.outcome = true;
+    },
+    { description: 'Sent by the service: an outcome is in the database.' },
+  );
   setHandler(
     resolveAmbiguous,
     (resolution) => {
       run.resolution = resolution;
       return `taken as ${resolution}`;
     },
-    { validator: (resolution) => validateResolution(run.board.current, resolution) },
+    {
+      description: '"sent": it left, wait for reports. "resend": send it again, a second copy is accepted.',
+      validator: (resolution) => validateResolution(run.board.current, resolution),
+    },
   );
   return run;
 }

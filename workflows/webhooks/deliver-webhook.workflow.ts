@@ -39,8 +39,8 @@ export async function deliverWebhook({ deliveryId }: DeliverWebhookInput): Promi
     wish = wanted;
     attempts.cancel();
   };
-  setHandler(retryNow, heed('retry'));
-  setHandler(cancel, heed('cancel'));
+  setHandler(retryNow, heed('retry'), { description: 'Attempt now; an attempt in flight ends first.' });
+  setHandler(cancel, heed('cancel'), { description: 'Give the delivery up.' });
   setCurrentDetails('Signals: retryNow, cancel. Attempts and their answers are under Pending Activities.');
   try {
     for (;;) {
