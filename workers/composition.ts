@@ -77,7 +77,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     outcomes,
     events,
     relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
-    parseTimeoutMs: PARSE_TIMEOUT_MS,
+    parseStalledMs: PARSE_STALLED_MS,
   });
   const drafts = createDraftService({ database, outbox, events });
   const deliveries = createDeliveryService({
@@ -120,7 +120,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
   };
 }
 
-const PARSE_TIMEOUT_MS = 30_000;
+const PARSE_STALLED_MS = 30_000;
 
 async function closeAll(parts: {
   database: Database;

@@ -33,7 +33,8 @@ async function threadNamed(em: EntityManager, inboxId: string, named: string[]):
   const found = await em.find(
     MessageEntity,
     { inboxId, rfcMessageId: { $in: named } },
-    { fields: ['rfcMessageId', 'threadId'] },
+    // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
+    { fields: ['rfcMessageId', 'threadId'], orderBy: { id: 'desc' } },
   );
   const threadOf = new Map(found.map(({ rfcMessageId, threadId }) => [rfcMessageId, threadId]));
   const first = named.find((id) => threadOf.has(id));

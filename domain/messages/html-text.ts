@@ -18,8 +18,8 @@ const convert = compile({
   ],
 });
 
-/** Ordinary HTML of this length takes a tenth; deep nesting makes the parsers slow. */
-const CONVERT_TIMEOUT_MS = 1_000;
+/** Ordinary HTML of this length takes a fifth; deep nesting makes the parsers slow. One mail may be converted twice. */
+const CONVERT_TIMEOUT_MS = 500;
 
 /** The text a reader of the HTML would see, one paragraph a line; links keep their target in angle brackets. */
 export function textFromHtml(html: string): string {

@@ -1,6 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { storableJson, storableText } from '../../platform/database/storable.ts';
+import { refusesValue } from '../../platform/database/failures.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
@@ -12,7 +13,7 @@ import { findThread } from './find-thread.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { type ParsedMail, parseMail } from './parsed-mail.ts';
+import { type ParsedMail, parseMail, unreadMail } from './parsed-mail.ts';
 import { previewOf } from './preview.ts';
 import { extractReply } from './quotes.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
@@ -36,7 +37,8 @@ export interface IngestServiceOptions {
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
   relayedIsDelivered: boolean;
-  parseTimeoutMs: number;
+  /** A mail of which nothing could be read for so long is kept as one that cannot be read. */
+  parseStalledMs: number;
 }
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
@@ -67,21 +69,31 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
 }
 
 async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
-  const { database, storage, parseTimeoutMs } = options;
+  const { storage, parseStalledMs } = options;
   const messageId = messageIdOfReceipt(receipt.id);
   const mail = await parseMail(await storage.getStream(receipt.rawKey), {
-    timeoutMs: parseTimeoutMs,
+    stalledMs: parseStalledMs,
     async storeAttachment(index, content, contentType) {
       const key = `attachments/${messageId}/${index}`;
       return { key, stored: await storage.putStream(key, content, { contentType }) };
     },
   });
-  const extractedText = extractReply({ text: mail.text, html: mail.html });
-  return database.systemTransaction(async (transaction) => {
+  try {
+    return await keep(options, receipt, mail);
+  } catch (error) {
+    // It would be refused again for ever, and nobody see the mail.
+    if (!refusesValue(error)) throw error;
+    return keep(options, receipt, unreadMail('The mail holds something that cannot be stored.'));
+  }
+}
+
+async function keep(options: IngestServiceOptions, receipt: Receipt, mail: ParsedMail): Promise<string> {
+  const extractedText = storableText(extractReply({ text: mail.text, html: mail.html }));
+  return options.database.systemTransaction(async (transaction) => {
     if (!(await finish(transaction, receipt.id))) return 'processed before';
-    const message = await store(transaction, receipt, messageId, mail, extractedText);
+    const message = await store(transaction, receipt, mail, extractedText);
     await announceReceived(transaction, options.events, message, extractedText);
-    return `stored as ${messageId}`;
+    return `stored as ${message.id}`;
   });
 }
 
@@ -98,13 +110,13 @@ async function finish({ em }: Transaction, receiptId: string): Promise<boolean> 
 async function store(
   { em }: Transaction,
   receipt: Receipt,
-  messageId: string,
   mail: ParsedMail,
   extractedText: string,
 ): Promise<Message> {
+  const messageId = messageIdOfReceipt(receipt.id);
   const inbox = await em.findOneOrFail(InboxEntity, { id: receipt.inboxId });
   const from = mail.from ?? { email: receipt.mailFrom };
-  const subject = storableText(mail.subject);
+  const { subject } = mail;
   const thread =
     (await findThread(
       em,
@@ -119,24 +131,24 @@ async function store(
     threadId: thread.id,
     direction: 'inbound',
     status: 'received',
-    fromEmail: storableText(from.email),
-    fromName: from.name === undefined ? null : storableText(from.name),
-    to: storableJson(mail.to),
-    cc: storableJson(mail.cc),
+    fromEmail: from.email,
+    fromName: from.name ?? null,
+    to: mail.to,
+    cc: mail.cc,
     bcc: [],
-    replyTo: storableJson(mail.replyTo),
+    replyTo: mail.replyTo,
     subject,
-    preview: previewOf(storableText(extractedText), mail.html === null ? null : storableText(mail.html)),
-    textBody: mail.text === null ? null : storableText(mail.text),
-    htmlBody: mail.html === null ? null : storableText(mail.html),
-    extractedText: storableText(extractedText),
-    headers: storableJson(mail.headers),
+    preview: previewOf(extractedText, mail.html),
+    textBody: mail.text,
+    htmlBody: mail.html,
+    extractedText,
+    headers: mail.headers,
     hasAttachments: mail.attachments.length > 0,
-    rfcMessageId: mail.messageId === null ? null : storableText(mail.messageId),
-    inReplyTo: mail.inReplyTo === null ? null : storableText(mail.inReplyTo),
-    references: storableJson(mail.references),
+    rfcMessageId: mail.messageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
     automated: isAutomated(mail.headers, receipt.mailFrom),
-    parseError: mail.parseError === null ? null : storableText(mail.parseError),
+    parseError: mail.parseError,
     rawKey: receipt.rawKey,
     sizeBytes: receipt.sizeBytes,
     createdAt: receipt.receivedAt,
@@ -153,8 +165,6 @@ async function store(
         messageId,
         position,
         ...part,
-        filename: storableText(part.filename, 255),
-        contentType: storableText(part.contentType, 255),
         sizeBytes: stored.sizeBytes,
         sha256: stored.sha256,
         createdAt: receipt.receivedAt,
@@ -183,7 +193,7 @@ async function announceReceived(
       from_address: message.fromEmail,
       to_addresses: message.to.map(({ email }) => email),
       subject: message.subject,
-      extracted_text: storableText(extractedText),
+      extracted_text: extractedText,
       has_attachments: message.hasAttachments,
       received_at: (message.receivedAt ?? message.createdAt).toISOString(),
     },

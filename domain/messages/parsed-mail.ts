@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { type AddressObject, MailParser } from 'mailparser';
+import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
 import type { MailAddress } from './addresses.ts';
 
@@ -38,21 +39,24 @@ export interface ParseOptions {
     content: Readable,
     contentType: string,
   ): Promise<{ key: string; stored: StoredObject }>;
-  timeoutMs: number;
+  /** How long nothing may move. Storage that is merely slow is no fault of the mail. */
+  stalledMs: number;
 }
 
 const MAX_ATTACHMENTS = 500;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
+const MAX_ADDRESS_CHARACTERS = 1_024;
+/** RFC 5322 section 2.1.1: an id cannot be folded, so it is never longer than a line; PostgreSQL indexes 2,704 octets. */
+const MAX_MESSAGE_ID_OCTETS = 998;
+/** RFC 6838 section 4.2. Storage is told the type in an HTTP header, where not every character may stand. */
+const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 /** RFC 5322 section 2.2: printable ASCII but the colon. */
 const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
-/**
- * Reads a mail as a stream: attachments go to storage as they come, bodies are kept, HTML is not converted. Never
- * throws for what is in the mail; errors of storage are thrown.
- */
-export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail> {
-  const parsed: ParsedMail = {
+/** What is known of a mail before a byte of it was read, or where nothing of it can be kept but its raw bytes. */
+export function unreadMail(parseError: string | null): ParsedMail {
+  return {
     from: null,
     to: [],
     cc: [],
@@ -65,8 +69,18 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
     references: [],
     headers: {},
     attachments: [],
-    parseError: null,
+    parseError,
   };
+}
+
+/**
+ * Reads a mail as a stream: attachments go to storage as they come, bodies are kept, HTML is not converted. Never
+ * throws for what is in the mail; errors of storage are thrown.
+ *
+ * @returns text and JSON as PostgreSQL takes them.
+ */
+export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail> {
+  const parsed = unreadMail(null);
   const parser = new MailParser({
     skipHtmlToText: true,
     skipTextToHtml: true,
@@ -82,10 +96,23 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
     parsed.headers = headerRecord(lines, fields);
   });
   await readParts(parser, raw, parsed, options);
-  return parsed;
+  return storable(parsed);
 }
 
-/** Ends when the mail is read, cannot be read, or takes too long; rejects only where storage fails. */
+function storable({ text, html, attachments, ...header }: ParsedMail): ParsedMail {
+  return {
+    ...storableJson(header),
+    text: text === null ? null : storableText(text),
+    html: html === null ? null : storableText(html),
+    attachments: attachments.map((attachment) => ({
+      ...attachment,
+      filename: storableText(attachment.filename, 255),
+      contentId: attachment.contentId === null ? null : storableText(attachment.contentId, 998),
+    })),
+  };
+}
+
+/** Ends when the mail is read, cannot be read, or nothing moves any more; rejects only where storage fails. */
 function readParts(
   parser: MailParser,
   raw: Readable,
@@ -98,8 +125,8 @@ function readParts(
     resolve();
   };
   const timer = setTimeout(
-    () => stop(`The mail could not be read within ${options.timeoutMs} ms.`),
-    options.timeoutMs,
+    () => stop(`The mail could not be read: nothing moved for ${options.stalledMs} ms.`),
+    options.stalledMs,
   );
   let storing = Promise.resolve();
   let open: Readable | undefined;
@@ -116,10 +143,11 @@ function readParts(
       return;
     }
     open = part.content as Readable;
-    storing = options.storeAttachment(index, open, part.contentType).then(({ key, stored }) => {
+    const contentType = mediaTypeOf(part.contentType);
+    storing = options.storeAttachment(index, open, contentType).then(({ key, stored }) => {
       parsed.attachments.push({
         filename: part.filename ?? `attachment-${index + 1}`,
-        contentType: part.contentType,
+        contentType,
         contentId: part.cid ?? null,
         disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',
         storageKey: key,
@@ -129,9 +157,11 @@ function readParts(
     });
     storing.catch(reject);
   });
-  parser.once('error', (error: Error) => stop(`The mail could not be read: ${error.message}`));
+  // More than one may come, and one that nobody hears ends the process.
+  parser.on('error', (error: Error) => stop(`The mail could not be read: ${error.message}`));
   parser.once('end', () => void storing.then(resolve));
   raw.once('error', reject);
+  raw.on('data', () => timer.refresh());
   raw.pipe(parser);
   return promise.finally(() => {
     clearTimeout(timer);
@@ -147,7 +177,7 @@ function readHeaders(parsed: ParsedMail, headers: Map<string, unknown>): void {
   parsed.to = addressesOf(headers.get('to'));
   parsed.cc = addressesOf(headers.get('cc'));
   parsed.replyTo = addressesOf(headers.get('reply-to'));
-  parsed.subject = textOf(headers.get('subject'));
+  parsed.subject = textOf(headers.get('subject')).slice(0, MAX_HEADER_CHARACTERS);
   parsed.messageId = messageIdsOf(headers.get('message-id'))[0] ?? null;
   parsed.inReplyTo = messageIdsOf(headers.get('in-reply-to'))[0] ?? null;
   parsed.references = messageIdsOf(headers.get('references'));
@@ -186,15 +216,25 @@ function addressesOf(value: unknown): MailAddress[] {
   return objects
     .flatMap((object) => object?.value ?? [])
     .flatMap((entry) => entry.group ?? [entry])
-    .filter((entry) => entry.address)
+    .filter(({ address = '' }) => address !== '' && address.length <= MAX_ADDRESS_CHARACTERS)
     .slice(0, 500)
-    .map(({ address, name }) => ({ email: address ?? '', ...(name ? { name } : {}) }));
+    .map(({ address, name }) => ({
+      email: address ?? '',
+      ...(name ? { name: name.slice(0, MAX_ADDRESS_CHARACTERS) } : {}),
+    }));
+}
+
+function mediaTypeOf(contentType: unknown): string {
+  return typeof contentType === 'string' && MEDIA_TYPE.test(contentType)
+    ? contentType
+    : 'application/octet-stream';
 }
 
 /** Message-IDs without angle brackets (RFC 5322 section 3.6.4), at most 200. */
 function messageIdsOf(value: unknown): string[] {
   const text = Array.isArray(value) ? value.map(textOf).join(' ') : textOf(value);
-  return [...text.slice(0, 100_000).matchAll(/<([^<>\s]{1,995})>/g)]
-    .slice(0, 200)
-    .map(([, id]) => id as string);
+  return [...text.slice(0, 100_000).matchAll(/<([^<>\s\p{Cc}]{1,998})>/gu)]
+    .map(([, id = '']) => id)
+    .filter((id) => Buffer.byteLength(id) <= MAX_MESSAGE_ID_OCTETS)
+    .slice(0, 200);
 }

@@ -47,7 +47,8 @@ export function addToThread(thread: Thread, message: Message, correspondents: st
   if (message.direction === 'inbound') thread.lastInboundAt = at;
   else thread.lastOutboundAt = at;
   thread.hasAttachments ||= message.hasAttachments;
-  const lower = correspondents.map((address) => address.toLowerCase());
+  // A mail without sender has nobody to answer, and is no participant.
+  const lower = correspondents.filter((address) => address !== '').map((address) => address.toLowerCase());
   thread.participants = [...new Set([...thread.participants, ...lower])].slice(0, MAX_PARTICIPANTS);
   thread.labels = [...new Set([...thread.labels, ...message.labels])].slice(0, MAX_LABELS);
 }

@@ -7,11 +7,11 @@ import { AppError } from '../errors.ts';
 
 /** SQLSTATE: another transaction was in the way, and the same request may pass the next time. */
 const CONTENTION = new Set(['40001', '40P01', '55P03', '57014']);
-/** SQLSTATE: text or a time that PostgreSQL cannot store. */
-const UNSTORABLE = new Set(['22P05', '22021', '22008', '22007']);
+/** SQLSTATE: text or a time that PostgreSQL cannot store; NUL in a parameter breaks its protocol. */
+const UNSTORABLE = new Set(['22P05', '22021', '22008', '22007', '08P01']);
 /** SQLSTATE class 08, shutdowns, too many connections, and what the socket says. */
 const UNREACHABLE =
-  /^(08...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/;
+  /^(08(?!P01)...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/;
 /** pg gives these no code. */
 const UNREACHABLE_MESSAGE =
   /Connection terminated|timeout exceeded when trying to connect|Cannot use a pool after/;
@@ -58,6 +58,11 @@ export function databaseFailure(error: unknown): AppError | undefined {
     });
   }
   return undefined;
+}
+
+/** Whether PostgreSQL will never take the value, however often it is asked: data exceptions and its own limits. */
+export function refusesValue(error: unknown): boolean {
+  return error instanceof Error && /^(?:22...|54...|08P01)$/.test(codeOf(error));
 }
 
 function codeOf(error: Error): string {

@@ -1,10 +1,14 @@
 import { randomInt } from 'node:crypto';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { testStack } from '../support/stack.ts';
 import { connect } from '../support/test-app.ts';
+
+/** What else a process has to do waits so long at most: heartbeats are due every 10 s. */
+const MAX_BLOCK_MS = 2_000;
 
 let database: Database;
 beforeAll(async () => {
@@ -50,5 +54,119 @@ describe('a mail made to be refused by what stores it', () => {
     expect(message).toMatchObject({ status: 'received', rawKey: expect.stringMatching(/^raw\//) });
     const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
     expect(events).toBe(1);
+  });
+});
+
+describe('a mail the database still refuses', () => {
+  test('is kept raw, shown as unread and announced, instead of being tried for ever', async () => {
+    const announced: string[] = [];
+    const { receive } = await arrangeInbox(database, {
+      events: {
+        async record({ em }, { data }) {
+          // SQLSTATE 22P02, as a value nobody thought of would bring it.
+          if ('subject' in data && data.subject !== '') await em.execute(`select 'x'::int`);
+          announced.push('message_id' in data ? data.message_id : '');
+        },
+      },
+    });
+    const { message, outcome } = await receive(mail({ Subject: 'Unthought of' }));
+    expect(outcome).toMatch(/^stored/);
+    expect(message).toMatchObject({
+      fromEmail: 'ada@people.example',
+      subject: '',
+      parseError: 'The mail holds something that cannot be stored.',
+      rawKey: expect.stringMatching(/^raw\//),
+    });
+    expect(announced).toEqual([message?.id]);
+  });
+
+  test('is tried again where the database itself is in trouble', async () => {
+    const { receive } = await arrangeInbox(database, {
+      events: {
+        record: async () => {
+          throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
+        },
+      },
+    });
+    await expect(receive(mail({ Subject: 'Later' }))).rejects.toThrow('deadlock detected');
+  });
+});
+
+describe('a stranger', () => {
+  test('does not draw the answers to a mail by sending another one with its Message-ID', async () => {
+    const { receive } = await arrangeInbox(database);
+    const first = await receive(mail({ Subject: 'Contract', 'Message-ID': '<known@people.example>' }));
+    const forged = await receive(
+      mail({ From: 'eve@people.example', Subject: 'Lure', 'Message-ID': '<known@people.example>' }),
+    );
+    expect(forged.message?.threadId).not.toBe(first.message?.threadId);
+    const answer = await receive(mail({ Subject: 'Re: Contract', 'In-Reply-To': '<known@people.example>' }));
+    expect(answer.message?.threadId).toBe(first.message?.threadId);
+  });
+
+  test('without a sender joins no thread by its subject', async () => {
+    const { receive } = await arrangeInbox(database);
+    const [first, second] = [
+      await receive(mail({ From: '', Subject: 'Report' }), { mailFrom: '' }),
+      await receive(mail({ From: '', Subject: 'Re: Report' }), { mailFrom: '' }),
+    ];
+    expect(second.message).toMatchObject({ fromEmail: '', automated: true });
+    expect(second.message?.threadId).not.toBe(first.message?.threadId);
+  });
+});
+
+describe('a mail made to take long', () => {
+  const boundaries = (depth: number) =>
+    Array.from(
+      { length: depth },
+      (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
+    );
+
+  test.each([
+    {
+      what: '10,000 parts',
+      raw: mail({ 'Content-Type': 'multipart/mixed; boundary=b' }, '--b\r\n\r\npart\r\n'.repeat(10_000)),
+    },
+    {
+      what: '10,000 files',
+      raw: mail(
+        { 'Content-Type': 'multipart/mixed; boundary=b' },
+        '--b\r\nContent-Type: image/png\r\n\r\nfile\r\n'.repeat(10_000),
+      ),
+    },
+    { what: '1,000 levels of nesting', raw: `From: a@b.example\r\n${boundaries(1_000).join('')}\r\ndeep` },
+    {
+      what: '1,000 mails within mails',
+      raw: `From: a@b.example\r\n${'Content-Type: message/rfc822\r\nContent-Disposition: inline\r\n\r\n'.repeat(1_000)}deep`,
+    },
+    { what: '100,000 header fields', raw: `${'X-A: b\r\n'.repeat(100_000)}\r\nbody` },
+    { what: 'a header of encoded words', raw: mail({ Subject: '=?utf-8?q?a?= '.repeat(60_000) }) },
+    { what: 'a To of angle brackets', raw: mail({ To: '<'.repeat(900_000) }) },
+    { what: 'a To of quotes and commas', raw: mail({ To: '",(\\'.repeat(200_000) }) },
+    { what: 'References of 900,000 brackets', raw: mail({ References: '<'.repeat(900_000) }) },
+    {
+      what: 'a type of 300,000 parameters',
+      raw: mail({ 'Content-Type': `text/plain${'; a=b'.repeat(180_000)}` }),
+    },
+    { what: '900,000 spaces in a field', raw: mail({ Subject: `a${' '.repeat(900_000)}b` }) },
+    {
+      what: 'HTML of 200,000 open elements',
+      raw: mail({ 'Content-Type': 'text/html' }, '<div>'.repeat(200_000)),
+    },
+    {
+      what: 'HTML of 60,000 open elements and a quote',
+      raw: mail({ 'Content-Type': 'text/html' }, `${'<div>'.repeat(60_000)}<div class="gmail_quote">x</div>`),
+    },
+    { what: 'HTML of open brackets', raw: mail({ 'Content-Type': 'text/html' }, '<style'.repeat(200_000)) },
+    { what: 'text of quote marks', raw: mail({}, '>'.repeat(1_000_000)) },
+    { what: 'text of line ends', raw: mail({}, '\r\n'.repeat(1_000_000)) },
+  ])('neither fails nor holds up the process: $what', async ({ raw }) => {
+    const { receive } = await arrangeInbox(database);
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const { outcome } = await receive(raw);
+    delay.disable();
+    expect(outcome).toMatch(/^stored/);
+    expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
   });
 });

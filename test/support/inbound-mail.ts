@@ -30,7 +30,7 @@ export async function arrangeInbox(database: Database, overrides: Partial<Ingest
     outcomes,
     events: createEventService({ outbox }),
     relayedIsDelivered: true,
-    parseTimeoutMs: 5_000,
+    parseStalledMs: 5_000,
     ...overrides,
   });
   /** A receipt as the listener commits it, not taken up yet. */

@@ -1,3 +1,4 @@
+import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
 import { createDispatchService, type DispatchService } from '../../domain/messages/dispatch.service.ts';
 import { createOutcomeService, type OutcomeService } from '../../domain/messages/outcome.service.ts';
@@ -97,7 +98,9 @@ export function memoryStorage(
       objects.set(key, Buffer.from(bytes));
       return { sizeBytes: bytes.length, sha256: sha256(bytes) };
     },
-    async putStream(key, source) {
+    async putStream(key, source, { contentType }) {
+      // S3 is told the type in a header.
+      validateHeaderValue('content-type', contentType);
       const chunks: Buffer[] = [];
       for await (const chunk of source) chunks.push(Buffer.from(chunk));
       const bytes = Buffer.concat(chunks);
