@@ -1,17 +1,17 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
+import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
-import { cancelUnsent } from './cancel-unsent.ts';
+import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
 import type { SendState } from './delivery-outcome.ts';
+import { readGateSubject } from './gate-subject.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { isSettled } from './message-status.ts';
+import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { announce, noChanges } from './outcome-events.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
@@ -40,7 +40,11 @@ export interface DispatchService {
   record(messageId: string): Promise<SendState>;
   /** A person says what became of the ambiguous attempts. */
   resolveAmbiguity(messageId: string, resolution: AmbiguityResolution): Promise<SendState>;
-  /** @returns `too_late` where something left, or may have left. */
+  /**
+   * Nothing more is to leave: what has left takes its course.
+   *
+   * @returns `too_late` where nothing is left to stop, or nobody knows what became of a recipient.
+   */
   cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
 }
 
@@ -49,8 +53,8 @@ export interface DispatchServiceOptions {
   storage: Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'>;
   /** What mail of production environments leaves by. */
   mailTransport: MailTransport;
-  /** What mail of sandbox environments ends in: nothing leaves. */
-  simulator: MailTransport;
+  /** What mail of sandbox environments ends in, and mail to the simulator's own addresses: nothing leaves. */
+  simulator: SimulatorTransport;
   returnPaths: ReturnPaths;
   outcomes: OutcomeService;
   events: EventService;
@@ -68,20 +72,25 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
 
     resolveAmbiguity: (messageId, resolution) =>
       database.systemTransaction(async (transaction) => {
-        await lockMessage(transaction, messageId);
-        await transaction.em.nativeUpdate(
+        const message = await lockMessage(transaction, messageId);
+        const { em } = transaction;
+        await em.nativeUpdate(
           SendAttemptEntity,
           { messageId, state: 'ambiguous' },
           { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
         );
+        // Queued anew: the answer may have taken longer than a deferred message is retried.
+        if (message && resolution === 'resend') message.queuedAt = new Date();
         return fold(transaction, messageId);
       }),
 
     cancel: (messageId, detail) =>
       database.systemTransaction(async (transaction) => {
+        const { em } = transaction;
         const message = await lockMessage(transaction, messageId);
         if (!message || message.status === 'canceled') return 'canceled';
-        return (await cancelUnsent(transaction.em, message, detail)) ? 'canceled' : 'too_late';
+        const stopped = (await cancelUnsent(em, message, detail)) || (await cancelRest(em, message, detail));
+        return stopped ? 'canceled' : 'too_late';
       }),
   };
 }
@@ -101,30 +110,43 @@ async function open(
   if (message.status === 'needs_attention') return 'proceed';
   if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
     return 'finished';
-  const organization = await em.findOneOrFail(OrganizationEntity, { id: message.organizationId });
-  const environment = await em.findOneOrFail(EnvironmentEntity, { id: message.environmentId });
-  const inbox = await em.findOneOrFail(InboxEntity, { id: message.inboxId });
-  const refusal = passGate({ organization, environment, inbox });
-  if (refusal) {
-    await reject(transaction, events, message, refusal);
-    return 'finished';
-  }
+  const refusal = passGate(await readGateSubject(em, message.inboxId));
+  if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
   message.status = 'sending';
   return 'proceed';
 }
 
-/** Refused when its turn came: what has not left does not leave. */
-async function reject(transaction: Transaction, events: EventService, message: Message, refusal: Refusal) {
+/**
+ * Refused when its turn came: what has not left does not leave.
+ *
+ * @returns `open` where a worker died while it spoke to the relay for a recipient, or before it told what came of it:
+ * transmitting sends nothing then, but finds that out.
+ */
+async function reject(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  refusal: Refusal,
+): Promise<'settled' | 'open'> {
   const { em } = transaction;
   const now = new Date();
   const recipients = await em.find(RecipientEntity, { messageId: message.id });
-  const rejected = recipients.filter(({ status }) => !isSettled(status));
+  const attempts = await em.find(SendAttemptEntity, {
+    messageId: message.id,
+    recorded: false,
+    state: { $ne: 'deferred' },
+  });
+  const open = new Set(attempts.map(({ position }) => position));
+  const rejected = recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position));
   for (const recipient of rejected) {
     recipient.status = 'rejected';
     recipient.diagnosticCode = refusal.detail;
     recipient.updatedAt = now;
   }
-  if (rejected.length === recipients.length) message.status = 'rejected';
+  message.status = deriveStatus(
+    recipients.map(({ status }) => status),
+    false,
+  );
   message.statusDetail = refusal.detail;
   await announce(
     transaction,
@@ -133,6 +155,7 @@ async function reject(transaction: Transaction, events: EventService, message: M
     { ...noChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
     now,
   );
+  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 
 async function transmit(
@@ -146,12 +169,13 @@ async function transmit(
   const { message, recipients, sandbox } = loaded;
   const stored = await ensureStored(database, storage, message);
   const openRaw = rawSource(storage, stored);
-  const transport = sandbox ? options.simulator : options.mailTransport;
+  const { simulator, mailTransport } = options;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
     if (aborted()) return;
     const attempt = await beginAttempt(database, message, recipient.position);
     if (!attempt) continue;
+    const transport = sandbox || simulator.serves(recipient.email) ? simulator : mailTransport;
     const result = await transport.transmit({
       sender: returnPaths.addressFor(message.id, recipient.position),
       recipient: recipient.email,

@@ -1,9 +1,8 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
+import { readGateSubject } from './gate-subject.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { passGate, refusalError } from './send-gate.ts';
 
@@ -17,10 +16,7 @@ export async function refuseAtCall(
   inbox: Inbox,
   content: OutboundContent,
 ): Promise<AppError | null> {
-  const { em } = transaction;
-  const organization = await em.findOneOrFail(OrganizationEntity, { id: inbox.organizationId });
-  const environment = await em.findOneOrFail(EnvironmentEntity, { id: inbox.environmentId });
-  const refusal = passGate({ organization, environment, inbox });
+  const refusal = passGate(await readGateSubject(transaction.em, inbox.id));
   if (!refusal) return null;
   await events.record(transaction, {
     organizationId: inbox.organizationId,

@@ -9,7 +9,7 @@ import type { RejectionReason } from '../webhooks/event-types.ts';
 export interface GateSubject {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
-  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason' | 'deletedAt'>;
+  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & { deleted: boolean };
 }
 
 export interface Refusal {
@@ -50,7 +50,7 @@ const GATE: readonly GateCheck[] = [
   {
     name: 'inbox_active',
     refuse: ({ inbox }) =>
-      inbox.status === 'active' && inbox.deletedAt === null
+      inbox.status === 'active' && !inbox.deleted
         ? null
         : suspended('inbox_suspended', 'The inbox is suspended or deleted.', 'Send from another inbox.'),
   },

@@ -1,0 +1,33 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { GateSubject } from './send-gate.ts';
+
+interface GateRow {
+  organization_status: 'active' | 'suspended';
+  environment_status: 'active' | 'suspended';
+  inbox_status: 'active' | 'suspended';
+  send_paused: boolean;
+  send_paused_reason: string | null;
+  deleted: boolean;
+}
+
+/** Everything the gate looks at, in one statement: it runs twice for every message. */
+export async function readGateSubject(em: EntityManager, inboxId: string): Promise<GateSubject> {
+  const [row] = await em.execute<GateRow[]>(
+    `select o.status as organization_status, e.status as environment_status, i.status as inbox_status,
+            i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted
+     from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id
+     where i.id = ?`,
+    [inboxId],
+  );
+  if (!row) throw new Error(`The inbox ${inboxId} of a message is gone`);
+  return {
+    organization: { status: row.organization_status },
+    environment: { status: row.environment_status },
+    inbox: {
+      status: row.inbox_status,
+      sendPaused: row.send_paused,
+      sendPausedReason: row.send_paused_reason,
+      deleted: row.deleted,
+    },
+  };
+}
