@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Message } from './message.entity.ts';
+import { deriveStatus } from './message-status.ts';
 import { RecipientEntity } from './recipient.entity.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 
@@ -19,10 +20,36 @@ export async function cancelUnsent(em: EntityManager, message: Message, detail: 
   if (left > 0) return false;
   message.status = 'canceled';
   message.statusDetail = detail;
+  await rejectUnsettled(em, message.id, detail);
+  return true;
+}
+
+/**
+ * Gives up what has not left of a message of which a part has: its status is then that of the part.
+ *
+ * @returns false where the message is final, or nobody knows what became of a recipient; nothing is changed then.
+ */
+export async function cancelRest(em: EntityManager, message: Message, detail: string): Promise<boolean> {
+  if (message.status !== 'deferred' && message.status !== 'sending') return false;
+  const open = await em.count(SendAttemptEntity, {
+    messageId: message.id,
+    $or: [{ state: { $in: ['attempting', 'ambiguous'] } }, { recorded: false }],
+  });
+  if (open > 0) return false;
+  await rejectUnsettled(em, message.id, detail);
+  const recipients = await em.find(RecipientEntity, { messageId: message.id });
+  message.status = deriveStatus(
+    recipients.map(({ status }) => status),
+    false,
+  );
+  message.statusDetail = detail;
+  return true;
+}
+
+async function rejectUnsettled(em: EntityManager, messageId: string, detail: string): Promise<void> {
   await em.nativeUpdate(
     RecipientEntity,
-    { messageId: message.id, status: { $in: ['pending', 'deferred'] } },
+    { messageId, status: { $in: ['pending', 'deferred'] } },
     { status: 'rejected', diagnosticCode: detail, updatedAt: new Date() },
   );
-  return true;
 }

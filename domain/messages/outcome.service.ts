@@ -59,11 +59,18 @@ export function createOutcomeService({
       giveUpDeferred(folding, retryWindowMs);
       for (const outcome of [...outcomes, ...simulated]) applyOutcome(folding, outcome);
       const ambiguous = folding.attempts.some(({ state }) => state === 'ambiguous');
-      message.status = deriveStatus(
-        recipients.map(({ status }) => status),
-        ambiguous,
-      );
-      message.statusDetail = ambiguous ? AMBIGUOUS_DETAIL : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+      // A report overtook the run that goes from recipient to recipient, as long as the message is `sending`.
+      const underWay =
+        before === 'sending' && outcomes.length > 0 && recipients.some(({ status }) => !isSettled(status));
+      if (!underWay) {
+        message.status = deriveStatus(
+          recipients.map(({ status }) => status),
+          ambiguous,
+        );
+        message.statusDetail = ambiguous
+          ? AMBIGUOUS_DETAIL
+          : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+      }
       message.updatedAt = now;
       await announce(transaction, events, message, changes, now);
       track(transaction, outbox, folding, outcomes.length > 0);
@@ -106,7 +113,7 @@ function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): Delivery
     if (attempt.recorded || attempt.state === 'attempting') continue;
     attempt.recorded = true;
     recordAttempt(folding, attempt);
-    if (attempt.simulated) simulated.push({ position: attempt.position, ...attempt.simulated });
+    for (const told of attempt.simulated ?? []) simulated.push({ position: attempt.position, ...told });
   }
   return simulated;
 }

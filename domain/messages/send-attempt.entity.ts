@@ -35,7 +35,7 @@ export const SendAttemptEntity = defineEntity({
     /** The relay promised a report of success (DSN); without that nobody waits for one. */
     reportsDelivery: p.boolean().default(false),
     /** What the simulator says becomes of the mail; empty for real relays, whose reports come by mail. */
-    simulated: p.json().$type<SimulatedOutcome>().strictNullable(),
+    simulated: p.json().$type<SimulatedOutcome[]>().strictNullable(),
     /** Folded into recipient and message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),

@@ -94,7 +94,7 @@ function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
         providerMessageId:
           result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
         reportsDelivery: result.reportsDelivery,
-        simulated: simulatedOutcome(result.reports?.[0]),
+        simulated: result.reports?.map(simulatedOutcome) ?? null,
       };
     case 'deferred':
       return { state: 'deferred', response, statusCode: result.statusCode };
@@ -105,8 +105,6 @@ function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
   }
 }
 
-function simulatedOutcome(report: ImmediateReport | undefined): SimulatedOutcome | null {
-  if (!report) return null;
-  const { action, status, diagnosticCode } = report;
+function simulatedOutcome({ action, status, diagnosticCode }: ImmediateReport): SimulatedOutcome {
   return { kind: action === 'failed' ? 'bounced' : action, statusCode: status, diagnosticCode };
 }

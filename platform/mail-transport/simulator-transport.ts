@@ -29,10 +29,16 @@ const REPORTS: Record<Exclude<SimulatedOutcome, 'rejected'>, ImmediateReport[]> 
   ],
 };
 
+export interface SimulatorTransport extends MailTransport {
+  /** Whether the address is one of the simulator's own, to which nothing is sent in any environment. */
+  serves(address: string): boolean;
+}
+
 /** Sends nothing. Serves sandbox environments, and the simulator's addresses in every environment. */
-export function createSimulatorTransport({ mailDomain }: { mailDomain: string }): MailTransport {
+export function createSimulatorTransport({ mailDomain }: { mailDomain: string }): SimulatorTransport {
   return {
     name: 'simulator',
+    serves: (address) => simulatedOutcome(address, mailDomain) !== null,
     async transmit({ recipient, envelopeId }): Promise<TransmissionResult> {
       const outcome = simulatedOutcome(recipient, mailDomain) ?? 'delivered';
       if (outcome === 'rejected') {

@@ -1,28 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMessageService } from '../../domain/messages/message.service.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { SendAttemptEntity } from '../../domain/messages/send-attempt.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { TRACK_DELIVERY } from '../../workflows/messages/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  accepted,
-  ambiguous,
-  deferred,
-  mailServices,
-  refused,
-  ScriptedTransport,
-} from '../support/mail-services.ts';
-import { createInbox, createOrganization } from '../support/organizations.ts';
+import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
 import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { connect } from '../support/test-app.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -30,76 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-async function arrange() {
-  const organization = await createOrganization(database);
-  const inbox = await createInbox(database, organization);
-  const { outbox, commands } = recordingOutbox();
-  const transport = new ScriptedTransport(async () => accepted);
-  const services = mailServices(database, transport, { outbox });
-  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
-  const scope: Scope = {
-    organizationId: organization.organizationId,
-    environmentId: inbox.environmentId,
-    environmentBound: false,
-    permissions: new Set(PERMISSIONS),
-    actor: { kind: 'api_key', id: organization.keyId },
-    requestId: 'req_test',
-  };
-  const send = async (...to: string[]) => {
-    const { message } = await messages.send(scope, inbox.id, {
-      to: to.map((email) => ({ email })),
-      cc: [],
-      bcc: [],
-      replyTo: [],
-      subject: 'Subject',
-      textBody: 'Text',
-      htmlBody: null,
-      labels: [],
-      headers: {},
-    });
-    return message.id;
-  };
-  return { ...services, transport, commands, messages, scope, send, inbox };
-}
-
-const never = () => false;
-
-async function stateOf(messageId: string) {
-  return database.systemTransaction(async ({ em }) => {
-    const message = await em.findOneOrFail(MessageEntity, { id: messageId });
-    const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-    const attempts = await em.find(
-      SendAttemptEntity,
-      { messageId },
-      { orderBy: { position: 'asc', number: 'asc' } },
-    );
-    const events = await em.find(
-      EventEntity,
-      { organizationId: message.organizationId },
-      { orderBy: { id: 'asc' } },
-    );
-    return {
-      status: message.status,
-      message,
-      recipients: recipients.map(({ status }) => status),
-      attempts: attempts.map(({ state }) => state),
-      events,
-      types: events.map(({ type }) => type),
-    };
-  });
-}
-
-async function run({ dispatch }: Awaited<ReturnType<typeof arrange>>, messageId: string) {
-  if ((await dispatch.open(messageId)) === 'finished') return 'finished';
-  await dispatch.transmit(messageId, never);
-  return dispatch.record(messageId);
-}
+const arrange = () => arrangeSending(database);
+const stateOf = (messageId: string) => stateOfMessage(database, messageId);
 
 describe('dispatch', () => {
   test('an accepted message is sent, announced, and tracked where the relay reports', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    await expect(run(world, id)).resolves.toBe('settled');
+    await expect(dispatchOnce(world, id)).resolves.toBe('settled');
     const state = await stateOf(id);
     expect(state).toMatchObject({
       status: 'sent',
@@ -130,7 +54,7 @@ describe('dispatch', () => {
       return recipient.startsWith('later') ? deferred : accepted;
     });
     const id = await world.send('ada@people.example', 'bad@people.example', 'later@people.example');
-    await expect(run(world, id)).resolves.toBe('deferred');
+    await expect(dispatchOnce(world, id)).resolves.toBe('deferred');
     expect(await stateOf(id)).toMatchObject({
       status: 'deferred',
       recipients: ['sent', 'bounced', 'deferred'],
@@ -138,7 +62,7 @@ describe('dispatch', () => {
     expect(new Set(world.transport.transmissions.map(({ sender }) => sender)).size).toBe(3);
 
     world.transport.answerWith(async () => accepted);
-    await expect(run(world, id)).resolves.toBe('settled');
+    await expect(dispatchOnce(world, id)).resolves.toBe('settled');
     const state = await stateOf(id);
     expect(state).toMatchObject({ status: 'bounced', recipients: ['sent', 'bounced', 'sent'] });
     expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual([
@@ -155,13 +79,13 @@ describe('dispatch', () => {
     const id = await world.send('ada@people.example');
     world.transport.answerWith(() => new Promise(() => undefined));
     await world.dispatch.open(id);
-    void world.dispatch.transmit(id, never);
+    void world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
 
     world.transport.answerWith(async () => accepted);
-    await world.dispatch.transmit(id, never);
+    await world.dispatch.transmit(id, () => false);
     await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
-    await world.dispatch.transmit(id, never);
+    await world.dispatch.transmit(id, () => false);
     expect(world.transport.transmissions).toHaveLength(1);
     expect(await stateOf(id)).toMatchObject({
       status: 'needs_attention',
@@ -179,7 +103,7 @@ describe('dispatch', () => {
       const world = await arrange();
       world.transport.answerWith(async () => ambiguous);
       const id = await world.send('ada@people.example');
-      await expect(run(world, id)).resolves.toBe('needs_attention');
+      await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
       await expect(world.dispatch.resolveAmbiguity(id, resolution)).resolves.toBe(state);
       expect((await stateOf(id)).status).toBe(status);
       expect(world.transport.transmissions).toHaveLength(transmissions);
@@ -190,7 +114,7 @@ describe('dispatch', () => {
     const world = await arrange();
     world.transport.answerWith(async () => ambiguous);
     const id = await world.send('ada@people.example');
-    await run(world, id);
+    await dispatchOnce(world, id);
     await database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
     expect(await stateOf(id)).toMatchObject({
       status: 'delivered',
@@ -204,7 +128,7 @@ describe('dispatch', () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await world.dispatch.open(id);
-    await world.dispatch.transmit(id, never);
+    await world.dispatch.transmit(id, () => false);
     const fold = () =>
       database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
     await fold();
@@ -219,7 +143,7 @@ describe('dispatch', () => {
   test('a late bounce counts after a delivery, a complaint over both, and nothing undoes them', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    await run(world, id);
+    await dispatchOnce(world, id);
     const fold = (outcome: typeof delivered | typeof bounced | typeof complained) =>
       database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [outcome]));
     await fold(delivered);
@@ -243,7 +167,7 @@ describe('dispatch', () => {
     const world = await arrange();
     world.transport.answerWith(async () => deferred);
     const id = await world.send('ada@people.example');
-    await run(world, id);
+    await dispatchOnce(world, id);
     await database.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 25 * 3_600_000) }),
     );
@@ -257,10 +181,10 @@ describe('dispatch', () => {
     const world = await arrange();
     const canceled = await world.send('ada@people.example');
     await world.messages.cancel(world.scope, canceled);
-    await expect(run(world, canceled)).resolves.toBe('finished');
+    await expect(dispatchOnce(world, canceled)).resolves.toBe('finished');
     expect(world.transport.transmissions).toHaveLength(0);
     const sent = await world.send('ada@people.example');
-    await run(world, sent);
+    await dispatchOnce(world, sent);
     await expect(world.messages.cancel(world.scope, sent)).rejects.toMatchObject({ code: 'conflict' });
     await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
   });
@@ -276,7 +200,7 @@ describe('dispatch', () => {
       return accepted;
     });
     await world.dispatch.open(id);
-    const transmitting = world.dispatch.transmit(id, never);
+    const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
     await expect(world.messages.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
     release();
@@ -301,7 +225,7 @@ describe('dispatch', () => {
         );
       else await em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' });
     });
-    await expect(run(world, id)).resolves.toBe('finished');
+    await expect(dispatchOnce(world, id)).resolves.toBe('finished');
     const state = await stateOf(id);
     expect(state).toMatchObject({
       status: 'rejected',

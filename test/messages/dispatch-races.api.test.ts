@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import type { DeliveryOutcome } from '../../domain/messages/delivery-outcome.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const TO = ['first@people.example', 'second@people.example', 'third@people.example'];
+const DAY_MS = 24 * 3_600_000;
+
+const stateOf = (messageId: string) => stateOfMessage(database, messageId);
+
+function report({ outcomes }: Sending, messageId: string, ...positions: number[]) {
+  const told = positions.map(
+    (position): DeliveryOutcome => ({
+      position,
+      kind: 'delivered',
+      statusCode: '2.0.0',
+      diagnosticCode: null,
+    }),
+  );
+  return database.systemTransaction((transaction) => outcomes.fold(transaction, messageId, told));
+}
+
+describe('a report that overtakes the send', () => {
+  test('of the first recipient does not keep the others waiting', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send(...TO);
+    world.transport.answerWith(async ({ recipient }) => {
+      // The first mail is delivered before the relay’s answer to it is recorded.
+      if (recipient === TO[0]) await report(world, id, 0);
+      return accepted;
+    });
+    await expect(dispatchOnce(world, id)).resolves.toBe('settled');
+    expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual(TO);
+    expect(await stateOf(id)).toMatchObject({ recipients: ['delivered', 'sent', 'sent'] });
+  });
+
+  test('while another recipient is ambiguous keeps nobody else waiting, and a person still decides', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send(...TO);
+    world.transport.answerWith(async ({ recipient }) => {
+      if (recipient !== TO[1]) return accepted;
+      await report(world, id, 0);
+      return ambiguous;
+    });
+    await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      recipients: ['delivered', 'pending', 'sent'],
+    });
+  });
+
+  test('of every recipient settles the message', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send('first@people.example');
+    world.transport.answerWith(async () => {
+      await report(world, id, 0);
+      return accepted;
+    });
+    await expect(dispatchOnce(world, id)).resolves.toBe('settled');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'delivered',
+      types: ['message.sent', 'message.delivered'],
+    });
+  });
+});
+
+describe('a message of which a part has left', () => {
+  /** The first recipient's mail left, the second one's is deferred. */
+  async function arrangeHalfSent() {
+    const world = await arrangeSending(database);
+    world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? accepted : deferred));
+    const id = await world.send(...TO.slice(0, 2));
+    await expect(dispatchOnce(world, id)).resolves.toBe('deferred');
+    return { world, id };
+  }
+
+  test('and whose rest the gate refuses is final: what left shows, the rest is rejected', async () => {
+    const { world, id } = await arrangeHalfSent();
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
+    );
+    await expect(dispatchOnce(world, id)).resolves.toBe('finished');
+    const state = await stateOf(id);
+    expect(state).toMatchObject({
+      status: 'sent',
+      recipients: ['sent', 'rejected'],
+      types: ['message.sent', 'message.rejected'],
+    });
+    expect(state.events[1]?.data).toMatchObject({ to_addresses: [TO[1]] });
+  });
+
+  test('and whose run an operator ends is final: the rest does not leave', async () => {
+    const { world, id } = await arrangeHalfSent();
+    await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('canceled');
+    const state = await stateOf(id);
+    expect(state).toMatchObject({ status: 'sent', recipients: ['sent', 'rejected'] });
+    expect(state.message.statusDetail).toBe('An operator ended it.');
+    await expect(dispatchOnce(world, id)).resolves.toBe('finished');
+    expect(world.transport.transmissions).toHaveLength(2);
+  });
+
+  test('is not ended while nobody knows what became of a part', async () => {
+    const world = await arrangeSending(database);
+    world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? ambiguous : deferred));
+    const id = await world.send(...TO.slice(0, 2));
+    await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
+    await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('too_late');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      recipients: ['pending', 'deferred'],
+    });
+  });
+});
+
+test('a worker that died while it spoke to the relay is found out although the gate has closed since', async () => {
+  const world = await arrangeSending(database);
+  const id = await world.send(...TO.slice(0, 2));
+  await world.dispatch.open(id);
+  world.transport.answerWith(() => {
+    throw new Error('the worker dies here');
+  });
+  await expect(world.dispatch.transmit(id, () => false)).rejects.toThrow('the worker dies here');
+  await database.systemTransaction(({ em }) =>
+    em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
+  );
+  await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
+  expect(await stateOf(id)).toMatchObject({
+    status: 'needs_attention',
+    recipients: ['pending', 'rejected'],
+    attempts: ['ambiguous'],
+  });
+  expect(world.transport.transmissions).toHaveLength(1);
+});
+
+test('a person’s “resend” is heeded however long the message waited for it', async () => {
+  const world = await arrangeSending(database);
+  world.transport.answerWith(async () => ambiguous);
+  const id = await world.send('first@people.example');
+  await dispatchOnce(world, id);
+  await database.systemTransaction(({ em }) =>
+    em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 2 * DAY_MS) }),
+  );
+  await expect(world.dispatch.resolveAmbiguity(id, 'resend')).resolves.toBe('deferred');
+  world.transport.answerWith(async () => accepted);
+  await expect(dispatchOnce(world, id)).resolves.toBe('settled');
+  expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['deferred', 'accepted'] });
+});
+
+describe('the simulator’s addresses', () => {
+  test.each([
+    ['delivered', 'delivered', ['message.sent', 'message.delivered']],
+    ['bounced', 'bounced', ['message.sent', 'message.bounced']],
+    ['complained', 'complained', ['message.sent', 'message.delivered', 'message.complained']],
+    ['rejected', 'rejected', ['message.rejected']],
+  ])('%s@ ends as %s, also in production, and nothing leaves', async (localPart, status, types) => {
+    for (const environment of ['production', 'sandbox'] as const) {
+      const world = await arrangeSending(database, { environment });
+      const id = await world.send(`${localPart}+tag@simulator.mail.test`);
+      await dispatchOnce(world, id);
+      expect(await stateOf(id)).toMatchObject({ status, types });
+      expect(world.transport.transmissions).toHaveLength(0);
+    }
+  });
+});

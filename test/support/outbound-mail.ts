@@ -1,0 +1,86 @@
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createMessageService } from '../../domain/messages/message.service.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { SendAttemptEntity } from '../../domain/messages/send-attempt.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { accepted, mailServices, ScriptedTransport } from './mail-services.ts';
+import { createInbox, createOrganization } from './organizations.ts';
+import { recordingOutbox } from './test-app.ts';
+
+export type Sending = Awaited<ReturnType<typeof arrangeSending>>;
+
+/** An inbox of its own that sends, on a real database, by a relay of the test's own that accepts everything. */
+export async function arrangeSending(
+  database: Database,
+  { environment = 'production' }: { environment?: 'production' | 'sandbox' } = {},
+) {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization, {
+    environmentId:
+      environment === 'sandbox' ? organization.sandboxEnvironmentId : organization.productionEnvironmentId,
+  });
+  const { outbox, commands } = recordingOutbox();
+  const transport = new ScriptedTransport(async () => accepted);
+  const services = mailServices(database, transport, { outbox });
+  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const scope: Scope = {
+    organizationId: organization.organizationId,
+    environmentId: inbox.environmentId,
+    environmentBound: false,
+    permissions: new Set(PERMISSIONS),
+    actor: { kind: 'api_key', id: organization.keyId },
+    requestId: 'req_test',
+  };
+  const send = async (...to: string[]) => {
+    const { message } = await messages.send(scope, inbox.id, {
+      to: to.map((email) => ({ email })),
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'Subject',
+      textBody: 'Text',
+      htmlBody: null,
+      labels: [],
+      headers: {},
+    });
+    return message.id;
+  };
+  return { ...services, transport, commands, messages, scope, send, inbox };
+}
+
+/** What the database says of a message. */
+export async function stateOfMessage(database: Database, messageId: string) {
+  return database.systemTransaction(async ({ em }) => {
+    const message = await em.findOneOrFail(MessageEntity, { id: messageId });
+    const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
+    const attempts = await em.find(
+      SendAttemptEntity,
+      { messageId },
+      { orderBy: { position: 'asc', number: 'asc' } },
+    );
+    const events = await em.find(
+      EventEntity,
+      { organizationId: message.organizationId },
+      { orderBy: { id: 'asc' } },
+    );
+    return {
+      status: message.status,
+      message,
+      recipients: recipients.map(({ status }) => status),
+      attempts: attempts.map(({ state }) => state),
+      events,
+      types: events.map(({ type }) => type),
+    };
+  });
+}
+
+/** What the lifecycle `sendMessage` does in one round. */
+export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
+  if ((await dispatch.open(messageId)) === 'finished') return 'finished';
+  await dispatch.transmit(messageId, () => false);
+  return dispatch.record(messageId);
+}
