@@ -9,7 +9,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
 import type { SendState } from './delivery-outcome.ts';
-import { readGateSubject } from './gate-subject.ts';
+import { readGateSubject, readGateSubjectOfMessage } from './gate-subject.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
@@ -66,7 +66,10 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
     (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
 
   return {
-    open: (messageId) => database.systemTransaction((transaction) => open(transaction, events, messageId)),
+    open: async (messageId) =>
+      (await openAtOnce(database, messageId))
+        ? 'proceed'
+        : database.systemTransaction((transaction) => open(transaction, events, messageId)),
     transmit: (messageId, aborted) => transmit(options, messageId, aborted),
     record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
 
@@ -97,6 +100,20 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
 
 function lockMessage({ em }: Transaction, messageId: string): Promise<Message | null> {
   return em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+}
+
+/** The usual case, in two statements and without a lock: the gate lets the message pass, and it is still to be sent. */
+async function openAtOnce(database: Database, messageId: string): Promise<boolean> {
+  return database.autocommit(async (em) => {
+    const subject = await readGateSubjectOfMessage(em, messageId);
+    if (!subject || passGate(subject)) return false;
+    const opened = await em.nativeUpdate(
+      MessageEntity,
+      { id: messageId, status: { $in: ['queued', 'deferred', 'sending'] } },
+      { status: 'sending', updatedAt: new Date() },
+    );
+    return opened === 1;
+  });
 }
 
 async function open(

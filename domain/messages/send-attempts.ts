@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LockMode } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { ImmediateReport, TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
+import type { Message } from './message.entity.ts';
 import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './send-attempt.entity.ts';
 
 export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
@@ -14,44 +13,41 @@ const SETTLE_TRIES = 120;
 const SETTLE_PAUSE_MS = 1_000;
 
 /**
- * Commits the row that says "the relay is being spoken to", under the message's lock.
+ * Commits the row that says "the relay is being spoken to", under the message's lock and in one statement: a message
+ * that is canceled meanwhile is no longer `sending` when the lock is granted. Two that begin at once get the same
+ * number, and the primary key lets one of them have it.
  *
  * @returns null where nothing may be sent: the message is no longer `sending`, or the last attempt is not one that
  * invites another. One found open belongs to somebody who died: it becomes `ambiguous`.
  */
 export function beginAttempt(
   database: Database,
-  message: Message,
+  message: Pick<Message, 'id'>,
   position: number,
 ): Promise<AttemptKey | null> {
-  return database.systemTransaction(async ({ em }) => {
-    const current = await em.findOne(
-      MessageEntity,
-      { id: message.id },
-      { fields: ['status'], lockMode: LockMode.PESSIMISTIC_WRITE },
+  return database.autocommit(async (em) => {
+    const [begun] = await em.execute<{ number: number }[]>(
+      `with sending as (select id, org_id from messages where id = ? and status = 'sending' for update),
+         last as (select number, state from send_attempts where message_id = ? and position = ?
+                  order by number desc limit 1)
+       insert into send_attempts (message_id, position, number, org_id, state, started_at)
+       select sending.id, ?, coalesce(last.number, 0) + 1, sending.org_id, 'attempting', now()
+       from sending left join last on true
+       where last.state is null or last.state = 'deferred'
+       returning number`,
+      [message.id, message.id, position, position],
     );
-    if (current?.status !== 'sending') return null;
-    const last = await em.findOne(
+    if (begun) return { messageId: message.id, position, number: begun.number };
+    await em.nativeUpdate(
       SendAttemptEntity,
-      { messageId: message.id, position },
-      { orderBy: { number: 'desc' } },
+      { messageId: message.id, position, state: 'attempting' },
+      {
+        state: 'ambiguous',
+        response: 'The worker that spoke to the relay did not live to tell its answer.',
+        finishedAt: new Date(),
+      },
     );
-    if (last?.state === 'attempting') {
-      last.state = 'ambiguous';
-      last.response = 'The worker that spoke to the relay did not live to tell its answer.';
-      last.finishedAt = new Date();
-    }
-    if (last && last.state !== 'deferred') return null;
-    const key = { messageId: message.id, position, number: (last?.number ?? 0) + 1 };
-    em.persist(
-      em.create(SendAttemptEntity, {
-        ...key,
-        organizationId: message.organizationId,
-        state: 'attempting',
-        startedAt: new Date(),
-      }),
-    );
-    return key;
+    return null;
   });
 }
 
