@@ -90,6 +90,11 @@ export const ConfigSchema = Type.Object({
   INBOUND_SMTP_TLS_KEY_FILE: optionalText('PEM private key for STARTTLS.'),
   INBOUND_SMTP_TLS_CERT_FILE: optionalText('PEM certificate chain for STARTTLS.'),
   INBOUND_SMTP_MAX_CONNECTIONS: integer('Connections at once.', 200, 1),
+  INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: integer(
+    'Connections at once from one IPv4 address or IPv6 /64; raise it where all mail comes through one gateway.',
+    50,
+    1,
+  ),
   INBOUND_MAX_SIZE_BYTES: integer(
     'Largest message accepted (25 MiB of attachments grow by encoding).',
     37_748_736,

@@ -11,8 +11,11 @@ import {
 } from 'smtp-server';
 import type { InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
 import type { Config } from '../platform/config.ts';
+import { databaseFailure } from '../platform/database/failures.ts';
 import { newId } from '../platform/ids.ts';
+import { createSlots, type Slots } from '../platform/slots.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
+import { isCrowding } from './inbound-limits.ts';
 import { drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
 
 export type InboundListenerConfig = Pick<
@@ -24,6 +27,7 @@ export type InboundListenerConfig = Pick<
   | 'INBOUND_SMTP_TLS_KEY_FILE'
   | 'INBOUND_SMTP_TLS_CERT_FILE'
   | 'INBOUND_SMTP_MAX_CONNECTIONS'
+  | 'INBOUND_SMTP_MAX_CONNECTIONS_PER_IP'
   | 'INBOUND_MAX_SIZE_BYTES'
 >;
 
@@ -32,6 +36,10 @@ export interface InboundListenerOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
   receipts: Pick<ReceiptService, 'resolve' | 'commit'>;
   logger: Logger;
+  /** How many messages over 1 MiB are taken in at once: each holds up to 15 MiB until storage has them. */
+  largeMessages?: Slots;
+  /** How long such a message is kept waiting for its turn. */
+  largeMessagePatienceMs?: number;
 }
 
 export interface InboundListener {
@@ -45,6 +53,9 @@ const MAX_RECIPIENTS = 100;
 /** RFC 5321 section 4.5.3.2.7: a server waits at least 5 minutes for the next command. */
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
+const LARGE_MESSAGES_AT_ONCE = 16;
+/** Well below the time a client waits for a server to read on (RFC 5321 section 4.5.3.2.5: 3 minutes). */
+const LARGE_MESSAGE_PATIENCE_MS = 60_000;
 
 /**
  * Listens for mail from other servers (RFC 5321). 250 after the data means: the bytes are in storage, the receipt and
@@ -52,12 +63,19 @@ const CLOSE_GRACE_MS = 10_000;
  *
  * @throws Error when the address cannot be bound, or the certificate not read.
  */
-export async function startInboundListener(options: InboundListenerOptions): Promise<InboundListener> {
+export async function startInboundListener(given: InboundListenerOptions): Promise<InboundListener> {
+  const options = { largeMessages: createSlots(LARGE_MESSAGES_AT_ONCE), ...given };
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
   const server = new SMTPServer({
     ...(await serverOptions(config)),
+    onConnect({ remoteAddress }, done) {
+      const most = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
+      if (isCrowding(server.connections, remoteAddress, most))
+        done(new SmtpRefusal(421, '4.7.0 Too many connections from your address, try again later'));
+      else done();
+    },
     onRcptTo({ address }, session, done) {
       resolveRecipient(options, address.toLowerCase()).then((route) => {
         const { envelope } = session;
@@ -123,10 +141,11 @@ async function resolveRecipient(
 
 /**
  * @returns the transaction's id.
- * @throws SmtpRefusal; storage and database are then as they were.
+ * @throws SmtpRefusal; storage and database are then as they were, but for an object that was stored when the database
+ * was lost.
  */
 async function receiveMail(
-  options: InboundListenerOptions,
+  options: InboundListenerOptions & { largeMessages: Slots },
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
   routes: Map<string, InboundRoute>,
@@ -158,9 +177,13 @@ async function receiveMail(
     );
     return id;
   } catch (error) {
-    await storage.delete(rawKey).catch((failure: unknown) => {
-      logger.warn({ err: failure, rawKey }, 'an object was left behind');
-    });
+    // Where the database was lost the commit may have happened, and a receipt needs the object.
+    if (databaseFailure(error)?.code === 'unavailable')
+      logger.warn({ rawKey }, 'an object is left, since it may have a receipt');
+    else
+      await storage.delete(rawKey).catch((failure: unknown) => {
+        logger.warn({ err: failure, rawKey }, 'an object was left behind');
+      });
     if (error instanceof SmtpRefusal) throw error;
     logger.error({ err: error, transaction: id }, 'mail could not be accepted');
     throw temporaryFailure();
@@ -168,13 +191,22 @@ async function receiveMail(
 }
 
 async function storeMessage(
-  { storage, config }: InboundListenerOptions,
+  options: InboundListenerOptions & { largeMessages: Slots },
   stream: SMTPServerDataStream,
   rawKey: string,
 ): Promise<StoredObject> {
-  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES);
+  const { storage, config, largeMessages, largeMessagePatienceMs = LARGE_MESSAGE_PATIENCE_MS } = options;
+  const ended = new AbortController();
+  let release = () => {};
+  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
+    const patience = AbortSignal.timeout(largeMessagePatienceMs);
+    release = await largeMessages.take(AbortSignal.any([ended.signal, patience]));
+  });
   // A client that hangs up in the middle must fail the upload, not end it.
-  stream.on('error', (error) => inspection.stream.destroy(error));
+  stream.on('error', (error) => {
+    ended.abort();
+    inspection.stream.destroy(error);
+  });
   stream.pipe(inspection.stream);
   try {
     return await storage.putStream(rawKey, inspection.stream, { contentType: 'message/rfc822' });
@@ -182,6 +214,9 @@ async function storeMessage(
     stream.unpipe();
     await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
     throw inspection.refusal ?? error;
+  } finally {
+    ended.abort();
+    release();
   }
 }
 

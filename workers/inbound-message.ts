@@ -22,20 +22,34 @@ export interface MessageInspection {
   readonly refusal: SmtpRefusal | undefined;
 }
 
-export function inspectMessage(maxSizeBytes: number): MessageInspection {
+/** Up to here a message costs its connection little more than its socket's buffers. */
+const LARGE_BYTES = 1024 * 1024;
+
+/**
+ * @param admitLarge asked once, when the message turns out to be large; the client is kept waiting meanwhile.
+ */
+export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
   const countReceived = receivedCounter();
   let sizeBytes = 0;
   let refusal: SmtpRefusal | undefined;
+  const refuse = (reason: SmtpRefusal) => {
+    refusal = reason;
+    return reason;
+  };
   const stream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
+      const wasLarge = sizeBytes > LARGE_BYTES;
       sizeBytes += chunk.length;
       if (sizeBytes > maxSizeBytes) {
-        refusal = new SmtpRefusal(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`);
+        done(refuse(new SmtpRefusal(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`)));
       } else if (countReceived(chunk) > MAX_RECEIVED_FIELDS) {
-        refusal = new SmtpRefusal(554, '5.4.6 Too many hops, this message goes round in circles');
-      }
-      if (refusal) done(refusal);
-      else done(null, chunk);
+        done(refuse(new SmtpRefusal(554, '5.4.6 Too many hops, this message goes round in circles')));
+      } else if (sizeBytes > LARGE_BYTES && !wasLarge) {
+        admitLarge().then(
+          () => done(null, chunk),
+          () => done(refuse(new SmtpRefusal(452, '4.3.1 Too many large messages at once, try again later'))),
+        );
+      } else done(null, chunk);
     },
   });
   return {

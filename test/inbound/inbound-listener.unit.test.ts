@@ -2,85 +2,16 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createTransport } from 'nodemailer';
-import { pino } from 'pino';
-import type { AcceptedMail, InboundRoute } from '../../domain/messages/receipt.service.ts';
-import {
-  type InboundListenerConfig,
-  type InboundListenerOptions,
-  startInboundListener,
-} from '../../workers/inbound-listener.ts';
+import type { InboundRoute } from '../../domain/messages/receipt.service.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
+import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE, SMALL } from './test-listener.ts';
 
 const CERTIFICATE = new URL('../egress/receiver.cert.pem', import.meta.url).pathname;
 const KEY = new URL('../egress/receiver.key.pem', import.meta.url).pathname;
-const ROUTE: InboundRoute = {
-  kind: 'mail',
-  organizationId: 'org_1',
-  environmentId: 'env_1',
-  inboxId: 'inb_1',
-};
-const SMALL = 200_000;
-
-type Doubles = Pick<InboundListenerOptions, 'storage' | 'receipts'>;
-
-const cleanUps: (() => Promise<unknown> | unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-});
-
-/** A listener over storage in memory, and addresses of agents.test that exist unless they start with `nobody`. */
-async function listen(
-  overrides: {
-    config?: Partial<InboundListenerConfig>;
-    storage?: Partial<Doubles['storage']>;
-    receipts?: Partial<Doubles['receipts']>;
-  } = {},
-) {
-  const objects = new Map<string, Buffer>();
-  const committed: AcceptedMail[] = [];
-  const storage: Doubles['storage'] = {
-    async putStream(key: string, source: Readable) {
-      const bytes = await buffer(source);
-      objects.set(key, bytes);
-      return { sizeBytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() };
-    },
-    async delete(key: string) {
-      objects.delete(key);
-    },
-    ...overrides.storage,
-  };
-  const receipts: Doubles['receipts'] = {
-    resolve: async (address) => (/^(?!nobody).*@agents\.test$/.test(address) ? ROUTE : 'unknown'),
-    commit: async (mail) => {
-      committed.push(mail);
-    },
-    ...overrides.receipts,
-  };
-  const listener = await startInboundListener({
-    config: {
-      MAIL_DOMAIN: 'agents.test',
-      INBOUND_SMTP_HOST: '127.0.0.1',
-      INBOUND_SMTP_PORT: 0,
-      INBOUND_SMTP_MAX_CONNECTIONS: 50,
-      INBOUND_MAX_SIZE_BYTES: SMALL,
-      ...overrides.config,
-    },
-    storage,
-    receipts,
-    logger: pino({ level: 'silent' }),
-  });
-  cleanUps.push(() => listener.close());
-  return { listener, objects, committed };
-}
-
-async function greeted(port: number): Promise<RawSmtpClient> {
-  const client = await RawSmtpClient.greeted(port);
-  cleanUps.push(() => client.close());
-  return client;
-}
+cleanUpAfterEach();
 
 describe('mail that is welcome', () => {
   test('is in storage and committed before 250, with what is known of its sender', async () => {
@@ -317,6 +248,16 @@ describe('when something is down', () => {
     expect(await client.reply()).toBe('451 4.3.0 Temporary failure, try again later');
     expect([objects.size, committed.length]).toEqual([0, 0]);
     expect(await client.command('NOOP')).toMatch(/^250/);
+  });
+
+  test('a commit whose answer is lost: 451, and the object stays for the receipt there may be', async () => {
+    const commit = () => Promise.reject(new Error('Connection terminated unexpectedly'));
+    const { listener, objects } = await listen({ receipts: { commit } });
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write('Subject: x\r\n\r\n.\r\n');
+    expect(await client.reply()).toMatch(/^451/);
+    expect(objects.size).toBe(1);
   });
 
   test('an object that cannot be removed does not change the answer', async () => {

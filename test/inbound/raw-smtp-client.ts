@@ -7,8 +7,9 @@ export class RawSmtpClient {
   #buffered = '';
   #ended = false;
 
-  constructor(port: number) {
-    this.socket = connect(port, '127.0.0.1');
+  /** @param localAddress whom the server sees; all of 127.0.0.0/8 is this machine. */
+  constructor(port: number, localAddress = '127.0.0.1') {
+    this.socket = connect({ port, host: '127.0.0.1', localAddress });
     this.socket.setEncoding('latin1');
     this.socket.on('data', (text: string) => {
       this.#buffered += text;

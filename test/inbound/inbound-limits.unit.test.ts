@@ -1,0 +1,106 @@
+import { describe, expect, test } from '@jest/globals';
+import { createSlots, type Slots } from '../../platform/slots.ts';
+import { isCrowding } from '../../workers/inbound-limits.ts';
+import { eventually } from '../support/eventually.ts';
+import { RawSmtpClient } from './raw-smtp-client.ts';
+import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';
+
+cleanUpAfterEach();
+
+describe('a client that takes more than its share', () => {
+  const MIB = 1024 * 1024;
+  const LARGE = { INBOUND_MAX_SIZE_BYTES: 4 * MIB };
+  const lines = (bytes: number) => `${'x'.repeat(998)}\r\n`.repeat(bytes / 1000);
+
+  test('of connections is told 421, others are served, and so is itself when it has hung up', async () => {
+    const { listener } = await listen({ config: { INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: 2 } });
+    const first = await greeted(listener.port);
+    await greeted(listener.port);
+    const third = new RawSmtpClient(listener.port);
+    cleanUps.push(() => third.close());
+    expect(await third.reply()).toBe('421 4.7.0 Too many connections from your address, try again later');
+    expect(await third.reply()).toBe('closed');
+    const neighbour = new RawSmtpClient(listener.port, '127.0.0.2');
+    cleanUps.push(() => neighbour.close());
+    expect(await neighbour.reply()).toMatch(/^220 /);
+    first.close();
+    await eventually(async () => {
+      const again = new RawSmtpClient(listener.port);
+      cleanUps.push(() => again.close());
+      expect(await again.reply()).toMatch(/^220 /);
+    });
+  });
+
+  test('of large messages waits for its turn, small ones pass', async () => {
+    const slots = createSlots(1);
+    let asked = 0;
+    const largeMessages: Slots = {
+      take(signal) {
+        asked += 1;
+        return slots.take(signal);
+      },
+    };
+    const { listener, committed } = await listen({ config: LARGE, limits: { largeMessages } });
+    const holder = await greeted(listener.port);
+    await holder.startData('agent@agents.test');
+    holder.write(lines(2 * MIB));
+    await eventually(() => expect(asked).toBe(1));
+    const next = await greeted(listener.port);
+    await next.startData('agent@agents.test');
+    next.write(`${lines(2 * MIB)}.\r\n`);
+    await eventually(() => expect(asked).toBe(2));
+    const small = await greeted(listener.port);
+    await small.startData('agent@agents.test');
+    small.write('Subject: small\r\n\r\n.\r\n');
+    expect(await small.reply()).toMatch(/^250/);
+    expect(committed).toHaveLength(1);
+    holder.write('.\r\n');
+    expect(await holder.reply()).toMatch(/^250/);
+    expect(await next.reply()).toMatch(/^250/);
+    expect(committed).toHaveLength(3);
+  });
+
+  test('of large messages is asked to come later where its turn does not come, and the session goes on', async () => {
+    const largeMessages = createSlots(1);
+    const release = await largeMessages.take();
+    const limits = { largeMessages, largeMessagePatienceMs: 50 };
+    const { listener, objects } = await listen({ config: LARGE, limits });
+    const client = await greeted(listener.port);
+    const deliver = async () => {
+      await client.startData('agent@agents.test');
+      client.write(`${lines(2 * MIB)}.\r\n`);
+      return client.reply();
+    };
+    expect(await deliver()).toBe('452 4.3.1 Too many large messages at once, try again later');
+    expect(objects.size).toBe(0);
+    release();
+    expect(await deliver()).toMatch(/^250/);
+    expect(await deliver()).toMatch(/^250/);
+  });
+
+  test('and vanishes while it waits gives its place in line back', async () => {
+    const largeMessages = createSlots(1);
+    const release = await largeMessages.take();
+    const { listener } = await listen({ config: LARGE, limits: { largeMessages } });
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write(lines(2 * MIB));
+    await eventually(() => expect(client.socket.writableLength).toBe(0));
+    client.close();
+    release();
+    const released = await largeMessages.take(AbortSignal.timeout(5_000));
+    released();
+  });
+});
+
+test.each([
+  { address: '192.0.2.1', others: ['192.0.2.1'], crowds: true },
+  { address: '192.0.2.1', others: ['192.0.2.2', '::1'], crowds: false },
+  { address: '192.0.2.1', others: ['::ffff:192.0.2.1'], crowds: true },
+  { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], crowds: true },
+  { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], crowds: false },
+  { address: 'unknown', others: ['192.0.2.1'], crowds: false },
+])('$address beside $others crowds, where one is allowed: $crowds', ({ address, others, crowds }) => {
+  const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
+  expect(isCrowding(connections, address, 1)).toBe(crowds);
+});

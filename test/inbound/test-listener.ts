@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterEach } from '@jest/globals';
+import { pino } from 'pino';
+import type { AcceptedMail, InboundRoute } from '../../domain/messages/receipt.service.ts';
+import {
+  type InboundListenerConfig,
+  type InboundListenerOptions,
+  startInboundListener,
+} from '../../workers/inbound-listener.ts';
+import { RawSmtpClient } from './raw-smtp-client.ts';
+
+export const ROUTE: InboundRoute = {
+  kind: 'mail',
+  organizationId: 'org_1',
+  environmentId: 'env_1',
+  inboxId: 'inb_1',
+};
+/** Largest message of a listener that is not told otherwise. */
+export const SMALL = 200_000;
+
+type Doubles = Pick<InboundListenerOptions, 'storage' | 'receipts'>;
+
+/** Run after each test of a file that calls {@link cleanUpAfterEach}, last first. */
+export const cleanUps: (() => Promise<unknown> | unknown)[] = [];
+export function cleanUpAfterEach(): void {
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  });
+}
+
+/** A listener over storage in memory, and addresses of agents.test that exist unless they start with `nobody`. */
+export async function listen(
+  overrides: {
+    config?: Partial<InboundListenerConfig>;
+    storage?: Partial<Doubles['storage']>;
+    receipts?: Partial<Doubles['receipts']>;
+    limits?: Pick<InboundListenerOptions, 'largeMessages' | 'largeMessagePatienceMs'>;
+  } = {},
+) {
+  const objects = new Map<string, Buffer>();
+  const committed: AcceptedMail[] = [];
+  const storage: Doubles['storage'] = {
+    async putStream(key: string, source: Readable) {
+      const bytes = await buffer(source);
+      objects.set(key, bytes);
+      return { sizeBytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() };
+    },
+    async delete(key: string) {
+      objects.delete(key);
+    },
+    ...overrides.storage,
+  };
+  const receipts: Doubles['receipts'] = {
+    resolve: async (address) => (/^(?!nobody).*@agents\.test$/.test(address) ? ROUTE : 'unknown'),
+    commit: async (mail) => {
+      committed.push(mail);
+    },
+    ...overrides.receipts,
+  };
+  const listener = await startInboundListener({
+    config: {
+      MAIL_DOMAIN: 'agents.test',
+      INBOUND_SMTP_HOST: '127.0.0.1',
+      INBOUND_SMTP_PORT: 0,
+      INBOUND_SMTP_MAX_CONNECTIONS: 50,
+      INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: 50,
+      INBOUND_MAX_SIZE_BYTES: SMALL,
+      ...overrides.config,
+    },
+    storage,
+    receipts,
+    logger: pino({ level: 'silent' }),
+    ...overrides.limits,
+  });
+  cleanUps.push(() => listener.close());
+  return { listener, objects, committed };
+}
+
+export async function greeted(port: number): Promise<RawSmtpClient> {
+  const client = await RawSmtpClient.greeted(port);
+  cleanUps.push(() => client.close());
+  return client;
+}
