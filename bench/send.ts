@@ -26,11 +26,12 @@ export async function benchSend(): Promise<void> {
     await sendMany(stack, inboxId, WARM_UP);
     const before = cpuSeconds();
     const ours = MESSAGES / (await sendMany(stack, inboxId, MESSAGES));
-    const between = cpuSeconds();
-    const floor = MESSAGES / (await bareMany(stack.temporalAddress, MESSAGES));
+    const used = cpuBetween(before, cpuSeconds());
+    const bare = await bareMany(stack.temporalAddress, MESSAGES);
+    const floor = MESSAGES / bare.seconds;
     printFigures([{ name: 'sends', ours, floor, unit: '1/s', aim: AIM }]);
-    console.log('CPU seconds of ours', cpuBetween(before, between));
-    console.log('CPU seconds of the floor', cpuBetween(between, cpuSeconds()));
+    console.log('CPU seconds of ours', used);
+    console.log('CPU seconds of the floor', bare.used);
     console.log(`history events of a send: ${await historyEvents(stack)}`);
   } finally {
     await stack.stop();
@@ -82,7 +83,10 @@ async function sendMany(stack: OwnService, inboxId: string, count: number): Prom
 }
 
 /** @returns seconds from the first start to the last second activity. */
-async function bareMany(address: string, count: number): Promise<number> {
+async function bareMany(
+  address: string,
+  count: number,
+): Promise<{ seconds: number; used: Record<string, number> }> {
   const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
   let ran = 0;
   const ready = new Promise<void>((done) => {
@@ -108,12 +112,14 @@ async function bareMany(address: string, count: number): Promise<number> {
     });
   };
   await starts(WARM_UP);
+  const before = cpuSeconds();
   const startedAt = performance.now();
   await starts(count);
   const seconds = (performance.now() - startedAt) / 1000;
+  const used = cpuBetween(before, cpuSeconds());
   await connection.close();
   await ended(worker);
-  return seconds;
+  return { seconds, used };
 }
 
 async function historyEvents(stack: OwnService): Promise<number> {
