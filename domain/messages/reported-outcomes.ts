@@ -1,9 +1,12 @@
 import type { Readable } from 'node:stream';
 import { storableText } from '../../platform/database/storable.ts';
 import type { DeliveryOutcome } from './delivery-outcome.ts';
-import { parseDeliveryReport } from './delivery-report.ts';
+import { parseDeliveryReport, type ReportAction } from './delivery-report.ts';
 
 const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
+
+/** What counts where an alias led to several mailboxes: a failure anywhere, as it would in a report of its own. */
+const WEIGHT: Record<ReportAction, number> = { failed: 4, delivered: 3, expanded: 2, relayed: 1, delayed: 0 };
 
 /**
  * Reads a delivery report that came to a signed return path. The path names the one recipient it may tell of; whatever
@@ -16,7 +19,7 @@ export async function outcomesOf(
   { position, relayedIsDelivered }: { position: number; relayedIsDelivered: boolean },
 ): Promise<DeliveryOutcome[] | null> {
   const report = await parseDeliveryReport(raw);
-  const [told] = report?.recipients ?? [];
+  const [told] = (report?.recipients ?? []).toSorted((a, b) => WEIGHT[b.action] - WEIGHT[a.action]);
   if (!told) return null;
   const statusCode = told.status === null ? null : storableText(told.status, 32);
   const diagnosticCode =

@@ -40,6 +40,17 @@ describe('trackDelivery', () => {
     });
   });
 
+  test('heeds the least number it was told: news overtakes news', async () => {
+    const queue = randomUUID();
+    const handle = await track(queue, 3);
+    // No worker runs yet, so that all of it comes at once.
+    for (const openRecipients of [2, 0, 1])
+      await handle.signal(DELIVERY_OUTCOME_RECORDED, { openRecipients });
+    await environment.withWorker(queue, {}, async () => {
+      await expect(handle.result()).resolves.toBe('every recipient has an outcome');
+    });
+  });
+
   test('goes on while recipients are open, and closes after the window', async () => {
     const queue = randomUUID();
     await environment.withWorker(queue, {}, async () => {

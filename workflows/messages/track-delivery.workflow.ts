@@ -17,8 +17,9 @@ export async function trackDelivery({ openRecipients }: TrackDeliveryInput): Pro
   const show = () => setCurrentDetails(`Waiting for the outcome of ${open} recipient(s).`);
   show();
   setHandler(deliveryOutcomeRecorded, (outcome) => {
-    // Anybody may send a signal from the Temporal UI, with or without its argument.
-    if (typeof outcome?.openRecipients === 'number') open = outcome.openRecipients;
+    // Anybody may send a signal from the Temporal UI, with or without its argument; signals overtake one another, but
+    // the number only falls.
+    if (typeof outcome?.openRecipients === 'number') open = Math.min(open, outcome.openRecipients);
     show();
   });
   const reported = await condition(() => open === 0, TRACKING_WINDOW_MS);
