@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
 import { ended, patiently, startOwnService } from '../test/support/own-service.ts';
+import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { createInbox } from './send.ts';
 
@@ -37,7 +38,9 @@ export async function benchInbound(): Promise<void> {
       return { accepted, stored: (performance.now() - startedAt) / 1000 };
     };
     await deliver(WARM_UP);
+    const before = cpuSeconds();
     const ours = await deliver(MESSAGES);
+    console.log('CPU seconds of ours', cpuBetween(before, cpuSeconds()));
     await database.end();
     const floor = MESSAGES / (await bareInbound());
     printFigures([

@@ -5,7 +5,6 @@ import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { isAutomated } from './automated.ts';
@@ -114,15 +113,16 @@ async function store(
   extractedText: string,
 ): Promise<Message> {
   const messageId = messageIdOfReceipt(receipt.id);
-  const inbox = await em.findOneOrFail(InboxEntity, { id: receipt.inboxId });
+  const { organizationId, environmentId, inboxId } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
   const { subject } = mail;
   const thread =
-    (await findThread(
-      em,
-      { inboxId: inbox.id, mail, from, at: receipt.receivedAt },
-      LockMode.PESSIMISTIC_WRITE,
-    )) ?? startThread(em, { inbox, subject, at: receipt.receivedAt });
+    (await findThread(em, { inboxId, mail, from, at: receipt.receivedAt }, LockMode.PESSIMISTIC_WRITE)) ??
+    startThread(em, {
+      inbox: { id: inboxId, organizationId, environmentId },
+      subject,
+      at: receipt.receivedAt,
+    });
   const message = em.create(MessageEntity, {
     id: messageId,
     organizationId: receipt.organizationId,

@@ -47,7 +47,7 @@ export function overdueReceipts(database: Database): OverdueSource {
         table: 'inbound_receipts',
         overdue: OVERDUE_RECEIPT,
         columns: `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
-          message_id as "messageId", kind`,
+          message_id as "messageId", kind, size_bytes as "sizeBytes"`,
         limit,
       });
       return rows.map((row) => ({ start: startOfReceive(row), whenStopped: 'restart' as const }));

@@ -138,13 +138,16 @@ function distinctRoutes(recipients: AcceptedMail['recipients']): AcceptedMail['r
 
 /** The start of a mail's way in; also what the reconciler uses for one that has lost its run. */
 export function startOfReceive(
-  receipt: Pick<Receipt, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'messageId' | 'kind'>,
+  receipt: Pick<
+    Receipt,
+    'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'messageId' | 'kind' | 'sizeBytes'
+  >,
 ) {
   return {
     workflowType: RECEIVE_MESSAGE,
     workflowId: receiveMessageWorkflowId(receipt.id),
     taskQueue: MAIL_QUEUE,
-    input: { receiptId: receipt.id },
+    input: { receiptId: receipt.id, sizeBytes: receipt.sizeBytes },
     searchAttributes: {
       OrgId: receipt.organizationId,
       EnvId: receipt.environmentId,

@@ -12,7 +12,11 @@ const MAX_BASE_SUBJECT = 255;
 
 export function startThread(
   em: EntityManager,
-  { inbox, subject, at }: { inbox: Inbox; subject: string; at: Date },
+  {
+    inbox,
+    subject,
+    at,
+  }: { inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>; subject: string; at: Date },
 ): Thread {
   const thread = em.create(ThreadEntity, {
     id: newId('thread'),

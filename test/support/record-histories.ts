@@ -94,6 +94,22 @@ const PATHS: Path[] = [
     activities: { ingestReceipt: async () => 'stored as msg_1' },
   },
   {
+    name: 'receive-message.at-once',
+    workflowType: RECEIVE_MESSAGE,
+    input: { receiptId: 'rcp_1', sizeBytes: 1_000 },
+    activities: { ingestReceipt: async () => 'stored as msg_1' },
+  },
+  {
+    name: 'receive-message.not-at-once',
+    workflowType: RECEIVE_MESSAGE,
+    input: { receiptId: 'rcp_1', sizeBytes: 1_000 },
+    activities: {
+      ingestReceipt: once(() => {
+        throw new Error('storage is down');
+      }, 'stored as msg_1'),
+    },
+  },
+  {
     name: 'send-scheduled-draft.sent',
     workflowType: SEND_SCHEDULED_DRAFT,
     input: { draftId: 'drf_1', plan: 1, sendAt: longAgo },

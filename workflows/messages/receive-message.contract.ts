@@ -4,4 +4,9 @@ export const receiveMessageWorkflowId = (receiptId: string): string => `inbound/
 
 export interface ReceiveMessageInput {
   receiptId: string;
+  /** Of the raw mail; empty in runs older than the field. */
+  sizeBytes?: number;
 }
+
+/** A mail up to this size is taken in at once; a larger one may take longer than a workflow task can wait. */
+export const INGEST_AT_ONCE_BYTES = 1024 * 1024;

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { activityInfo } from '@temporalio/activity';
+import {
+  INGEST_AT_ONCE_BYTES,
+  RECEIVE_MESSAGE,
+  type ReceiveMessageInput,
+} from '../../workflows/messages/receive-message.contract.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+/** Runs one lifecycle; `ingest` is told the number of the call and whether it is a local one. */
+async function receive(input: ReceiveMessageInput, ingest: (call: number) => Promise<string>) {
+  const calls: ('local' | 'remote')[] = [];
+  const activities = {
+    ingestReceipt(): Promise<string> {
+      calls.push(activityInfo().isLocal ? 'local' : 'remote');
+      return ingest(calls.length);
+    },
+  };
+  const taskQueue = randomUUID();
+  return environment.withWorker(taskQueue, activities, async () => {
+    const handle = await environment.temporal.client.workflow.start(RECEIVE_MESSAGE, {
+      taskQueue,
+      workflowId: `inbound/${randomUUID()}`,
+      args: [input],
+    });
+    const result = await handle.result();
+    return { calls, result, events: (await handle.fetchHistory()).events?.length ?? 0 };
+  });
+}
+
+const stored = async () => 'stored as msg_1';
+const failing = (times: number) => async (call: number) => {
+  if (call <= times) throw new Error('storage is down');
+  return 'stored as msg_1';
+};
+
+describe('receiveMessage', () => {
+  test('takes ordinary mail in at once: at most 6 events', async () => {
+    const run = await receive({ receiptId: 'rcp_1', sizeBytes: INGEST_AT_ONCE_BYTES }, stored);
+    expect(run).toMatchObject({ calls: ['local'], result: 'stored as msg_1' });
+    expect(run.events).toBeLessThanOrEqual(6);
+  });
+
+  test.each([
+    { what: 'large mail', sizeBytes: INGEST_AT_ONCE_BYTES + 1 },
+    { what: 'mail of a run older than the field', sizeBytes: undefined },
+  ])('takes $what in by an activity: at most 11 events', async ({ sizeBytes }) => {
+    const run = await receive({ receiptId: 'rcp_1', ...(sizeBytes ? { sizeBytes } : {}) }, stored);
+    expect(run).toMatchObject({ calls: ['remote'], result: 'stored as msg_1' });
+    expect(run.events).toBeLessThanOrEqual(11);
+  });
+
+  test('goes on by an activity and its retries where that fails', async () => {
+    const run = await receive({ receiptId: 'rcp_1', sizeBytes: 1_000 }, failing(4));
+    expect(run.calls).toEqual(['local', 'remote', 'remote', 'remote', 'remote']);
+    expect(run.result).toBe('stored as msg_1');
+  });
+
+  test('does not wait for one that takes longer than a workflow task should', async () => {
+    const hung = new AbortController();
+    const run = await receive({ receiptId: 'rcp_1', sizeBytes: 1_000 }, async (call) => {
+      if (call === 1) await sleep(60_000, undefined, { signal: hung.signal }).catch(() => undefined);
+      else hung.abort();
+      return 'stored as msg_1';
+    });
+    expect(run.calls).toEqual(['local', 'remote']);
+  });
+});
