@@ -3,6 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { refusesValue } from '../../platform/database/failures.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
+import { createSlots } from '../../platform/slots.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
@@ -40,15 +41,22 @@ export interface IngestServiceOptions {
   parseStalledMs: number;
 }
 
+/** A mail's text is in memory several times while it is read; attachments are streamed. */
+const LARGE_MAIL_BYTES = 4 * 1024 * 1024;
+const LARGE_MAILS_AT_ONCE = 4;
+
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { database } = options;
+  const largeMails = createSlots(LARGE_MAILS_AT_ONCE);
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return 'processed before';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
-      return ingestMail(options, receipt);
+      if (receipt.sizeBytes <= LARGE_MAIL_BYTES) return ingestMail(options, receipt);
+      const release = await largeMails.take();
+      return ingestMail(options, receipt).finally(release);
     },
   };
 }

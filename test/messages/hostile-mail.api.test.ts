@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { testStack } from '../support/stack.ts';
 import { connect } from '../support/test-app.ts';
@@ -169,4 +171,31 @@ describe('a mail made to take long', () => {
     expect(outcome).toMatch(/^stored/);
     expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
   });
+});
+
+test('large mails are read a few at a time, small ones beside them', async () => {
+  const read = Promise.withResolvers<void>();
+  const opened: number[] = [];
+  const small = mail({ Subject: 'small' });
+  const large = mail({ Subject: 'large' }, 'x'.repeat(5 * 1024 * 1024));
+  const { accept, ingest } = await arrangeInbox(database, {
+    storage: {
+      async getStream(key) {
+        const isLarge = !key.endsWith(smallId);
+        if (isLarge) opened.push(opened.length);
+        if (isLarge) await read.promise;
+        return Readable.from([Buffer.from(isLarge ? large : small)]);
+      },
+      putStream: () => Promise.reject(new Error('There are no files')),
+    },
+  });
+  const largeIds = await Promise.all(Array.from({ length: 6 }, () => accept(large)));
+  const smallId = await accept(small);
+  const ingesting = largeIds.map((id) => ingest.ingest(id));
+  await eventually(() => expect(opened).toHaveLength(4));
+  await expect(ingest.ingest(smallId)).resolves.toMatch(/^stored/);
+  expect(opened).toHaveLength(4);
+  read.resolve();
+  const outcomes = await Promise.all(ingesting);
+  expect(outcomes.every((outcome) => outcome.startsWith('stored'))).toBe(true);
 });
