@@ -78,7 +78,8 @@ export function createReceiptService({
             recipientPosition: report.position,
           };
         }
-        const inbox = await em.findOne(InboxEntity, { email: baseAddress(address), deletedAt: null });
+        const email = storableText(baseAddress(address));
+        const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
         if (!inbox) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         return { kind: 'mail', organizationId, environmentId, inboxId: id };

@@ -2,12 +2,14 @@ import { randomInt } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
 
 /** What else a process has to do waits so long at most: heartbeats are due every 10 s. */
 const MAX_BLOCK_MS = 2_000;
@@ -198,4 +200,22 @@ test('large mails are read a few at a time, small ones beside them', async () =>
   read.resolve();
   const outcomes = await Promise.all(ingesting);
   expect(outcomes.every((outcome) => outcome.startsWith('stored'))).toBe(true);
+});
+
+test.each([
+  'a\0b@mail.test',
+  '\0',
+  '@mail.test',
+  'agent',
+  '',
+  '\ud800@mail.test',
+  `${'a'.repeat(10_000)}@mail.test`,
+])('an address that cannot be is nobody’s, and no reason to ask for another try: %j', async (address) => {
+  const { outbox } = recordingOutbox();
+  const returnPaths = createReturnPaths({
+    signingKey: Buffer.alloc(32).toString('base64'),
+    domain: 'bounces.mail.test',
+  });
+  const receipts = createReceiptService({ database, outbox, returnPaths });
+  await expect(receipts.resolve(address)).resolves.toBe('unknown');
 });
