@@ -1,4 +1,4 @@
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common/lib/search-attributes.js';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 
 const STAGE = defineSearchAttributeKey('Stage', SearchAttributeType.KEYWORD);
