@@ -62,7 +62,10 @@ async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run:
   const { workflowId } = run.start;
   try {
     const status = await workflows.statusOf(workflowId);
-    if (status === 'RUNNING') return;
+    if (status === 'RUNNING') {
+      if (run.whenRunning) await workflows.dispatch({ signal: run.whenRunning });
+      return;
+    }
     if (status === 'COMPLETED') {
       // A run that ended well leaves a final row; this is a defect, and a second start would be refused.
       logger.error({ workflowId }, 'overdue row with a completed run');

@@ -19,6 +19,8 @@ export interface WorkerOptions {
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
+/** Runs a queue keeps in memory; one that wakes after it was put out is replayed from its short history. */
+const CACHED_WORKFLOWS = 500;
 const CONNECT_PAUSE_MS = 2_000;
 
 /** Sends the SDK's own log lines through the process's logger. Once a process. */
@@ -49,6 +51,7 @@ export async function startTemporalWorkers({
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+        maxCachedWorkflows: CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: config.WORKER_CONCURRENCY,
         maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
       }),

@@ -1,5 +1,5 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Outbox, SignalCommand } from '../../platform/outbox/outbox.ts';
 import {
   RESCHEDULE_DRAFT,
   SEND_SCHEDULED_DRAFT,
@@ -9,50 +9,62 @@ import {
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Draft } from './draft.entity.ts';
 
-/** Plans or re-plans the send: one run a plan, a change of time only tells the run. */
+/**
+ * Plans or re-plans the send: one run a plan, a change of time only tells the run. Told by signal-with-start: the
+ * command that starts the run may still be on its way, or an operator may have ended it.
+ */
 export function planSend(transaction: Transaction, outbox: Outbox, draft: Draft, sendAt: Date): void {
   const planned = draft.sendStatus === 'scheduled';
   draft.sendAt = sendAt;
   draft.sendStatus = 'scheduled';
   draft.sendError = null;
   if (!planned) draft.plan += 1;
-  const signal = {
-    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
-    signalName: RESCHEDULE_DRAFT,
-    args: [sendAt.toISOString()],
-  };
+  const start = startOfPlan(draft, sendAt);
   outbox.enqueue(
     transaction,
     draft.organizationId,
-    planned ? { signal } : { start: startOfPlan(draft, sendAt) },
+    planned ? { start, signal: rescheduleSignal(draft, sendAt) } : { start },
   );
 }
 
-export function unplanSend(transaction: Transaction, outbox: Outbox, draft: Draft): void {
+/** @param reason why it was not the client who took the plan off; empty where it was. */
+export function unplanSend(
+  transaction: Transaction,
+  outbox: Outbox,
+  draft: Draft,
+  reason: string | null = null,
+): void {
+  const { sendAt } = draft;
   draft.sendAt = null;
-  draft.sendError = null;
-  if (draft.sendStatus === 'scheduled') {
+  draft.sendError = reason;
+  if (draft.sendStatus === 'scheduled' && sendAt) {
+    const start = startOfPlan(draft, sendAt);
     outbox.enqueue(transaction, draft.organizationId, {
-      signal: {
-        workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
-        signalName: UNSCHEDULE_DRAFT,
-        args: [],
-      },
+      start,
+      signal: { workflowId: start.workflowId, signalName: UNSCHEDULE_DRAFT, args: [] },
     });
   }
   draft.sendStatus = 'draft';
 }
 
+export function rescheduleSignal(draft: Pick<Draft, 'id' | 'plan' | 'version'>, sendAt: Date): SignalCommand {
+  return {
+    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
+    signalName: RESCHEDULE_DRAFT,
+    args: [sendAt.toISOString(), draft.version],
+  };
+}
+
 /** The start of a plan's run; also what the reconciler uses for one that has lost its run. */
 export function startOfPlan(
-  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan'>,
+  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan' | 'version'>,
   sendAt: Date,
 ) {
   return {
     workflowType: SEND_SCHEDULED_DRAFT,
     workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
     taskQueue: MAIL_QUEUE,
-    input: { draftId: draft.id, plan: draft.plan, sendAt: sendAt.toISOString() },
+    input: { draftId: draft.id, plan: draft.plan, sendAt: sendAt.toISOString(), version: draft.version },
     searchAttributes: {
       OrgId: draft.organizationId,
       EnvId: draft.environmentId,

@@ -52,7 +52,7 @@ export interface DraftService {
    * @returns the time to wait for, ISO 8601, where the plan has moved; `sent`, `refused` or `gone` otherwise.
    */
   sendDue(draftId: string, plan: number): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'>;
-  /** Takes a plan off a draft because its run was canceled. */
+  /** Takes a plan off a draft because an operator ended its run; `send_error` says so. */
   dropPlan(draftId: string, plan: number): Promise<void>;
 }
 
@@ -138,7 +138,12 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
         await em.nativeUpdate(
           DraftEntity,
           { id: draftId, plan, sendStatus: 'scheduled' },
-          { sendStatus: 'draft', sendAt: null, updatedAt: new Date() },
+          {
+            sendStatus: 'draft',
+            sendAt: null,
+            sendError: 'An operator ended the schedule’s workflow.',
+            updatedAt: new Date(),
+          },
         );
       }),
   };

@@ -1,29 +1,48 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueRun, type OverdueSource, takeOverdue } from '../overdue.ts';
 import type { Draft } from './draft.entity.ts';
 import type { DraftService } from './draft.service.ts';
-import { startOfPlan } from './draft-plan.ts';
+import { rescheduleSignal, startOfPlan } from './draft-plan.ts';
 
-type OverdueDraft = Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan'> & {
+type OverdueDraft = Pick<
+  Draft,
+  'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan' | 'version'
+> & {
   sendAt: string | Date;
 };
 
-/** Scheduled drafts whose time has passed. A plan an operator stopped is taken off; the draft stays. */
+const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", plan, version,
+  send_at as "sendAt"`;
+const DUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'`;
+/** Those with time left are looked at by the hour, in case an operator ended their run. */
+const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < now() - interval '2 minutes'`;
+
+/**
+ * Scheduled drafts whose time has passed, or whose run may be gone. A plan an operator stopped is taken off and the
+ * draft says so; a run that waits past the row's time is told it again.
+ */
 export function overdueDrafts(database: Database, drafts: Pick<DraftService, 'dropPlan'>): OverdueSource {
+  const runOf = (row: OverdueDraft): OverdueRun => {
+    const sendAt = new Date(row.sendAt);
+    return {
+      start: startOfPlan(row, sendAt),
+      whenRunning: rescheduleSignal(row, sendAt),
+      whenStopped: () => drafts.dropPlan(row.id, row.plan),
+    };
+  };
   return {
     name: 'drafts',
     async take(limit) {
-      const rows = await takeOverdue<OverdueDraft>(database, {
-        table: 'drafts',
-        overdue: `send_status = 'scheduled' and send_at < now() - interval '1 minute'`,
-        columns: `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", plan,
-          send_at as "sendAt"`,
-        limit,
+      const table = 'drafts';
+      const due = await takeOverdue<OverdueDraft>(database, { table, overdue: DUE, columns: COLUMNS, limit });
+      const waiting = await takeOverdue<OverdueDraft>(database, {
+        table,
+        overdue: WAITING,
+        columns: COLUMNS,
+        limit: limit - due.length,
+        againAfter: '1 hour',
       });
-      return rows.map((row) => ({
-        start: startOfPlan(row, new Date(row.sendAt)),
-        whenStopped: () => drafts.dropPlan(row.id, row.plan),
-      }));
+      return [...due.map(runOf), ...waiting.map((row) => ({ ...runOf(row), whenRunning: undefined }))];
     },
   };
 }

@@ -5,6 +5,7 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { unplanDraftsOfInbox } from '../drafts/unplan-drafts-of-inbox.ts';
 import type { Scope } from '../identity/scope.ts';
 import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
@@ -91,6 +92,7 @@ export function createInboxService({ database, outbox, mailDomain }: InboxServic
           { releasedAt: new Date() },
         );
         await cancelUnsentOfInbox(transaction, outbox, inbox.id);
+        await unplanDraftsOfInbox(transaction, outbox, inbox.id);
       }),
   };
 }

@@ -4,9 +4,9 @@ import type { DispatchService } from './dispatch.service.ts';
 import { startOfSend } from './outbound-message.ts';
 import { startOfReceive } from './receipt.service.ts';
 
-/** A deferred message may rest for its longest pause; nothing else stands still for minutes. */
-const OVERDUE_MESSAGE = `(status in ('queued', 'sending') and updated_at < now() - interval '2 minutes'
-  or status in ('deferred', 'needs_attention') and updated_at < now() - interval '3 hours')`;
+/** A deferred message may rest for hours, but its run must be there: looking costs one `describe` in ten minutes. */
+const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
+  and updated_at < now() - interval '2 minutes'`;
 const OVERDUE_RECEIPT = `status = 'received' and received_at < now() - interval '2 minutes'`;
 
 /**

@@ -1,11 +1,15 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { type AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import {
+  CANCEL_DELIVERY,
+  deliverWebhookWorkflowId,
+} from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
@@ -120,22 +124,43 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
     },
 
     delete: (scope, endpointId) =>
-      database.transaction(scope, async ({ em }) => {
-        const endpoint = await findEndpoint(em, scope, endpointId);
+      database.transaction(scope, async (transaction) => {
+        const endpoint = await findEndpoint(transaction.em, scope, endpointId);
         endpoint.deletedAt = new Date();
-        // Their runs look at the row before each attempt and end.
-        await em.nativeUpdate(
-          WebhookDeliveryEntity,
-          { endpointId, status: { $in: ['pending', 'held'] } },
-          {
-            status: 'canceled',
-            lastError: 'The endpoint was deleted.',
-            nextAttemptAt: null,
-            completedAt: new Date(),
-          },
-        );
+        await cancelDeliveries(transaction, outbox, endpoint);
       }),
   };
+}
+
+/** Runs told to end at once; any beyond look at their row before the next attempt and end then. */
+const MAX_RUNS_TOLD = 500;
+
+async function cancelDeliveries(
+  transaction: Transaction,
+  outbox: Outbox,
+  endpoint: WebhookEndpoint,
+): Promise<void> {
+  const { em } = transaction;
+  const waiting = await em.find(
+    WebhookDeliveryEntity,
+    { endpointId: endpoint.id, status: 'pending' },
+    { fields: ['id', 'episode'], limit: MAX_RUNS_TOLD },
+  );
+  await em.nativeUpdate(
+    WebhookDeliveryEntity,
+    { endpointId: endpoint.id, status: { $in: ['pending', 'held'] } },
+    {
+      status: 'canceled',
+      lastError: 'The endpoint was deleted.',
+      nextAttemptAt: null,
+      completedAt: new Date(),
+    },
+  );
+  for (const { id, episode } of waiting) {
+    outbox.enqueue(transaction, endpoint.organizationId, {
+      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+    });
+  }
 }
 
 async function findEndpoint(em: EntityManager, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {

@@ -215,7 +215,11 @@ describe('the reconciler', () => {
     expect(await statusOf(id)).toBe('sent');
   });
 
-  test('looks at a deferred message only when it has rested longer than its longest pause', async () => {
+  test.each<{ status: RunStatus; becomes: string; starts: number }>([
+    { status: 'RUNNING', becomes: 'deferred', starts: 0 },
+    { status: 'NOT_FOUND', becomes: 'deferred', starts: 1 },
+    { status: 'TERMINATED', becomes: 'canceled', starts: 0 },
+  ])('a deferred message whose run is $status becomes $becomes', async ({ status, becomes, starts }) => {
     const { lostMessage, reconcile, dispatch, transport } = await arrange();
     transport.answerWith(async () => deferred);
     const id = await lostMessage();
@@ -223,13 +227,10 @@ describe('the reconciler', () => {
     await dispatch.transmit(id, () => false);
     await dispatch.record(id);
     await age(id);
+    temporal.statuses.set(`send/${id}`, status);
     await reconcile();
-    expect(temporal.started(`send/${id}`)).toBe(0);
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id }, { updatedAt: new Date(Date.now() - 4 * 3_600_000) }),
-    );
-    await reconcile();
-    expect(temporal.started(`send/${id}`)).toBe(1);
+    expect(await statusOf(id)).toBe(becomes);
+    expect(temporal.started(`send/${id}`)).toBe(starts);
   });
 
   test('takes received mail up again even after an operator ended its run', async () => {
@@ -272,7 +273,47 @@ describe('the reconciler', () => {
     const row = await database.systemTransaction(({ em }) =>
       em.findOneOrFail(DraftEntity, { id: stopped.id }),
     );
-    expect(row).toMatchObject({ sendStatus: 'draft', sendAt: null });
+    expect(row).toMatchObject({
+      sendStatus: 'draft',
+      sendAt: null,
+      sendError: expect.stringContaining('operator'),
+    });
+  });
+
+  test('tells a run that waits past its draft’s time again', async () => {
+    const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
+    const draft = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    await outbox.drain();
+    temporal.dispatched.length = 0;
+    temporal.statuses.set(`scheduled/${draft.id}/1`, 'RUNNING');
+    await reconcile();
+    expect(temporal.dispatched).toContainEqual({
+      signal: {
+        workflowId: `scheduled/${draft.id}/1`,
+        signalName: 'reschedule',
+        args: [draft.sendAt?.toISOString(), 1],
+      },
+    });
+  });
+
+  test('takes a plan off whose run an operator ended long before its time', async () => {
+    const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
+    const draft = await drafts.create(scope, inbox.id, {
+      ...content,
+      sendAt: new Date(Date.now() + 90 * 86_400_000),
+    });
+    await outbox.drain();
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(DraftEntity, { id: draft.id }, { updatedAt: HOUR_AGO() }),
+    );
+    temporal.statuses.set(`scheduled/${draft.id}/1`, 'TERMINATED');
+    await reconcile();
+    const row = await database.systemTransaction(({ em }) => em.findOneOrFail(DraftEntity, { id: draft.id }));
+    expect(row).toMatchObject({
+      sendStatus: 'draft',
+      sendAt: null,
+      sendError: expect.stringContaining('operator'),
+    });
   });
 
   test('helps the others where one cannot be helped', async () => {

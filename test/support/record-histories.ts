@@ -112,7 +112,7 @@ const PATHS: Path[] = [
   {
     name: 'send-scheduled-draft.sent',
     workflowType: SEND_SCHEDULED_DRAFT,
-    input: { draftId: 'drf_1', plan: 1, sendAt: longAgo },
+    input: { draftId: 'drf_1', plan: 1, sendAt: longAgo, version: 1 },
     activities: { sendDueDraft: once(() => ({ waitUntil: '2100-01-01T00:00:00.000Z' }), 'sent') },
   },
   {

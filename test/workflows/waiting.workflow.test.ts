@@ -86,7 +86,7 @@ describe('sendScheduledDraft', () => {
     const handle = await environment.temporal.client.workflow.start(SEND_SCHEDULED_DRAFT, {
       taskQueue,
       workflowId: `scheduled/${randomUUID()}/1`,
-      args: [{ draftId: 'drf_1', plan: 1, sendAt: new Date(due).toISOString() }],
+      args: [{ draftId: 'drf_1', plan: 1, sendAt: new Date(due).toISOString(), version: 2 }],
     });
     return { handle, due };
   };
@@ -108,10 +108,24 @@ describe('sendScheduledDraft', () => {
     await environment.withWorker(queue, activities, async () => {
       const { handle, due } = await schedule(queue, 24 * HOUR_MS);
       const earlier = due - 12 * HOUR_MS;
-      await handle.signal(RESCHEDULE_DRAFT, new Date(earlier).toISOString());
+      await handle.signal(RESCHEDULE_DRAFT, new Date(earlier).toISOString(), 3);
       await expect(handle.result()).resolves.toBe('sent');
       expect(sentAt[0]).toBeGreaterThanOrEqual(earlier);
       expect(sentAt[0]).toBeLessThan(due);
+    });
+  });
+
+  test.each([
+    { what: 'one of an older version', args: [1] },
+    { what: 'one without a version, as from the Temporal UI', args: [] },
+  ])('$what changes nothing', async ({ args }) => {
+    const queue = randomUUID();
+    const { activities, sentAt } = draft();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle, due } = await schedule(queue, 24 * HOUR_MS);
+      await handle.signal(RESCHEDULE_DRAFT, new Date(due + 48 * HOUR_MS).toISOString(), ...args);
+      await expect(handle.result()).resolves.toBe('sent');
+      expect(sentAt[0]).toBeLessThan(due + HOUR_MS);
     });
   });
 

@@ -8,9 +8,14 @@ export interface SendScheduledDraftInput {
   plan: number;
   /** ISO 8601 UTC. */
   sendAt: string;
+  /** Version of the draft that has this time. */
+  version: number;
 }
 
-/** Signal: another time, ISO 8601 UTC. */
+/**
+ * Signal of the service: the draft's row has another time. Arguments: ISO 8601 UTC, and the draft's version, because
+ * signals may overtake one another. One without a version changes nothing: the row has the last word.
+ */
 export const RESCHEDULE_DRAFT = 'reschedule';
 /** Signal: the plan is off; the draft stays. */
 export const UNSCHEDULE_DRAFT = 'unschedule';

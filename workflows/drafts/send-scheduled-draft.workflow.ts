@@ -19,7 +19,7 @@ const { sendDueDraft, dropDraftPlan } = proxyActivities<DraftActivities>({
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
 
-export const reschedule = defineSignal<[string]>(RESCHEDULE_DRAFT);
+export const reschedule = defineSignal<[string, number]>(RESCHEDULE_DRAFT);
 export const unschedule = defineSignal(UNSCHEDULE_DRAFT);
 
 /** Waits for a draft's time and sends it as the API would. The draft's row has the last word on both. */
@@ -27,16 +27,20 @@ export async function sendScheduledDraft({
   draftId,
   plan,
   sendAt,
+  version,
 }: SendScheduledDraftInput): Promise<string> {
   let due = sendAt;
+  // Histories of before have no version; any is newer.
+  let known = version ?? 0;
   let unscheduled = false;
   setHandler(
     reschedule,
-    (at) => {
-      // Anybody may send a signal from the Temporal UI; what is no time is no plan.
-      if (!Number.isNaN(Date.parse(at))) due = at;
+    (at, of) => {
+      if (!(of >= known) || Number.isNaN(Date.parse(at))) return;
+      known = of;
+      due = at;
     },
-    { description: 'Sent by the service when the draft’s send_at changes. ISO 8601 UTC.' },
+    { description: 'Sent by the service when the draft’s send_at changes; from here it changes nothing.' },
   );
   setHandler(
     unschedule,
@@ -70,7 +74,7 @@ export async function sendScheduledDraft({
 async function waitUntilDue(due: () => string, unscheduled: () => boolean): Promise<boolean> {
   for (;;) {
     const aim = due();
-    setCurrentDetails(`Waiting until ${aim}. Signals: reschedule, unschedule.`);
+    setCurrentDetails(`Waiting until ${aim}. Signal: unschedule.`);
     const remainingMs = Date.parse(aim) - Date.now();
     if (unscheduled()) return true;
     if (remainingMs <= 0) return false;
