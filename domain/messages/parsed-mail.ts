@@ -3,9 +3,11 @@ import { type AddressObject, MailParser } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
 import type { MailAddress } from './addresses.ts';
+import { safeFileName } from './file-name.ts';
 
 /** One part of a mail that is stored as a file while it is read. */
 export interface ParsedAttachment {
+  /** Safe to save under; `attachment-<position>` where the mail gives none that is. */
   filename: string;
   contentType: string;
   contentId: string | null;
@@ -106,7 +108,6 @@ function storable({ text, html, attachments, ...header }: ParsedMail): ParsedMai
     html: html === null ? null : storableText(html),
     attachments: attachments.map((attachment) => ({
       ...attachment,
-      filename: storableText(attachment.filename, 255),
       contentId: attachment.contentId === null ? null : storableText(attachment.contentId, 998),
     })),
   };
@@ -146,7 +147,7 @@ function readParts(
     const contentType = mediaTypeOf(part.contentType);
     storing = options.storeAttachment(index, open, contentType).then(({ key, stored }) => {
       parsed.attachments.push({
-        filename: part.filename ?? `attachment-${index + 1}`,
+        filename: safeFileName(part.filename ?? '') ?? `attachment-${index + 1}`,
         contentType,
         contentId: part.cid ?? null,
         disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',

@@ -71,3 +71,16 @@ describe('a mail that storage hands over', () => {
     expect(raw.destroyed).toBe(true);
   });
 });
+
+test('files get names that are safe to save under, by their position where they bring none', async () => {
+  const names = ['../../etc/pass\x01wd', 'C:\\\\a\\\\b.txt', '..', '文.txt'];
+  const files = names.map((name) => [
+    '--b',
+    `Content-Disposition: attachment; filename="${name}"`,
+    '',
+    'file',
+  ]);
+  const raw = Readable.from([Buffer.from(mailOf(...files, ['--b--']))]);
+  const { attachments } = await parseMail(raw, { storeAttachment, stalledMs: 5_000 });
+  expect(attachments.map(({ filename }) => filename)).toEqual(['passwd', 'b.txt', 'attachment-3', '文.txt']);
+});

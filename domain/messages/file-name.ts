@@ -1,0 +1,24 @@
+/** What common file systems take for one name; counted in UTF-16 units. */
+const MAX_CHARACTERS = 255;
+
+/**
+ * Controls, line separators, and the embeddings, overrides and isolates of the bidirectional algorithm, which make
+ * `gpj.exe` read `exe.jpg`. Joiners and direction marks stay: Persian, Hindi and Hebrew names need them.
+ */
+const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * A stranger's name for a file, as it may be handed to whoever saves it (RFC 6266 section 4.3): the last part of a path
+ * of either kind, without {@link UNSAFE} characters; a long one loses the end of its stem and keeps its extension.
+ *
+ * @returns undefined where nothing is left that names a file.
+ */
+export function safeFileName(given: string): string | undefined {
+  const name = given.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';
+  if (name === '' || name === '.' || name === '..') return undefined;
+  if (name.length <= MAX_CHARACTERS) return name;
+  const extension = /\.[^.\s]{1,32}$/u.exec(name)?.[0] ?? '';
+  const stem = name.slice(0, MAX_CHARACTERS - extension.length);
+  // The cut may have gone through a surrogate pair.
+  return stem.replace(/[\ud800-\udbff]$/, '') + extension;
+}

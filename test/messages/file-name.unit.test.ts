@@ -1,0 +1,57 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { safeFileName } from '../../domain/messages/file-name.ts';
+
+describe('the name of a received file', () => {
+  test.each([
+    ['../../etc/pass\x01wd', 'passwd'],
+    ['..\\..\\windows\\win.ini', 'win.ini'],
+    ['C:\\fakepath/a\\b.txt', 'b.txt'],
+    ['a\r\nSet-Cookie: x\0\x7f\x85', 'aSet-Cookie: x'],
+    ['annex\u202egpj.exe', 'annexgpj.exe'],
+    ['a\u2066b\u2069\u2028.txt', 'ab.txt'],
+    ['  report.pdf ', 'report.pdf'],
+    ['.\u202e.', undefined],
+    ['a/..', undefined],
+    ['.', undefined],
+    ['folder/', undefined],
+    ['\x01 ', undefined],
+    ['', undefined],
+    ['\ud800.txt', '\ufffd.txt'],
+  ])('%j is %j', (given, expected) => {
+    expect(safeFileName(given)).toBe(expected);
+  });
+
+  test.each([
+    'report.pdf',
+    '.profile',
+    '..report',
+    '見積書（最終）.xlsx',
+    'Überblick "Q3" & mehr.pdf',
+    'گزارش\u200cها.docx',
+    'दस्तावेज़ क्\u200dष.pdf',
+    '\u200fחשבונית\u200e.pdf',
+    '👩\u200d👩\u200d👧.png',
+    'e\u0301te\u0301.txt',
+  ])('stays as it is: %j', (name) => {
+    expect(safeFileName(name)).toBe(name);
+  });
+
+  test('is cut to 255 characters and keeps its extension, pairs whole', () => {
+    expect(safeFileName(`${'a'.repeat(400)}.tar.gz`)).toBe(`${'a'.repeat(252)}.gz`);
+    expect(safeFileName(`a${'👧'.repeat(200)}.pdf`)).toBe(`a${'👧'.repeat(125)}.pdf`);
+    expect(safeFileName(`${'a'.repeat(10)}.${'b'.repeat(400)}`)).toHaveLength(255);
+  });
+
+  test('is safe whatever was given', () => {
+    const pieces = fc.constantFrom('/', '\\', '.', '..', '\0', '\u202e', ' ', 'a', '\ud83d', '👧', 'é');
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 400 }), (given) => {
+        const name = safeFileName(given.join('')) ?? 'none';
+        expect(name).not.toMatch(/[/\\\p{Cc}\u202a-\u202e]|^\.{0,2}$/u);
+        expect(name.isWellFormed()).toBe(true);
+        expect(name.length).toBeLessThanOrEqual(255);
+      }),
+    );
+  });
+});
