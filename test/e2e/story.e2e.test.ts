@@ -185,6 +185,30 @@ describe('the main job', () => {
     expect((await call('GET', `/drafts/${draft.body.id}`)).status).toBe(404);
   });
 
+  test('a new time right after the first reaches the run, whichever comes first; an unplanned draft leaves no run', async () => {
+    const inbox = await createInbox();
+    const plan = async (index: number) => {
+      const { body } = await call('POST', `/inboxes/${inbox.id}/drafts`, {
+        to: [{ email: 'ada@people.example' }],
+        subject: `Replanned ${index}`,
+        send_at: '2099-01-01T00:00:00.000Z',
+      });
+      const soon = new Date(Date.now() + 1_000).toISOString();
+      const patched = await call('PATCH', `/drafts/${body.id}`, { send_at: index % 2 === 0 ? soon : null });
+      expect(patched.status).toBe(200);
+      return body.id;
+    };
+    const ids = await Promise.all(Array.from({ length: 12 }, (_, index) => plan(index)));
+    await eventually(async () => {
+      const { body } = await call('GET', `/inboxes/${inbox.id}/messages?direction=outbound`);
+      expect(body.data).toHaveLength(6);
+      const runs = await Promise.all(
+        ids.map((id) => temporal.workflow.getHandle(`scheduled/${id}/1`).describe()),
+      );
+      expect(runs.map(({ status }) => status.name)).toEqual(ids.map(() => 'COMPLETED'));
+    }, PATIENCE);
+  });
+
   test('mail from a sandbox does not leave', async () => {
     const environments = await call('GET', '/org/environments');
     const sandbox = environments.body.data.find(({ name }) => name === 'sandbox');
@@ -202,6 +226,7 @@ describe('the main job', () => {
     }, PATIENCE);
     const left = await (await fetch(`${service.mail_ui}/api/email`)).text();
     expect(left).not.toContain('nobody-in-the-sandbox');
+    expect(left).toContain('ada@people.example');
   });
 
   test('mail that cannot be read is stored and announced', async () => {
