@@ -46,7 +46,7 @@ async function answerOnce(
   const id = idempotencyId({
     credentialId: scope.actor.id,
     method: request.method,
-    path: request.url,
+    path: pathOf(request),
     key: keyOf(request),
   });
   const requestHash = sha256(JSON.stringify([scope.environmentId, request.body ?? null]));
@@ -114,6 +114,11 @@ function keepable(error: unknown): AppError {
   const refusal = appErrorOf(error);
   if (refusal.status >= 500 || [401, 403, 429].includes(refusal.status)) throw error;
   return refusal;
+}
+
+/** As routed: neither a query nor another spelling of the path makes the same request a second one. */
+function pathOf({ routeOptions, params }: FastifyRequest): string {
+  return JSON.stringify([routeOptions.url, params]);
 }
 
 function keyOf({ headers }: FastifyRequest): string {

@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type Options } from 'ajv';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
+import { closed } from '../schemas.ts';
 
 const STRICT: Options = {
   allErrors: true,
@@ -37,7 +38,18 @@ export function installValidation(app: FastifyInstance, shared: readonly object[
     refuseUnstorable(request);
     refuseUnexpectedBody(request);
   });
+  refuseUnknownQueries(app);
   app.setValidatorCompiler(requestValidators(shared));
+}
+
+const NO_QUERY = closed({});
+
+/** A parameter that is ignored would be taken for one that worked. */
+function refuseUnknownQueries(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (!route.url.startsWith('/api/') || route.schema?.hide || route.schema?.querystring) return;
+    route.schema = { ...route.schema, querystring: NO_QUERY };
+  });
 }
 
 function requestValidators(shared: readonly object[]): FastifySchemaCompiler<object> {

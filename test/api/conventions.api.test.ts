@@ -112,6 +112,20 @@ describe('bodies', () => {
   });
 });
 
+describe('queries', () => {
+  test.each([
+    ['POST', '/drafts/drf_none/send'],
+    ['POST', '/messages/msg_none/cancel'],
+    ['GET', '/org'],
+    ['GET', '/messages/msg_none'],
+    ['DELETE', '/inboxes/inb_none'],
+  ] as const)('%s %s refuses a parameter it does not know', async (method, path) => {
+    const call = { method, token: organization.token };
+    const problem = expectProblem(await app.call(`${path}?retry=1`, call), 'validation_error');
+    expect(problem.errors).toEqual([{ path: '/query/retry', message: expect.any(String) }]);
+  });
+});
+
 describe('over a socket', () => {
   let port: number;
   beforeAll(async () => {

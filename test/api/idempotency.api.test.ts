@@ -90,6 +90,19 @@ test('the key is one of its credential, path and environment', async () => {
   expectProblem(elsewhere, 'idempotency_key_reused');
 });
 
+test('a query does not make a repeat another request', async () => {
+  const bare = await startRefusing();
+  const headers = { 'idempotency-key': 'query' };
+  const first = await bare.app.inject({ method: 'POST', url: '/change', headers });
+  for (const url of ['/change?retry=1', '/change#again', '/%63hange']) {
+    const repeat = await bare.app.inject({ method: 'POST', url, headers });
+    expect(repeat.headers['idempotent-replayed']).toBe('true');
+    expect(repeat.body).toBe(first.body);
+  }
+  expect(bare.runs()).toBe(1);
+  await bare.app.close();
+});
+
 test('of ten at once one runs; the others wait their turn or get its answer', async () => {
   const responses = await Promise.all(Array.from({ length: 10 }, () => send('race')));
   const [running, answered] = [409, 201].map((status) =>
