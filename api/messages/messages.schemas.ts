@@ -61,7 +61,10 @@ const summaryFields = {
   rfc_message_id: nullableText(1024, {
     description: 'Message-ID without angle brackets; null where the mail has none.',
   }),
-  in_reply_to: nullableText(1024),
+  in_reply_to: nullableText(1024, {
+    description:
+      'The Message-ID (RFC 5322) this answers, as its sender wrote it; no msg_ id, unlike in_reply_to of a draft.',
+  }),
   references: Type.Array(text(1024), { maxItems: 10_000 }),
   provider_message_id: nullableText(1024, { description: 'Null until the relay or provider accepted it.' }),
   size_bytes: Type.Integer({ minimum: 0 }),
@@ -78,6 +81,10 @@ const summaryFields = {
     properties: { verdict: text(64), score: { type: ['number', 'null'] } },
     required: ['verdict', 'score'],
     additionalProperties: false,
+  }),
+  parse_error: nullableText(1024, {
+    description:
+      'What of an inbound mail could not be read or stored; the other fields hold the rest. Null where all was.',
   }),
   automated: Type.Boolean({ description: 'Sent by a program: do not answer by one.' }),
   recipients: Type.Array(MessageRecipient, {
@@ -169,6 +176,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     size_bytes: message.sizeBytes,
     authentication: message.authentication ?? null,
     spam: message.spam ?? null,
+    parse_error: message.parseError?.slice(0, 1024) ?? null,
     automated: message.automated,
     recipients: recipients.map(({ email, status, statusCode, diagnosticCode, updatedAt }) => ({
       email,

@@ -227,6 +227,19 @@ describe('an inbound message', () => {
   });
 });
 
+describe('a mail that could not be read whole', () => {
+  test('says why, in lists too', async () => {
+    const { id, threadId } = await receive('sender@example.test', 'Broken');
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(MessageEntity, { id }, { parseError: 'x'.repeat(5000) }),
+    );
+    const shown = { parse_error: 'x'.repeat(1024) };
+    expect((await get(`/messages/${id}`)).json()).toMatchObject(shown);
+    expect((await get(`/messages?thread_id=${threadId}`)).json()).toMatchObject({ data: [shown] });
+    expect((await get(`/threads/${threadId}`)).json()).toMatchObject({ messages: [shown] });
+  });
+});
+
 describe('canceling', () => {
   const cancel = (id: string) =>
     app.call(`/messages/${id}/cancel`, { method: 'POST', token: organization.token });
@@ -321,6 +334,7 @@ const FIELDS = [
     'headers',
     'authentication',
     'spam',
+    'parse_error',
     'automated',
     'recipients',
   ],
