@@ -16,7 +16,7 @@ import { newId } from '../platform/ids.ts';
 import { createSlots, type Slots } from '../platform/slots.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import { isCrowding } from './inbound-limits.ts';
-import { drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
+import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
 
 export type InboundListenerConfig = Pick<
   Config,
@@ -185,7 +185,9 @@ async function receiveMail(
         logger.warn({ err: failure, rawKey }, 'an object was left behind');
       });
     if (error instanceof SmtpRefusal) throw error;
-    logger.error({ err: error, transaction: id }, 'mail could not be accepted');
+    // Strangers must not be able to raise errors here.
+    if (error instanceof ClientLeft) logger.info({ transaction: id }, error.message);
+    else logger.error({ err: error, transaction: id }, 'mail could not be accepted');
     throw temporaryFailure();
   }
 }
@@ -198,22 +200,28 @@ async function storeMessage(
   const { storage, config, largeMessages, largeMessagePatienceMs = LARGE_MESSAGE_PATIENCE_MS } = options;
   const ended = new AbortController();
   let release = () => {};
+  let clientLeft: ClientLeft | undefined;
   const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
     const patience = AbortSignal.timeout(largeMessagePatienceMs);
     release = await largeMessages.take(AbortSignal.any([ended.signal, patience]));
   });
   // A client that hangs up in the middle must fail the upload, not end it.
   stream.on('error', (error) => {
+    clientLeft = new ClientLeft(error);
     ended.abort();
     inspection.stream.destroy(error);
   });
+  // Storage hears of a failure while it reads; after it gave up nobody would, which ends the process.
+  inspection.stream.on('error', () => {});
   stream.pipe(inspection.stream);
   try {
     return await storage.putStream(rawKey, inspection.stream, { contentType: 'message/rfc822' });
   } catch (error) {
+    // Storage names no cause for the failure of its source; a client may also leave after storage failed.
+    const reason = inspection.refusal ?? clientLeft ?? error;
     stream.unpipe();
     await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
-    throw inspection.refusal ?? error;
+    throw reason;
   } finally {
     ended.abort();
     release();

@@ -12,6 +12,14 @@ export class SmtpRefusal extends Error {
   }
 }
 
+/** The connection ended before its message did: nobody waits for an answer, and nothing of ours failed. */
+export class ClientLeft extends Error {
+  constructor(cause: Error) {
+    super('client left in the middle of a message', { cause });
+    this.name = 'ClientLeft';
+  }
+}
+
 /** RFC 5321 section 6.3 wants at least 100 hops possible; loops are far fewer addresses long, and cost storage each. */
 const MAX_RECEIVED_FIELDS = 50;
 

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { createTransport } from 'nodemailer';
+import { levels } from 'pino';
 import type { InboundRoute } from '../../domain/messages/receipt.service.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
@@ -11,6 +12,7 @@ import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE, SMALL } from './tes
 
 const CERTIFICATE = new URL('../egress/receiver.cert.pem', import.meta.url).pathname;
 const KEY = new URL('../egress/receiver.key.pem', import.meta.url).pathname;
+const { info: INFO = 0, error: ERROR = 0 } = levels.values;
 cleanUpAfterEach();
 
 describe('mail that is welcome', () => {
@@ -268,10 +270,10 @@ describe('when something is down', () => {
     expect(await client.reply()).toMatch(/^451/);
   });
 
-  test('a client that vanishes in the middle leaves nothing', async () => {
+  test('a client that vanishes in the middle leaves nothing, and is no error of ours', async () => {
     let uploads = 0;
     let failed = 0;
-    const { listener, committed } = await listen({
+    const { listener, committed, logged } = await listen({
       storage: {
         async putStream(_key: string, source: Readable) {
           uploads += 1;
@@ -292,6 +294,23 @@ describe('when something is down', () => {
     await eventually(() => expect(failed).toBe(1));
     await listener.close();
     expect(committed).toEqual([]);
+    expect(logged.filter(({ level }) => level > INFO)).toEqual([]);
+    expect(logged).toContainEqual(
+      expect.objectContaining({ level: INFO, msg: 'client left in the middle of a message' }),
+    );
+  });
+
+  test('storage that fails is an error, also where its client leaves afterwards', async () => {
+    const { listener, logged } = await listen({ storage: { putStream: boom } });
+    const client = await greeted(listener.port);
+    await client.startData('agent@agents.test');
+    client.write('Subject: x\r\n\r\nhalf a');
+    client.close();
+    await eventually(() =>
+      expect(logged).toContainEqual(
+        expect.objectContaining({ level: ERROR, msg: 'mail could not be accepted' }),
+      ),
+    );
   });
 });
 

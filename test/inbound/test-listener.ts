@@ -41,6 +41,7 @@ export async function listen(
 ) {
   const objects = new Map<string, Buffer>();
   const committed: AcceptedMail[] = [];
+  const logged: { level: number; msg: string }[] = [];
   const storage: Doubles['storage'] = {
     async putStream(key: string, source: Readable) {
       const bytes = await buffer(source);
@@ -71,11 +72,11 @@ export async function listen(
     },
     storage,
     receipts,
-    logger: pino({ level: 'silent' }),
+    logger: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
     ...overrides.limits,
   });
   cleanUps.push(() => listener.close());
-  return { listener, objects, committed };
+  return { listener, objects, committed, logged };
 }
 
 export async function greeted(port: number): Promise<RawSmtpClient> {
