@@ -34,6 +34,7 @@ import { organizationRoutes } from './organizations/organization.routes.ts';
 import { installAccess } from './plugins/access.ts';
 import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
+import { installJsonBodies } from './plugins/json-body.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
 import { installOpenApi } from './plugins/openapi.ts';
@@ -74,6 +75,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installErrors(app, { publicUrl });
   installRequestContext(app);
+  installJsonBodies(app);
   installValidation(app, sharedSchemas);
   const methods = installMethodNotAllowed(app);
   installAccess(app, {
@@ -119,7 +121,7 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
     genReqId: () => newId('request'),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_LIMIT_BYTES,
-    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
     trustProxy: config.TRUST_PROXY?.split(',').map((address) => address.trim()) ?? false,
     // A request under way when the process is asked to end still gets its answer.
     forceCloseConnections: 'idle',

@@ -20,7 +20,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   conflict: 'The thing is in a state that does not allow this, or has changed since it was read.',
   request_in_progress: 'A request with the same <code>Idempotency-Key</code> is running. Repeat in a moment.',
   payload_too_large: 'Bodies are limited to 1 MiB, and to 8 MiB where they carry mail.',
-  unsupported_media_type: 'Bodies are <code>application/json</code>.',
+  unsupported_media_type: 'Bodies are <code>application/json</code> in UTF-8, without a Content-Encoding.',
   draft_target_not_found:
     'The thread or message named in the draft is gone. The draft stays; change it and send again.',
   no_recipients: 'Neither to, cc nor bcc names anybody.',

@@ -17,11 +17,6 @@ const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }
   },
 };
 
-const MALFORMED_JSON = {
-  detail: 'The body is not a JSON document.',
-  fix: 'Send one JSON value, encoded as UTF-8, or no body where the operation takes none.',
-};
-
 /** One handler for all errors: every refusal is a problem document, and nothing unknown shows its inside. */
 export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
@@ -57,16 +52,12 @@ export function appErrorOf(error: unknown): AppError {
 
 interface FastifyRefusal {
   statusCode: number;
-  code?: string;
 }
 
 function fastifyRefusal(error: unknown): AppError | undefined {
   if (!isRefusal(error)) return undefined;
   // A path segment longer than any id.
   if (error.statusCode === 414) return nothingThere();
-  // Fastify's own JSON errors, and the parser's, which carry a status and no code.
-  if (error.statusCode === 400 && (error instanceof SyntaxError || error.code?.includes('JSON')))
-    return new AppError('malformed_json', MALFORMED_JSON);
   const known = BY_STATUS[error.statusCode];
   if (known) return new AppError(known.code, known);
   return error.statusCode < 500 ? unreadable() : undefined;

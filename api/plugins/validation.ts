@@ -3,6 +3,7 @@ import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { closed } from '../schemas.ts';
+import { nothingThere } from './errors.ts';
 
 const STRICT: Options = {
   allErrors: true,
@@ -23,17 +24,11 @@ const MAX_VALUES = 20_000;
 const MAX_ERRORS_SHOWN = 20;
 
 /**
- * Reads JSON, an empty body as none; refuses what fits no schema or could not be stored.
+ * Refuses what fits no schema or could not be stored.
  *
  * @param shared schemas that routes refer to by name.
  */
 export function installValidation(app: FastifyInstance, shared: readonly object[]): void {
-  const parse = app.getDefaultJsonParser('error', 'error');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body: string, done) => {
-    if (body === '') done(null, undefined);
-    else parse(request, body, done);
-  });
   app.addHook('preValidation', async (request) => {
     refuseUnstorable(request);
     refuseUnexpectedBody(request);
@@ -62,9 +57,15 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
     const validate = (httpPart === 'querystring' ? compilers.query : compilers.strict).compile(schema);
     return (value: unknown) => {
       if (validate(value)) return { value };
+      if (httpPart === 'params' && lacksSegment(value)) return { error: nothingThere() };
       return { error: validationError(httpPart ?? 'body', validate.errors ?? []) };
     };
   };
+}
+
+/** `/inboxes//messages` names no inbox: a path nobody serves and not a wrong id. */
+function lacksSegment(params: unknown): boolean {
+  return Object.values(params as Record<string, string>).includes('');
 }
 
 /** PostgreSQL stores neither NUL nor half of a surrogate pair, and no mail may carry them. */
@@ -83,6 +84,7 @@ function refuseUnstorable({ body, query, params }: FastifyRequest): void {
     if (typeof value !== 'object' || value === null) continue;
     for (const [name, member] of Object.entries(value)) {
       refuseText(path, name);
+      refusePrototype(path, name);
       open.push({ path: clip(`${path}/${pointer(name)}`), value: member });
     }
   }
@@ -91,6 +93,12 @@ function refuseUnstorable({ body, query, params }: FastifyRequest): void {
 function refuseText(path: string, text: string): void {
   if (text.includes('\u0000')) throw refusal(path, 'holds the character NUL');
   if (!text.isWellFormed()) throw refusal(path, 'holds half of a surrogate pair');
+}
+
+/** Copied or merged, such a member would change what every object inherits. */
+function refusePrototype(path: string, name: string): void {
+  if (name === '__proto__' || (name === 'prototype' && path.endsWith('/constructor')))
+    throw refusal(`${path}/${name}`, 'is a name no field may have');
 }
 
 /** An operation without a body schema takes none; an empty object is none as well. */
@@ -107,28 +115,37 @@ function refusal(path: string, message: string): AppError {
 const PARTS: Record<string, string> = { querystring: 'query' };
 
 function validationError(part: string, found: ErrorObject[]): AppError {
-  const errors = found.slice(0, MAX_ERRORS_SHOWN).map(({ instancePath, keyword, params, message }) => {
-    const member =
-      keyword === 'required'
-        ? String(params.missingProperty)
-        : keyword === 'additionalProperties'
-          ? String(params.additionalProperty)
-          : undefined;
+  // A field that may be null is an anyOf: what is told is the fault of the other choice.
+  const nullable = new Set(
+    found.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath),
+  );
+  const told = found.filter(
+    ({ keyword, params, instancePath }) =>
+      keyword !== 'anyOf' && !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
+  );
+  const errors = told.slice(0, MAX_ERRORS_SHOWN).map((error) => {
+    const member = memberOf(error);
+    const end = member === undefined ? '' : `/${pointer(member)}`;
     return {
-      path: clip(
-        `/${PARTS[part] ?? part}${instancePath}${member === undefined ? '' : `/${pointer(member)}`}`,
-      ),
-      message: describe(keyword, params, message),
+      path: clip(`/${PARTS[part] ?? part}${error.instancePath}${end}`),
+      message: describe(error, nullable.has(error.instancePath)),
     };
   });
   return validationFailure(errors);
 }
 
-function describe(keyword: string, params: Record<string, unknown>, message = 'is not valid'): string {
+/** The member an error is about where it is told of the object around it. */
+function memberOf({ keyword, params }: ErrorObject): string | undefined {
+  if (keyword === 'required') return String(params.missingProperty);
+  if (keyword === 'additionalProperties') return String(params.additionalProperty);
+  return undefined;
+}
+
+function describe({ keyword, params, message = 'is not valid' }: ErrorObject, nullable: boolean): string {
   if (keyword === 'required') return 'is required';
   if (keyword === 'additionalProperties') return 'is not a field of this operation';
   if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
-  return message;
+  return keyword === 'type' && nullable ? `${message} or null` : message;
 }
 
 function validationFailure(errors: FieldError[]): AppError {

@@ -6,6 +6,7 @@ const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*$`);
 /** Printable ASCII between quotes; quote and backslash only behind a backslash. */
 const QUOTED_STRING = /^"(?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\[\x20-\x7e])*"$/;
+const CONTROL_CHARACTER = /\p{Cc}/u;
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
 /**
@@ -13,6 +14,8 @@ const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
  * writer; undefined where nothing does. Address literals are refused, as mail to a bare IP address is never meant.
  */
 export function addressFault(address: string): string | undefined {
+  // First, and said as what it is: a line end is an attempt at another header, or a list pasted as one address.
+  if (CONTROL_CHARACTER.test(address)) return 'must not hold control characters, such as line ends';
   const at = address.lastIndexOf('@');
   if (at < 1) return 'must be an address as name@domain';
   if (/[^\x20-\x7e]/.test(address))

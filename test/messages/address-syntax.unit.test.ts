@@ -40,8 +40,8 @@ test.each([
   ['ann@[192.0.2.1]', 'IP address'],
   ['jürgen@example.test', 'SMTPUTF8'],
   ['ann@bücher.test', 'SMTPUTF8'],
-  ['ann\r\n@example.test', 'ASCII'],
-  ['ann@example.test\n', 'ASCII'],
+  ['ann\r\n@example.test', 'control characters'],
+  ['ann@example.test\n', 'control characters'],
   [`${'a'.repeat(65)}@example.test`, '64'],
   [`a@${'b.'.repeat(126)}test`, '254'],
 ])('%j is none: %s', (address, words) => {
