@@ -1,38 +1,52 @@
-import type { FastifyInstance, HTTPMethods } from 'fastify';
+import { METHODS } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 
-const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** In the order `Allow` names them. */
+const SERVED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** All that Node reads, but for CONNECT, which asks for a tunnel and has no path. */
+const READ = METHODS.filter((method) => method !== 'CONNECT');
 
-/** Answers 405 and names the methods there are, for every path of the API. Install before the routes. */
+/** Answers 405 and names the methods there are, for every path. Install before the routes. */
 export function installMethodNotAllowed(app: FastifyInstance): { finish(): void } {
   const served = new Map<string, Set<string>>();
   let finished = false;
   app.addHook('onRoute', ({ url, method }) => {
-    if (finished || !url.startsWith('/api/')) return;
-    const methods = served.get(url) ?? new Set();
+    if (finished) return;
+    // The router takes both spellings for one path.
+    const path = url.length > 1 ? url.replace(/\/$/, '') : url;
+    const methods = served.get(path) ?? new Set();
     for (const name of [method].flat()) methods.add(name);
-    served.set(url, methods);
+    served.set(path, methods);
   });
   return {
     /** Call when all routes are there. */
     finish() {
       finished = true;
+      for (const method of READ) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
       for (const [url, methods] of served) {
-        const allow = METHODS.filter((method) => methods.has(method)).join(', ');
+        const allow = SERVED.filter((method) => methods.has(method)).join(', ');
+        const refuse = async (): Promise<never> => {
+          throw notAllowed(allow);
+        };
         app.route({
           url,
-          method: METHODS.filter((method) => !methods.has(method)),
+          method: READ.filter((method) => !methods.has(method)),
           config: { public: true },
           schema: { hide: true },
-          handler: async () => {
-            throw new AppError('method_not_allowed', {
-              detail: `This path serves ${allow}.`,
-              fix: 'Look the operation up at /docs.',
-              headers: { allow },
-            });
-          },
+          // Before a body is read, whose type or size would be told of instead.
+          onRequest: refuse,
+          handler: refuse,
         });
       }
     },
   };
+}
+
+function notAllowed(allow: string): AppError {
+  return new AppError('method_not_allowed', {
+    detail: `This path serves ${allow}.`,
+    fix: 'Look the operation up at /docs.',
+    headers: { allow },
+  });
 }

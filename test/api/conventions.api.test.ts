@@ -18,8 +18,11 @@ import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
 let app: TestApp;
 let organization: TestOrganization;
 let inboxId: string;
+let port: number;
 beforeAll(async () => {
   app = await startTestApp();
+  await app.app.listen({ host: '127.0.0.1', port: 0 });
+  port = (app.app.server.address() as AddressInfo).port;
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
@@ -30,12 +33,59 @@ const post = (path: string, call: Call) =>
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe('bodies', () => {
-  test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}', '{"__proto__":{"x":1}}'])(
+  test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}'])(
     '%j is not JSON we take',
     async (raw) => {
       expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
     },
   );
+
+  test.each([
+    ['ISO 8859-1', Buffer.from('{"display_name":"J\u00fcrgen"}', 'latin1')],
+    ['half a character', Buffer.from([0x22, 0xe2, 0x82, 0x22])],
+    ['a surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+  ])('%s is not UTF-8', async (_name, raw) => {
+    const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
+    expect(problem.detail).toContain('UTF-8');
+  });
+
+  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('charset=%s is what we read', async (charset) => {
+    const headers = { 'content-type': `application/json; charset=${charset}` };
+    expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
+  });
+
+  test.each([
+    { 'content-type': 'application/json; charset=iso-8859-1' },
+    { 'content-type': 'application/json; charset="utf-16"' },
+    { ...JSON_TYPE, 'content-encoding': 'gzip' },
+    { ...JSON_TYPE, 'content-encoding': 'identity, br' },
+  ])('%j is not', async (headers) => {
+    expectProblem(await post('/inboxes', { raw: '{}', headers }), 'unsupported_media_type');
+  });
+
+  test('identity is no encoding', async () => {
+    const headers = { ...JSON_TYPE, 'content-encoding': 'Identity' };
+    expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
+  });
+
+  test.each([
+    ['{"__proto__":{"x":1}}', '/body/__proto__'],
+    ['{"headers":{"\\u005f_proto__":"x"}}', '/body/headers/__proto__'],
+    ['{"headers":{"constructor":{"prototype":{}}}}', '/body/headers/constructor/prototype'],
+  ])('%s is refused by name', async (raw, path) => {
+    const call = { raw, headers: JSON_TYPE };
+    const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
+    expect(problem.errors).toEqual([{ path, message: 'is a name no field may have' }]);
+  });
+
+  test.each([
+    [{ to: 'x' }, '/body/to', 'must be array or null'],
+    [{ to: [{ email: 7 }] }, '/body/to/0/email', 'must be string'],
+    [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
+  ])('of %j only what is wrong is told', async (body, path, message) => {
+    const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
+    expect(problem.errors).toEqual([{ path, message }]);
+  });
 
   test.each(['null', '[]', '"text"', '1', 'true'])('%s is not an object', async (raw) => {
     const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'validation_error');
@@ -127,12 +177,6 @@ describe('queries', () => {
 });
 
 describe('over a socket', () => {
-  let port: number;
-  beforeAll(async () => {
-    await app.app.listen({ host: '127.0.0.1', port: 0 });
-    port = (app.app.server.address() as AddressInfo).port;
-  });
-
   /** Sends 30 MiB as fast as they are taken, and stops when an answer comes. */
   async function pour(headers: Record<string, string | number>): Promise<{
     status: number | undefined;
@@ -211,6 +255,13 @@ describe('paths and methods', () => {
     expectProblem(await app.call(`/inboxes/${'x'.repeat(400)}`, { token: organization.token }), 'not_found');
   });
 
+  test('a slash at the end changes nothing, and an empty id is nothing', async () => {
+    const { token } = organization;
+    expect((await app.call('/inboxes/', { token })).json()).toMatchObject({ has_more: false });
+    expect((await post('/inboxes/', { body: {} })).statusCode).toBe(201);
+    expectProblem(await app.call('/inboxes//messages', { token }), 'not_found');
+  });
+
   test('an unknown method names those there are', async () => {
     for (const method of ['PUT', 'DELETE', 'OPTIONS'] as const) {
       const response = await app.call('/inboxes', { method, token: organization.token });
@@ -221,6 +272,39 @@ describe('paths and methods', () => {
     expectProblem(response, 'method_not_allowed');
     expect(response.headers.allow).toBe('POST');
   });
+
+  test.each([
+    ['POST', '/health/live', 'GET, HEAD'],
+    ['POST', '/openapi.json', 'GET, HEAD'],
+    ['DELETE', '/docs/errors', 'GET, HEAD'],
+    ['PUT', '/docs', 'GET, HEAD'],
+    ['TRACE', '/health/live', 'GET, HEAD'],
+    ['PROPFIND', '/api/v1/inboxes', 'GET, HEAD, POST'],
+    ['QUERY', '/api/v1/messages/msg_none', 'GET, HEAD'],
+  ])('%s %s is told which methods there are', async (method, path, allow) => {
+    const raw = { body: '<x/>', type: 'application/xml' };
+    const answer = await speak(method, path, raw);
+    expect(answer).toMatchObject({ status: 405, allow, code: 'method_not_allowed' });
+  });
+
+  test('but not where there is no path', async () => {
+    expect(await speak('PROPFIND', '/api/v1/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await speak('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
+  });
+
+  /** Over a socket: the injector knows the usual methods only. */
+  async function speak(
+    method: string,
+    path: string,
+    { body = '', type = '' } = {},
+  ): Promise<{ status: number | undefined; allow: string | undefined; code: unknown }> {
+    const headers = type === '' ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) };
+    const request = httpRequest({ port, method, path, headers });
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const { code } = JSON.parse(await text(response)) as { code: unknown };
+    return { status: response.statusCode, allow: response.headers.allow, code };
+  }
 
   test('a path that is no URL is refused', async () => {
     expectProblem(await app.call('/inboxes/%zz', { token: organization.token }), 'validation_error');
