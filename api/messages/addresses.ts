@@ -11,7 +11,7 @@ export const line = (maxLength: number, options: { description?: string; minLeng
 
 export const Address = closed(
   {
-    email: text(254, { minLength: 3, description: 'ASCII, RFC 5321.' }),
+    email: text(254, { minLength: 3, description: 'ASCII, RFC 5321, without a quoted local part.' }),
     name: Type.Optional(line(255, { description: 'Display name.' })),
   },
   { $id: 'Address', title: 'Address' },

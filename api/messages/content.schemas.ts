@@ -12,7 +12,7 @@ const labels = Type.Array(line(64, { minLength: 1 }), { maxItems: 50, uniqueItem
 
 const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
-  description: 'X-* and List-Unsubscribe* only.',
+  description: 'X-* and List-Unsubscribe* only, each name once whatever its case, each with a value.',
   maxProperties: 50,
   propertyNames: { type: 'string', maxLength: 76, pattern: '^[!-9;-~]+$' },
   additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROLS },

@@ -1,6 +1,7 @@
 import type { MailAddress } from '../../domain/messages/addresses.ts';
 import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/messages/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
+import { pointer } from '../plugins/validation.ts';
 import { checkAddresses } from './addresses.ts';
 import { MAX_BODY_BYTES } from './content.schemas.ts';
 
@@ -35,13 +36,30 @@ function checkContent(body: ContentBody): void {
     if (Buffer.byteLength(body[field] ?? '') > MAX_BODY_BYTES)
       throw invalid(`/body/${field}`, 'is longer than 5 MiB', 'Shorten it, or attach a file.');
   }
-  for (const name of Object.keys(body.headers ?? {})) {
+  checkHeaders(body.headers ?? {});
+}
+
+/** Names are one but for case, and a field without a value is dropped on the way (RFC 5322 sections 1.2.2, 2.2). */
+function checkHeaders(headers: Record<string, string>): void {
+  const names = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    const path = `/body/headers/${pointer(name)}`;
     if (!CALLERS_HEADER.test(name))
       throw invalid(
-        `/body/headers/${name}`,
+        path,
         'is not a header a caller may set',
         'Only X-* and List-Unsubscribe* headers may be set.',
       );
+    if (value.trim() === '')
+      throw invalid(path, 'must have a value', 'Leave the header out, or give it a value.');
+    const twin = names.get(name.toLowerCase());
+    if (twin !== undefined)
+      throw invalid(
+        path,
+        `is the header ${twin} once more: case makes no other name`,
+        'Name each header once.',
+      );
+    names.set(name.toLowerCase(), name);
   }
 }
 

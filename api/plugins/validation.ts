@@ -162,6 +162,7 @@ function clip(path: string): string {
   return path.slice(0, 1024);
 }
 
-function pointer(name: string): string {
+/** A name as one step of a JSON Pointer (RFC 6901). */
+export function pointer(name: string): string {
   return name.slice(0, 128).replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -11,7 +11,8 @@ const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
 /**
  * What keeps an address from being a mailbox of RFC 5321 (section 4.1.2) that mail can be sent to, in words for its
- * writer; undefined where nothing does. Address literals are refused, as mail to a bare IP address is never meant.
+ * writer; undefined where nothing does. Address literals are refused, as mail to a bare IP address is never meant, and
+ * quoted local parts, which the RFC allows and warns of: they do not arrive as they were written.
  */
 export function addressFault(address: string): string | undefined {
   // First, and said as what it is: a line end is an attempt at another header, or a list pasted as one address.
@@ -25,8 +26,9 @@ export function addressFault(address: string): string | undefined {
   if (address.length > MAX_ADDRESS_OCTETS) return `must not be longer than ${MAX_ADDRESS_OCTETS} characters`;
   if (local.length > MAX_LOCAL_OCTETS)
     return `must not have more than ${MAX_LOCAL_OCTETS} characters before the @`;
-  if (!DOT_STRING.test(local) && !QUOTED_STRING.test(local))
-    return 'has characters before the @ that no address may have';
+  if (QUOTED_STRING.test(local))
+    return 'must be written without quotes before the @: relays change or refuse a quoted name on the way';
+  if (!DOT_STRING.test(local)) return 'has characters before the @ that no address may have';
   if (domain.startsWith('[')) return 'must name a domain and not an IP address';
   if (!domain.split('.').every((label) => LABEL.test(label))) return 'has a domain that is none';
   return undefined;

@@ -6,8 +6,6 @@ test.each([
   'ann@example.test',
   'Ann.Lee+tag@sub.example.test',
   "!#$%&'*+-/=?^_`{|}~@example.test",
-  '"quoted local"@example.test',
-  '"with \\" and \\\\"@example.test',
   'a@b',
   '1@1.test',
   `${'a'.repeat(64)}@example.test`,
@@ -29,6 +27,8 @@ test.each([
   ['ann lee@example.test', 'before the @'],
   ['"unclosed@example.test', 'before the @'],
   ['"a"b"@example.test', 'before the @'],
+  ['"quoted local"@example.test', 'without quotes'],
+  ['"with \\" and \\\\"@example.test', 'without quotes'],
   ['<ann@example.test>', 'before the @'],
   ['ann@example.test>', 'domain'],
   ['ann@exa_mple.test', 'domain'],
@@ -48,7 +48,7 @@ test.each([
   expect(addressFault(address)).toContain(words);
 });
 
-test('what passes is one line of ASCII without spaces outside quotes', () => {
+test('what passes is one line of ASCII without spaces', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 40 }),
@@ -57,7 +57,7 @@ test('what passes is one line of ASCII without spaces outside quotes', () => {
         const address = text + end;
         if (addressFault(address) !== undefined) return;
         expect(address).toMatch(/^[\x20-\x7e]+$/);
-        expect(address.replace(/^".*"/, '')).not.toMatch(/[\s<>,;:()]/);
+        expect(address).not.toMatch(/[\s<>,;:()"]/);
       },
     ),
     { numRuns: 2000 },
