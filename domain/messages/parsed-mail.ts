@@ -4,6 +4,7 @@ import { storableJson, storableText } from '../../platform/database/storable.ts'
 import type { StoredObject } from '../../platform/storage.ts';
 import type { MailAddress } from './addresses.ts';
 import { safeFileName } from './file-name.ts';
+import { limitParts } from './part-limit.ts';
 
 /** One part of a mail that is stored as a file while it is read. */
 export interface ParsedAttachment {
@@ -30,7 +31,10 @@ export interface ParsedMail {
   /** Names in lower case; the last value of a repeated field. */
   headers: Record<string, string>;
   attachments: ParsedAttachment[];
-  /** Empty where the whole structure could be read; what was read until then is kept. */
+  /**
+   * Empty where the whole mail could be read. Else the header and every file that was stored until then are kept; so is
+   * the text of a mail of too many parts, but not of one the parser fails on: it tells the text at the very end.
+   */
   parseError: string | null;
 }
 
@@ -46,6 +50,8 @@ export interface ParseOptions {
 }
 
 const MAX_ATTACHMENTS = 500;
+/** Below the 1,000 nodes at which the parser gives up: a mail within a mail is a node more than its part. */
+const MAX_PARTS = 900;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
 const MAX_ADDRESS_CHARACTERS = 1_024;
@@ -154,6 +160,7 @@ function readParts(
         storageKey: key,
         stored,
       });
+      timer.refresh();
       part.release();
     });
     storing.catch(reject);
@@ -163,10 +170,16 @@ function readParts(
   parser.once('end', () => void storing.then(resolve));
   raw.once('error', reject);
   raw.on('data', () => timer.refresh());
-  raw.pipe(parser);
+  const limited = limitParts(MAX_PARTS, () => {
+    parsed.parseError ??= `The mail has more than ${MAX_PARTS} parts; the rest is in the raw message alone.`;
+    raw.unpipe(limited);
+    limited.end();
+  });
+  raw.pipe(limited).pipe(parser);
   return promise.finally(() => {
     clearTimeout(timer);
-    raw.unpipe(parser);
+    raw.unpipe(limited);
+    limited.unpipe(parser);
     raw.destroy();
     // A part cut short: its upload must not wait for bytes that never come.
     open?.destroy();

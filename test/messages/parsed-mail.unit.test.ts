@@ -84,3 +84,43 @@ test('files get names that are safe to save under, by their position where they 
   const { attachments } = await parseMail(raw, { storeAttachment, stalledMs: 5_000 });
   expect(attachments.map(({ filename }) => filename)).toEqual(['passwd', 'b.txt', 'attachment-3', '文.txt']);
 });
+
+describe('a mail of too many parts keeps what was read: its header, text and files', () => {
+  const TEXT = ['--b', 'Content-Type: text/plain', '', 'Hello'];
+  const nested = Array.from({ length: 2_000 }, (_, n) => [
+    '--b',
+    `Content-Type: multipart/mixed;\r\n\tboundary="b${n}"`,
+    '',
+    `--b${n}`,
+  ]);
+  const deep = (levels: string[][]) => levels.map((lines, n) => (n === 0 ? lines : lines.slice(1)));
+
+  test.each([
+    { what: '1,500 empty parts', parts: Array.from({ length: 1_500 }, () => ['--b', '', '']) },
+    { what: '2,000 nested multiparts', parts: deep(nested) },
+  ])('$what', async ({ parts }) => {
+    const mail = mailOf(TEXT, FILE, FILE, ...parts, ['--b--']);
+    for (const chunkCharacters of [mail.length, 7]) {
+      const chunks = mail.match(new RegExp(`[^]{1,${chunkCharacters}}`, 'g')) ?? [];
+      const raw = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+      const parsed = await parseMail(raw, { storeAttachment, stalledMs: 5_000 });
+      expect(parsed).toMatchObject({
+        subject: 'Slow',
+        text: expect.stringMatching(/^Hello/),
+        parseError: 'The mail has more than 900 parts; the rest is in the raw message alone.',
+      });
+      expect(parsed.attachments).toMatchObject([{ filename: 'f' }, { filename: 'f' }]);
+      expect(raw.destroyed).toBe(true);
+    }
+  });
+
+  test('lines that only look like the start of a part do not count', async () => {
+    const dashes = ['--', '--b2', '---b', ' --b', '--c'].flatMap((line) =>
+      Array.from({ length: 1_000 }, () => line),
+    );
+    const raw = Readable.from([Buffer.from(mailOf([...TEXT, ...dashes], FILE, ['--b--']))]);
+    const parsed = await parseMail(raw, { storeAttachment, stalledMs: 5_000 });
+    expect(parsed.parseError).toBeNull();
+    expect(parsed.attachments).toHaveLength(1);
+  });
+});
