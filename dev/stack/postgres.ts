@@ -9,15 +9,15 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { type Child, commandLine, endProcess, type Log, startChild } from './child-process.ts';
+import { type Owner, ownedDataDir, runnableBinaries, serverOwner } from './postgres-user.ts';
 import { waitUntil } from './wait.ts';
 
 const SUPERUSER = 'postgres';
@@ -55,11 +55,6 @@ interface Binaries {
   initdb: string;
 }
 
-interface Owner {
-  uid?: number;
-  gid?: number;
-}
-
 /**
  * Starts PostgreSQL on a data directory that is made on first use, on 127.0.0.1 alone. A server a killed start left
  * running on the same directory is ended first; what it had committed is there.
@@ -68,9 +63,9 @@ interface Owner {
  * at the first Ctrl-C, while the API and the workers still finish their work on it.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
-  const dataDir = resolve(options.dataDir);
-  const binaries = await findBinaries();
-  const owner = ownerFor(dataDir);
+  const owner = serverOwner(resolve(options.dataDir));
+  const binaries = runnableBinaries(await findBinaries(), owner);
+  const dataDir = ownedDataDir(resolve(options.dataDir), owner, options.log);
   await endLeftoverPostgres(dataDir, options.log);
   if (!existsSync(join(dataDir, 'PG_VERSION'))) {
     options.log('Making the PostgreSQL data directory (first start)');
@@ -177,42 +172,6 @@ export async function endLeftoverPostgres(dataDir: string, log: Log): Promise<vo
   if (!(pid > 1) || !commandLine(pid)?.includes(` -D ${dataDir} `)) return;
   log(`Ending the PostgreSQL (pid ${pid}) that an earlier start left behind`);
   await endProcess(pid, 'SIGINT');
-}
-
-/** PostgreSQL refuses to run as root, so under root the directory and the server belong to another user. */
-function ownerFor(dataDir: string): Owner {
-  mkdirSync(dataDir, { recursive: true });
-  chmodSync(dataDir, 0o700);
-  if (process.getuid?.() !== 0) return {};
-  const current = statSync(dataDir);
-  const owner = current.uid === 0 ? unprivilegedUser() : { uid: current.uid, gid: current.gid };
-  chownSync(dataDir, owner.uid, owner.gid);
-  assertReachable(dirname(dataDir), owner);
-  return owner;
-}
-
-function unprivilegedUser(): { uid: number; gid: number } {
-  for (const name of ['postgres', 'nobody']) {
-    const uid = spawnSync('id', ['-u', name], { encoding: 'utf8' });
-    const gid = spawnSync('id', ['-g', name], { encoding: 'utf8' });
-    if (uid.status === 0 && gid.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
-  }
-  throw new Error(
-    'PostgreSQL does not run as root and this machine has neither a user "postgres" nor "nobody". Create one, or start as another user.',
-  );
-}
-
-/** A folder only root may enter (a clone below /root) hides the data directory from the server's user. */
-function assertReachable(folder: string, owner: { uid: number; gid: number }): void {
-  const probe = spawnSync('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], {
-    ...owner,
-    cwd: '/',
-    encoding: 'utf8',
-  });
-  if (probe.status === 0) return;
-  throw new Error(
-    `As root, PostgreSQL runs as user ${owner.uid}, who may not enter ${folder}. Use a folder others may enter (chmod o+x on it and those above), or start as a user other than root.`,
-  );
 }
 
 async function findBinaries(): Promise<Binaries> {
