@@ -10,11 +10,14 @@ export interface HealthOptions {
   probes: { database: Probe; temporal: Probe };
 }
 
-const Live = closed({ status: choice(['ok']) });
-const Ready = closed({
-  status: choice(['ok']),
-  checks: Type.Record(Type.String({ maxLength: 64 }), choice(['ok'])),
-});
+const Live = closed({ status: choice(['ok']) }, { description: 'It does.' });
+const Ready = closed(
+  {
+    status: choice(['ok']),
+    checks: Type.Record(Type.String({ maxLength: 64 }), choice(['ok'])),
+  },
+  { description: 'It can: every dependency answers.' },
+);
 
 /** For orchestrators: `live` says that the process answers, `ready` that it can do its work. */
 export const healthRoutes =

@@ -15,15 +15,18 @@ type PageQuery = Static<typeof PageQuery>;
 
 /** The envelope of every list. */
 export function listOf<Item extends TSchema>(item: Item) {
-  return closed({
-    data: Type.Array(item, { maxItems: 100 }),
-    has_more: Type.Boolean(),
-    next_cursor: Type.Unsafe<string | null>({
-      type: ['string', 'null'],
-      maxLength: 1024,
-      description: 'Null on the last page.',
-    }),
-  });
+  return closed(
+    {
+      data: Type.Array(item, { maxItems: 100 }),
+      has_more: Type.Boolean(),
+      next_cursor: Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        maxLength: 1024,
+        description: 'Null on the last page.',
+      }),
+    },
+    { description: 'One page, newest first unless asked otherwise.' },
+  );
 }
 
 export interface ListAnswer<Item> {

@@ -7,6 +7,9 @@ import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timesta
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 50 });
 const emails = Type.Array(text(254), { maxItems: 50 });
 
+const IN_REPLY_TO =
+  'Message replied to, by its id (msg_…) and not its Message-ID; looked up when the draft is sent.';
+
 const AttachmentMeta = closed({
   attachment_id: id('Attachment id.'),
   filename: text(1024),
@@ -23,7 +26,7 @@ export const DraftRecord = closed(
     inbox_id: id('Inbox the draft belongs to.'),
     env_id: id('Environment.'),
     thread_id: nullableText(255, { description: 'Thread to reply in; looked up when the draft is sent.' }),
-    in_reply_to: nullableText(255, { description: 'Message replied to; looked up when the draft is sent.' }),
+    in_reply_to: nullableText(255, { description: IN_REPLY_TO }),
     subject: nullableText(MAX_SUBJECT_LENGTH),
     to: addresses,
     cc: addresses,
@@ -56,13 +59,14 @@ export const DraftRecord = closed(
 const fields = {
   ...draftContentFields,
   thread_id: Type.Optional(nullableText(255)),
-  in_reply_to: Type.Optional(nullableText(255)),
+  in_reply_to: Type.Optional(nullableText(255, { description: IN_REPLY_TO })),
   send_at: Type.Optional(
     Type.Unsafe<string | null>({
       type: ['string', 'null'],
       format: 'date-time',
       maxLength: 40,
-      description: 'Sends the draft by itself at this time; null takes the plan back.',
+      description:
+        'Sends the draft by itself at this time, at once where it lies in the past; null takes the plan back.',
     }),
   ),
 };

@@ -5,11 +5,6 @@ import { sendProblem } from './problem.ts';
 
 /** What Fastify's own refusals mean to a caller. */
 const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
-  413: {
-    code: 'payload_too_large',
-    detail: 'The body is larger than this operation takes.',
-    fix: 'Send at most 1 MiB, or 8 MiB where the operation takes message bodies.',
-  },
   415: {
     code: 'unsupported_media_type',
     detail: 'The body has a content type this operation does not read.',
@@ -20,7 +15,7 @@ const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }
 /** One handler for all errors: every refusal is a problem document, and nothing unknown shows its inside. */
 export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = appErrorOf(error);
+    const problem = tooLarge(error, request) ?? appErrorOf(error);
     if (problem.status >= 500)
       request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
     else request.log.debug({ code: problem.code, detail: problem.detail }, 'request refused');
@@ -61,6 +56,17 @@ function fastifyRefusal(error: unknown): AppError | undefined {
   const known = BY_STATUS[error.statusCode];
   if (known) return new AppError(known.code, known);
   return error.statusCode < 500 ? unreadable() : undefined;
+}
+
+const MIB_BYTES = 1024 * 1024;
+
+/** Says the limit that held: operations that carry mail take more than others. */
+function tooLarge(error: unknown, { routeOptions }: FastifyRequest): AppError | undefined {
+  if (!isRefusal(error) || error.statusCode !== 413) return undefined;
+  return new AppError('payload_too_large', {
+    detail: 'The body is larger than this operation takes.',
+    fix: `Send at most ${routeOptions.bodyLimit / MIB_BYTES} MiB.`,
+  });
 }
 
 function isRefusal(error: unknown): error is Error & FastifyRefusal {

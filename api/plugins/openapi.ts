@@ -36,10 +36,15 @@ export async function installOpenApi(
     },
     transform: ({ schema, url, route }) => ({
       url,
-      schema: url.startsWith('/api/') ? withHeaders(schema, route.method === 'POST') : schema,
+      schema: withAnswers(url.startsWith('/api/') ? withHeaders(schema, route.method === 'POST') : schema),
     }),
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
   });
+  app.get(
+    '/',
+    { config: { public: true }, schema: { hide: true, operationId: 'docs.home' } },
+    async (_request, reply) => reply.redirect('/docs', 302),
+  );
   app.get(
     '/openapi.json',
     { config: { public: true }, schema: { hide: true, operationId: 'docs.openapi' } },
@@ -83,6 +88,28 @@ function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
   const own = (schema.headers as { properties?: object } | undefined)?.properties;
   const properties = { ...own, ...ENVIRONMENT_HEADER, ...(post ? IDEMPOTENCY_HEADER : {}) };
   return { ...schema, headers: { type: 'object', properties } };
+}
+
+/** Describes an answer by the name of what it holds, where its schema does not say it: `The webhook endpoint.` */
+function withAnswers(schema: FastifySchema): FastifySchema {
+  if (!schema?.response) return schema;
+  const response = Object.fromEntries(
+    Object.entries(schema.response as Record<string, AnswerSchema>).map(([status, answer]) => [
+      status,
+      answer.description || !answer.$ref ? answer : { ...answer, description: answerOf(answer.$ref) },
+    ]),
+  );
+  return { ...schema, response };
+}
+
+interface AnswerSchema {
+  $ref?: string;
+  description?: string;
+}
+
+function answerOf(reference: string): string {
+  const words = reference.replace('#', '').replace(/\B[A-Z]/g, (letter) => ` ${letter}`);
+  return `The ${words.toLowerCase()}.`;
 }
 
 function nameOf(id: unknown, index: number): string {

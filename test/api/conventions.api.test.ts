@@ -154,11 +154,16 @@ describe('bodies', () => {
   test('1 MiB is the limit, and 8 MiB where mail is carried', async () => {
     const large = { text_body: 'x'.repeat(2 * 1024 * 1024), to: [{ email: 'a@example.test' }] };
     expect((await post(`/inboxes/${inboxId}/messages`, { body: large })).statusCode).toBe(201);
-    expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
+    const small = expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
+    expect(small.fix).toBe('Send at most 1 MiB.');
     const huge = { ...large, text_body: 'x'.repeat(5 * 1024 * 1024 + 1) };
     expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: huge }), 'validation_error');
     const gross = { ...large, text_body: 'x'.repeat(9 * 1024 * 1024) };
-    expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: gross }), 'payload_too_large');
+    const most = expectProblem(
+      await post(`/inboxes/${inboxId}/messages`, { body: gross }),
+      'payload_too_large',
+    );
+    expect(most.fix).toBe('Send at most 8 MiB.');
   });
 });
 

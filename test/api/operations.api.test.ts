@@ -80,6 +80,23 @@ test('the documentation needs nobody else', async () => {
   expect(page.headers['content-security-policy']).toContain("default-src 'self'");
 });
 
+test('who opens the root finds the documentation', async () => {
+  const { statusCode, headers } = await get('/');
+  expect([statusCode, headers.location]).toEqual([302, '/docs']);
+});
+
+test('every answer is described', () => {
+  const answers = app.contract.operations.flatMap(({ operationId, responses }) =>
+    Object.entries(responses as Record<string, { description?: string }>).map(
+      ([status, { description }]) => `${operationId} ${status}: ${description}`,
+    ),
+  );
+  expect(answers.filter((answer) => /: (?:Default Response|undefined|)$/.test(answer))).toEqual([]);
+  expect(answers).toContain('messages.get 200: The message.');
+  expect(answers).toContain('webhookEndpoints.create 201: The created webhook endpoint.');
+  expect(answers).toContain('threads.list 200: One page, newest first unless asked otherwise.');
+});
+
 test('every code has its place on the page problems point to', async () => {
   const page = await get('/docs/errors');
   for (const code of Object.keys(ERROR_CODES)) expect(page.body).toContain(`<section id="${code}">`);
