@@ -41,9 +41,15 @@ interface EventEnvelope {
 
 let steps = 0;
 
-const { values } = parseArgs({ options: { 'first-run': { type: 'string' }, help: { type: 'boolean' } } });
-if (values.help) console.log(USAGE);
-else await demo(resolve(values['first-run'] ?? '.data/first-run.json'));
+try {
+  const { values } = parseArgs({ options: { 'first-run': { type: 'string' }, help: { type: 'boolean' } } });
+  if (values.help) console.log(USAGE);
+  else await demo(resolve(values['first-run'] ?? '.data/first-run.json'));
+} catch (error) {
+  const reason = (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ');
+  console.error(steps === 0 ? reason : `Failed after step ${steps}: ${reason}`);
+  process.exitCode = 1;
+}
 
 async function demo(firstRunFile: string): Promise<void> {
   const service = readFirstRun(firstRunFile);
@@ -127,6 +133,9 @@ function caller({ base_url, agent_key }: FirstRun) {
         ...(body ? { 'content-type': 'application/json' } : {}),
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
+    }).catch((error: Error) => {
+      const { code = error.message } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      throw new Error(`${base_url} does not answer (${code}): start the service first (npm start).`);
     });
     const answer = await response.json();
     if (!response.ok)

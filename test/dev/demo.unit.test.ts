@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { findFreePort } from '../../dev/stack/ports.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'demo-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function demo(...flags: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['dev/demo.ts', ...flags], {
+    cwd: resolve(import.meta.dirname, '../..'),
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+describe('the demo says in one line why it cannot go on:', () => {
+  test('nothing was started', () => {
+    const file = join(folder, 'none.json');
+    expect(demo('--first-run', file)).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `${file} is not there: start the service first (npm start) and wait for its table.\n`,
+    });
+  });
+
+  test('the service was stopped', async () => {
+    const file = join(folder, 'first-run.json');
+    const port = await findFreePort();
+    writeFileSync(file, JSON.stringify({ base_url: `http://127.0.0.1:${port}`, agent_key: 'k' }));
+    expect(demo('--first-run', file)).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `http://127.0.0.1:${port} does not answer (ECONNREFUSED): start the service first (npm start).\n`,
+    });
+  });
+
+  test('an option nobody knows', () => {
+    const { status, stderr } = demo('--fast');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^Unknown option '--fast'.*\n$/);
+  });
+});
