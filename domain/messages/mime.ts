@@ -63,6 +63,7 @@ export function buildMime(message: MimeMessage): Readable {
     inReplyTo: message.inReplyTo ?? undefined,
     references: referencesField(message.references),
     headers: fieldsOf(message),
+    normalizeHeaderKey: writtenNames(message.headers),
     ...bodiesOf(message),
     attachments: message.attachments?.map(attachmentOptions),
     baseBoundary: sha256(message.messageId).toString('hex').slice(0, 24),
@@ -104,6 +105,12 @@ function fieldsOf({ headers, autoSubmitted }: MimeMessage): { key: string; value
   });
   if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: 'auto-generated' });
   return fields;
+}
+
+/** The sender's own fields keep their case: RFC 5322 gives it no meaning, but some systems look for `X-MS`, not `X-Ms`. */
+function writtenNames(headers: Record<string, string>): (name: string) => string {
+  const written = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
+  return (name) => written.get(name.toLowerCase()) ?? name;
 }
 
 /** A mail has a text for those who read no HTML; where the sender gave none, it is derived. */

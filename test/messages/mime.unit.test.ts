@@ -64,6 +64,19 @@ describe('a plain mail', () => {
     expect(await build(changes)).toBe(await build({ ...changes, attachments: [attachment('a.txt', 'x')] }));
   });
 
+  test('has the sender’s own fields under the names the sender wrote', async () => {
+    const headers = {
+      'X-MS': '1',
+      'x-tenant-ID': '2',
+      'X-SMTPAPI': '3',
+      'LIST-unsubscribe': '<https://a.test>',
+    };
+    const raw = await build({ headers, attachments: [attachment('a.txt', 'x')] });
+    expect(fieldNames(raw)).toEqual(
+      expect.arrayContaining([...Object.keys(headers), 'Content-Type', 'From']),
+    );
+  });
+
   test('without visible recipients says so', async () => {
     expect(await build({ to: [] })).toContain('\r\nTo: "undisclosed-recipients":;\r\n');
     expect(await build({ to: [], cc: [{ email: 'c@example.com' }] })).not.toContain('\r\nTo:');
