@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+const post = (path: string, call: Call) =>
+  app.call(path, { method: 'POST', token: organization.token, ...call });
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+describe('bodies', () => {
+  test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}'])(
+    '%j is not JSON we take',
+    async (raw) => {
+      expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
+    },
+  );
+
+  test.each([
+    ['ISO 8859-1', Buffer.from('{"display_name":"J\u00fcrgen"}', 'latin1')],
+    ['half a character', Buffer.from([0x22, 0xe2, 0x82, 0x22])],
+    ['a surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+  ])('%s is not UTF-8', async (_name, raw) => {
+    const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
+    expect(problem.detail).toContain('UTF-8');
+  });
+
+  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('charset=%s is what we read', async (charset) => {
+    const headers = { 'content-type': `application/json; charset=${charset}` };
+    expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
+  });
+
+  test.each([
+    { 'content-type': 'application/json; charset=iso-8859-1' },
+    { 'content-type': 'application/json; charset="utf-16"' },
+    { ...JSON_TYPE, 'content-encoding': 'gzip' },
+    { ...JSON_TYPE, 'content-encoding': 'identity, br' },
+  ])('%j is not', async (headers) => {
+    expectProblem(await post('/inboxes', { raw: '{}', headers }), 'unsupported_media_type');
+  });
+
+  test('identity is no encoding', async () => {
+    const headers = { ...JSON_TYPE, 'content-encoding': 'Identity' };
+    expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
+  });
+
+  test.each([
+    ['{"__proto__":{"x":1}}', '/body/__proto__'],
+    ['{"headers":{"\\u005f_proto__":"x"}}', '/body/headers/__proto__'],
+    ['{"headers":{"constructor":{"prototype":{}}}}', '/body/headers/constructor/prototype'],
+  ])('%s is refused by name', async (raw, path) => {
+    const call = { raw, headers: JSON_TYPE };
+    const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
+    expect(problem.errors).toEqual([{ path, message: 'is a name no field may have' }]);
+  });
+
+  test.each([
+    [{ to: 'x' }, '/body/to', 'must be array or null'],
+    [{ to: [{ email: 7 }] }, '/body/to/0/email', 'must be string'],
+    [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
+  ])('of %j only what is wrong is told', async (body, path, message) => {
+    const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
+    expect(problem.errors).toEqual([{ path, message }]);
+  });
+
+  test.each(['null', '[]', '"text"', '1', 'true'])('%s is not an object', async (raw) => {
+    const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'validation_error');
+    expect(problem.errors).toEqual([{ path: '/body', message: expect.any(String) }]);
+  });
+
+  test('unknown fields are refused by name, and all that is wrong is told at once', async () => {
+    const problem = expectProblem(
+      await post('/inboxes', { body: { usrname: 'x', username: 7, client_id: '' } }),
+      'validation_error',
+    );
+    expect((problem.errors as { path: string }[]).map(({ path }) => path).sort()).toEqual([
+      '/body/client_id',
+      '/body/username',
+      '/body/usrname',
+    ]);
+  });
+
+  test('types are not converted', async () => {
+    expectProblem(await post('/inboxes', { body: { username: 12345 } }), 'validation_error');
+    expectProblem(await post('/webhooks/endpoints', { body: { url: 1, events: 'x' } }), 'validation_error');
+  });
+
+  test.each([
+    ['NUL', { display_name: 'a\u0000b' }],
+    ['half a surrogate pair', { display_name: 'a\ud800b' }],
+    ['NUL in a name', { 'a\u0000': 1 }],
+  ])('%s anywhere is a validation error', async (_name, body) => {
+    expectProblem(await post('/inboxes', { body }), 'validation_error');
+  });
+
+  test('NUL in queries and paths too', async () => {
+    const { token } = organization;
+    expectProblem(await app.call('/messages?subject=a%00b', { token }), 'validation_error');
+    expectProblem(await app.call('/inboxes/inb_%00', { token }), 'validation_error');
+  });
+
+  test.each([
+    'text/plain',
+    'application/xml',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+  ])('the content type %s is not supported', async (type) => {
+    expectProblem(
+      await post('/inboxes', { raw: 'username=x', headers: { 'content-type': type } }),
+      'unsupported_media_type',
+    );
+  });
+
+  test('an operation without a body takes none, and forgives the content type', async () => {
+    const send = (raw: string) => post('/drafts/drf_none/send', { raw, headers: JSON_TYPE });
+    expectProblem(await send(''), 'not_found');
+    expectProblem(await send('{}'), 'not_found');
+    expectProblem(await send('{"now":true}'), 'validation_error');
+  });
+
+  test('a body beyond many thousand values is refused as a whole', async () => {
+    const to = Array.from({ length: 30_000 }, () => 1);
+    const problem = expectProblem(
+      await post(`/inboxes/${inboxId}/messages`, { body: { to } }),
+      'validation_error',
+    );
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  test('1 MiB is the limit, and 8 MiB where mail is carried', async () => {
+    const large = { text_body: 'x'.repeat(2 * 1024 * 1024), to: [{ email: 'a@example.test' }] };
+    expect((await post(`/inboxes/${inboxId}/messages`, { body: large })).statusCode).toBe(201);
+    const small = expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
+    expect(small.fix).toBe('Send at most 1 MiB.');
+    const huge = { ...large, text_body: 'x'.repeat(5 * 1024 * 1024 + 1) };
+    expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: huge }), 'validation_error');
+    const gross = { ...large, text_body: 'x'.repeat(9 * 1024 * 1024) };
+    const most = expectProblem(
+      await post(`/inboxes/${inboxId}/messages`, { body: gross }),
+      'payload_too_large',
+    );
+    expect(most.fix).toBe('Send at most 8 MiB.');
+  });
+});
