@@ -1,11 +1,12 @@
 import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
 import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
 import type { SendState } from './delivery-outcome.ts';
@@ -62,6 +63,7 @@ export interface DispatchServiceOptions {
 
 export function createDispatchService(options: DispatchServiceOptions): DispatchService {
   const { database, outcomes, events } = options;
+  const kinds: EnvironmentKinds = new Map();
   const fold = async (transaction: Transaction, messageId: string) =>
     (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
 
@@ -70,7 +72,7 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
       (await openAtOnce(database, messageId))
         ? 'proceed'
         : database.systemTransaction((transaction) => open(transaction, events, messageId)),
-    transmit: (messageId, aborted) => transmit(options, messageId, aborted),
+    transmit: (messageId, aborted) => transmit({ ...options, kinds }, messageId, aborted),
     record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
 
     resolveAmbiguity: (messageId, resolution) =>
@@ -176,12 +178,12 @@ async function reject(
 }
 
 async function transmit(
-  options: DispatchServiceOptions,
+  options: DispatchServiceOptions & { kinds: EnvironmentKinds },
   messageId: string,
   aborted: () => boolean,
 ): Promise<void> {
-  const { database, storage, returnPaths } = options;
-  const loaded = await load(database, messageId);
+  const { database, storage, returnPaths, kinds } = options;
+  const loaded = await load(database, kinds, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
   const stored = await ensureStored(database, storage, message);
@@ -206,6 +208,7 @@ async function transmit(
 
 async function load(
   database: Database,
+  kinds: EnvironmentKinds,
   messageId: string,
 ): Promise<{ message: Message; recipients: Recipient[]; sandbox: boolean } | null> {
   return database.autocommit(async (em) => {
@@ -216,7 +219,21 @@ async function load(
     );
     if (!message) return null;
     const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-    const environment = await em.findOneOrFail(EnvironmentEntity, { id: message.environmentId });
-    return { message, recipients, sandbox: environment.kind === 'sandbox' };
+    const sandbox = (await kindOf(em, kinds, message.environmentId)) === 'sandbox';
+    return { message, recipients, sandbox };
   });
+}
+
+type EnvironmentKinds = Map<string, Environment['kind']>;
+
+/** What a process remembers at most; an environment never changes its kind. */
+const MAX_KINDS = 10_000;
+
+async function kindOf(em: EntityManager, kinds: EnvironmentKinds, id: string): Promise<Environment['kind']> {
+  const known = kinds.get(id);
+  if (known) return known;
+  const { kind } = await em.findOneOrFail(EnvironmentEntity, { id });
+  if (kinds.size >= MAX_KINDS) kinds.clear();
+  kinds.set(id, kind);
+  return kind;
 }
