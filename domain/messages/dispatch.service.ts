@@ -182,7 +182,7 @@ async function transmit(
   messageId: string,
   aborted: () => boolean,
 ): Promise<void> {
-  const { database, storage, returnPaths, kinds } = options;
+  const { database, storage, returnPaths, outcomes, kinds } = options;
   const loaded = await load(database, kinds, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
@@ -202,7 +202,9 @@ async function transmit(
       sizeBytes: stored.sizeBytes,
       envelopeId: `${message.id}.${recipient.position}`,
     });
-    await settleAttempt(database, attempt, result);
+    // Another worker took this one for dead and stopped the message; what it recorded is folded anew.
+    if ((await settleAttempt(database, attempt, result)) === 'corrected')
+      await database.systemTransaction((transaction) => outcomes.fold(transaction, message.id, []));
   }
 }
 

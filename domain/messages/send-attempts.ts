@@ -55,23 +55,23 @@ export function beginAttempt(
  * Commits what the relay answered. Tries for two minutes, as long as the process lives; an attempt that another worker
  * has meanwhile called ambiguous is set right.
  *
+ * @returns `corrected` where it was: somebody may have recorded the ambiguity by then.
  * @throws the database's error, in the end.
  */
 export async function settleAttempt(
   database: Database,
   key: AttemptKey,
   result: TransmissionResult,
-): Promise<void> {
+): Promise<'settled' | 'corrected'> {
+  const columns = { ...columnsOf(result), finishedAt: new Date(), recorded: false };
   for (let tries = 1; ; tries += 1) {
     try {
-      await database.autocommit((em) =>
-        em.nativeUpdate(
-          SendAttemptEntity,
-          { ...key, state: { $in: ['attempting', 'ambiguous'] } },
-          { ...columnsOf(result), finishedAt: new Date(), recorded: false },
-        ),
-      );
-      return;
+      return await database.autocommit(async (em) => {
+        if ((await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'attempting' }, columns)) === 1)
+          return 'settled';
+        const changed = await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'ambiguous' }, columns);
+        return changed === 1 ? 'corrected' : 'settled';
+      });
     } catch (error) {
       if (tries >= SETTLE_TRIES) throw error;
       await pause(SETTLE_PAUSE_MS);

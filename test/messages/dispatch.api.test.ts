@@ -189,6 +189,28 @@ describe('dispatch', () => {
     await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
   });
 
+  test('a worker that was only thought dead sets right what was called ambiguous, and wakes the run', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    const answer = Promise.withResolvers<typeof accepted>();
+    world.transport.answerWith(() => answer.promise);
+    await world.dispatch.open(id);
+    const transmitting = world.dispatch.transmit(id, () => false);
+    await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
+    await world.dispatch.transmit(id, () => false);
+    await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
+
+    answer.resolve(accepted);
+    await transmitting;
+    expect(await stateOf(id)).toMatchObject({
+      status: 'sent',
+      attempts: ['accepted'],
+      types: ['message.sent'],
+    });
+    expect(world.commands.at(-1)?.signal?.workflowId).toBe(`send/${id}`);
+    expect(world.transport.transmissions).toHaveLength(1);
+  });
+
   test('a cancel that comes while the relay is spoken to is too late, whoever asks', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
