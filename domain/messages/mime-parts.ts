@@ -18,8 +18,20 @@ const MAX_PARTS = 200;
  */
 export function leafParts(raw: Buffer): LeafPart[] {
   const leaves: LeafPart[] = [];
-  collect(raw.toString('latin1').replace(/\r\n?/g, '\n'), 'text/plain', 0, leaves);
+  collect(linesOf(raw), 'text/plain', 0, leaves);
   return leaves;
+}
+
+/** The fields of a mail's own header; empty lines before it, as some spools leave them, are skipped. */
+export function headerFields(raw: Buffer): Map<string, string> {
+  return splitHeader(linesOf(raw)).fields;
+}
+
+function linesOf(raw: Buffer): string {
+  return raw
+    .toString('latin1')
+    .replace(/\r\n?/g, '\n')
+    .replace(/^\n{1,100}(?=[^\s:]{1,100}:)/, '');
 }
 
 function collect(text: string, defaultType: string, depth: number, leaves: LeafPart[]): void {
@@ -27,13 +39,23 @@ function collect(text: string, defaultType: string, depth: number, leaves: LeafP
   const { fields, body } = splitHeader(text);
   const contentTypeField = fields.get('content-type') ?? defaultType;
   const contentType = (/^[^\s;]+/.exec(contentTypeField)?.[0] ?? defaultType).toLowerCase();
-  const boundary = contentType.startsWith('multipart/') ? boundaryOf(contentTypeField) : null;
-  if (boundary === null || depth >= MAX_DEPTH) {
+  const parts =
+    contentType.startsWith('multipart/') && depth < MAX_DEPTH ? multipart(body, contentTypeField) : [];
+  if (parts.length === 0) {
     leaves.push({ contentType, fields, content: decode(body, fields.get('content-transfer-encoding')) });
     return;
   }
   const childType = contentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
-  for (const part of splitParts(body, boundary)) collect(part, childType, depth + 1, leaves);
+  for (const part of parts) collect(part, childType, depth + 1, leaves);
+}
+
+/** The parts; where the boundary is missing or is not the one that was used, by the first line that can be one. */
+function multipart(body: string, contentTypeField: string): string[] {
+  const declared = boundaryOf(contentTypeField);
+  const parts = declared === null ? [] : splitParts(body, declared);
+  if (parts.length > 0) return parts;
+  const guessed = /^--([^\s-][^\n]{0,199}|-[^\n]{10,199})\n(?:content-|\n)/im.exec(body)?.[1]?.trimEnd();
+  return guessed === undefined ? [] : splitParts(body, guessed);
 }
 
 function splitHeader(text: string): { fields: Map<string, string>; body: string } {
@@ -91,4 +113,44 @@ function decode(body: string, encodingField: string | undefined): string {
     .replace(/=[ \t]*\n/g, '')
     .replace(/=([0-9a-f]{2})/gi, (_match, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/\r\n?/g, '\n');
+}
+
+/** The content as the text it stands for: by its charset, by what the bytes look like where it names none. */
+export function textOf({ fields, content }: LeafPart): string {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]{1,40})/i.exec(fields.get('content-type') ?? '')?.[1];
+  return decodeText(content, charset);
+}
+
+/** @param content one character a byte. */
+export function decodeText(content: string, charset: string | undefined): string {
+  if (charset && !/^us-ascii$/i.test(charset)) {
+    try {
+      return new TextDecoder(charset).decode(Buffer.from(content, 'latin1'));
+    } catch {
+      // A charset nobody knows: the bytes decide.
+    }
+  }
+  // Mobile carriers write ISO-2022-JP and do not say so.
+  if (content.includes('\u001b$B') || content.includes('\u001b$@'))
+    return new TextDecoder('iso-2022-jp').decode(Buffer.from(content, 'latin1'));
+  const bytes = Buffer.from(content, 'latin1');
+  const utf8 = bytes.toString('utf8');
+  return utf8.includes('\ufffd') ? content : utf8;
+}
+
+/** A field's value with its encoded words read (RFC 2047); what cannot be read stays as it is. */
+export function decodeWords(value: string): string {
+  return value
+    .slice(0, 10_000)
+    .replace(/(\?=)\s+(?==\?)/g, '$1')
+    .replace(
+      /=\?([^?\s*]{1,40})(?:\*[^?\s]{0,20})?\?([bq])\?([^?\s]{0,1000})\?=/gi,
+      (_whole, charset: string, encoding: string, text: string) =>
+        decodeText(
+          encoding.toLowerCase() === 'b'
+            ? decode(text, 'base64')
+            : decode(text.replaceAll('_', ' '), 'quoted-printable'),
+          charset,
+        ),
+    );
 }
