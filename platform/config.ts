@@ -84,6 +84,23 @@ export const ConfigSchema = Type.Object({
   ),
   MAIL_RETRY_WINDOW_HOURS: integer('How long a deferred message is retried before it bounces.', 24, 1, 240),
 
+  DNS_SERVERS: optionalText(
+    'Comma-separated resolvers as address or address:port; empty means those of the system.',
+  ),
+  DNS_TIMEOUT_MS: integer('How long a resolver has to answer; doubled with each try.', 2_000, 50, 30_000),
+  DNS_TRIES: integer('How often a resolver is asked.', 2, 1, 10),
+
+  SPF_MECHANISM: optionalText(
+    'SPF term a custom domain publishes; empty means include:<return-path domain>, whose SPF record names your relay.',
+  ),
+  INBOUND_MX_HOST: optionalText(
+    'Host a custom domain’s MX points to; empty means INBOUND_SMTP_HOSTNAME, else MAIL_DOMAIN.',
+  ),
+  DKIM_SHARED_SELECTOR: optionalText(
+    'Selector under which MAIL_DOMAIN publishes its DKIM key; with it mail of the shared domain is signed.',
+  ),
+  DKIM_SHARED_PRIVATE_KEY_FILE: optionalText('PEM private key (RSA, 2048 bits) of that selector.'),
+
   INBOUND_SMTP_HOST: text('Address the inbound listener binds.', '127.0.0.1'),
   INBOUND_SMTP_PORT: integer('Port of the inbound listener.', 2526, 0, 65_535),
   INBOUND_SMTP_HOSTNAME: optionalText('Name in the greeting; empty means MAIL_DOMAIN.'),
@@ -147,6 +164,13 @@ function parseWord(property: { type?: string }, given: string): unknown {
 function describe(name: string): string {
   const property = (ConfigSchema.properties as Record<string, { description?: string }>)[name];
   return property?.description ?? '';
+}
+
+/** The host that takes mail for custom domains. */
+export function inboundMxHost(
+  config: Pick<Config, 'INBOUND_MX_HOST' | 'INBOUND_SMTP_HOSTNAME' | 'MAIL_DOMAIN'>,
+): string {
+  return config.INBOUND_MX_HOST ?? config.INBOUND_SMTP_HOSTNAME ?? config.MAIL_DOMAIN;
 }
 
 /** The domain return paths live on. */

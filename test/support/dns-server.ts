@@ -2,13 +2,18 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createTCPServer, createUDPServer, Packet } from 'dns2';
 
-/** One name's records of one type. A TXT record of several strings is an array of them. */
-export type DnsRecords =
-  | { type: 'TXT'; values: (string | string[])[] }
-  | { type: 'A' | 'AAAA' | 'CNAME' | 'PTR' | 'NS'; values: string[] }
-  | { type: 'MX'; values: { exchange: string; priority: number }[] };
+/** A value of each type. A TXT record of several strings is an array of them. */
+export interface DnsValues {
+  TXT: string | string[];
+  MX: { exchange: string; priority: number };
+  A: string;
+  AAAA: string;
+  CNAME: string;
+  PTR: string;
+  NS: string;
+}
 
-type RecordType = DnsRecords['type'];
+type RecordType = keyof DnsValues;
 type Resource = Packet['answers'][number];
 
 /** How a name is not answered. `silence`: no answer at all, so that the asker's time runs out. */
@@ -25,11 +30,7 @@ export interface DnsServer {
   /** Questions so far, as `TXT example.com`. */
   readonly questions: string[];
   /** Replaces the name's records of this type. No values: the name exists, and has none of this type. */
-  set<Type extends RecordType>(
-    name: string,
-    type: Type,
-    ...values: Extract<DnsRecords, { type: Type }>['values']
-  ): void;
+  set<Type extends RecordType>(name: string, type: Type, ...values: DnsValues[Type][]): void;
   /** Takes a name away, with all its records and its failure. */
   remove(name: string): void;
   /** Answers every question for the name so, until it is set to `null`. `*` is every name. */
