@@ -8,6 +8,7 @@ import { UserEntity } from './identity/user.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
 import { InboxEntity } from './inboxes/inbox.entity.ts';
 import { MessageEntity } from './messages/message.entity.ts';
+import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { ReceiptEntity } from './messages/receipt.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { SendAttemptEntity } from './messages/send-attempt.entity.ts';
@@ -31,6 +32,7 @@ export const entities = [
   ApiKeyEntity,
   ThreadEntity,
   MessageEntity,
+  MessageSearchEntity,
   RecipientEntity,
   SendAttemptEntity,
   ReceiptEntity,

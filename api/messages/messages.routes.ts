@@ -114,7 +114,7 @@ export const messageRoutes =
   };
 
 function readFilter(query: Static<typeof MessageQuery>): MessageFilter {
-  const { direction, status, label, thread_id, from, to, subject, has_attachments, before, after } = query;
+  const { direction, status, label, thread_id, from, to, subject, has_attachments, before, after, q } = query;
   return {
     direction,
     status,
@@ -124,6 +124,7 @@ function readFilter(query: Static<typeof MessageQuery>): MessageFilter {
     to,
     subject,
     hasAttachments: has_attachments,
+    q,
     before: before === undefined ? undefined : readTime('/query/before', before),
     after: after === undefined ? undefined : readTime('/query/after', after),
   };

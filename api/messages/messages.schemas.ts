@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox';
 import { MESSAGE_STATUSES } from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message.service.ts';
+import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
-import { AddressSeen } from './addresses.ts';
+import { AddressSeen, line } from './addresses.ts';
 import { contentFields } from './content.schemas.ts';
 
 /** Largest mail the service takes; what is shown of one is never longer. */
@@ -133,6 +134,13 @@ const filters = {
   ),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
   has_attachments: Type.Optional(Type.Boolean()),
+  q: Type.Optional(
+    line(MAX_QUERY_LENGTH, {
+      minLength: 1,
+      description:
+        'Words and "phrases" that all must occur in subject, people or text; word* for a beginning, - for what must not; from: to: subject: label: has:attachment before: after:. The best matches come first.',
+    }),
+  ),
   before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Created before.' })),
   after: Type.Optional(
     Type.String({ format: 'date-time', maxLength: 40, description: 'Created at or after.' }),

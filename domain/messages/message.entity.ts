@@ -39,7 +39,7 @@ export interface SpamVerdict {
 export const MessageEntity = defineEntity({
   name: 'Message',
   tableName: 'messages',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['inboxId', 'id'] },
     { properties: ['environmentId', 'id'] },

@@ -1,4 +1,4 @@
-import { type FilterQuery, LockMode, raw } from '@mikro-orm/core';
+import { type FilterQuery, LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -10,7 +10,9 @@ import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox, findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelUnsent } from './cancel-unsent.ts';
+import { HIDDEN_LABELS } from './hidden-labels.ts';
 import { type Message, type MessageDirection, MessageEntity, type MessageStatus } from './message.entity.ts';
+import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { createOutboundMessage } from './outbound-message.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
@@ -35,6 +37,8 @@ export interface MessageFilter {
   /** Part of the subject, compared without case. */
   subject?: string;
   hasAttachments?: boolean;
+  /** Words and operators, see `search-query.ts`. */
+  q?: string;
   /** Created before this time. */
   before?: Date;
   /** Created at or after this time. */
@@ -86,11 +90,7 @@ export function createMessageService({ database, outbox, events }: MessageServic
     list: (scope, filter, page) =>
       database.transaction(scope, async ({ em }) => {
         if (filter.inboxId !== undefined) await findInboxOrDeleted(em, scope, filter.inboxId);
-        const messages = await em.find(MessageEntity, listWhere(scope, filter, page), {
-          orderBy: { id: page.order },
-          limit: page.limit + 1,
-        });
-        const { items, next } = pageOf(messages, page.limit, ({ id }) => [id]);
+        const { items, next } = await (needsSearch(filter) ? searched : walked)(em, scope, filter, page);
         return { items: await withDetails(em, items), next };
       }),
 
@@ -136,35 +136,50 @@ async function cancel(
   return withDetail(em, message);
 }
 
+/** By time, along the index of the inbox or environment. */
+async function walked(
+  em: EntityManager,
+  scope: Scope,
+  filter: MessageFilter,
+  page: PageRequest,
+): Promise<Page<Message>> {
+  const messages = await em.find(MessageEntity, listWhere(scope, filter, page), {
+    orderBy: { id: page.order },
+    limit: page.limit + 1,
+  });
+  return pageOf(messages, page.limit, ({ id }) => [id]);
+}
+
+async function searched(
+  em: EntityManager,
+  scope: Scope,
+  filter: MessageFilter,
+  page: PageRequest,
+): Promise<Page<Message>> {
+  const { items: ids, next } = await searchMessages(em, scope, filter, page);
+  const messages = await em.find(MessageEntity, { id: { $in: ids }, ...withinScope(scope) });
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  return { items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined), next };
+}
+
 function listWhere(scope: Scope, filter: MessageFilter, page: PageRequest): FilterQuery<Message> {
-  const where: FilterQuery<Message>[] = [withinScope(scope)];
+  const where: FilterQuery<Message>[] = [withinScope(scope), notHidden()];
   if (filter.inboxId !== undefined) where.push({ inboxId: filter.inboxId });
   if (filter.direction) where.push({ direction: filter.direction });
   if (filter.status) where.push({ status: filter.status });
   if (filter.threadId !== undefined) where.push({ threadId: filter.threadId });
-  if (filter.from !== undefined) where.push({ [raw('lower(from_email)')]: filter.from.toLowerCase() });
-  if (filter.to !== undefined) where.push(addressedTo(filter.to));
   if (filter.subject !== undefined) where.push({ subject: { $ilike: `%${escapeLike(filter.subject)}%` } });
   if (filter.hasAttachments !== undefined) where.push({ hasAttachments: filter.hasAttachments });
   if (filter.before) where.push({ createdAt: { $lt: filter.before } });
   if (filter.after) where.push({ createdAt: { $gte: filter.after } });
-  if (filter.label !== undefined) where.push({ labels: { $contains: [filter.label] } });
   const [after] = page.after ?? [];
   if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
   return { $and: where };
 }
 
-function addressedTo(address: string): FilterQuery<Message> {
-  return {
-    [raw(
-      `exists (select 1 from jsonb_array_elements("to" || cc || bcc) as entry where lower(entry->>'email') = ?)`,
-      [address.toLowerCase()],
-    )]: true,
-  };
-}
-
-function escapeLike(text: string): string {
-  return text.replace(/[\\%_]/g, '\\$&');
+/** Hidden mail is listed only where its label is asked for, and then it is searched for. */
+export function notHidden(): FilterQuery<Message> {
+  return { $not: { labels: { $overlap: [...HIDDEN_LABELS] } } };
 }
 
 /** Three statements for a whole page, however long it is. */

@@ -187,7 +187,7 @@ describe('lists', () => {
     'has_attachments=maybe',
     'before=yesterday',
     'after=0000-01-01T00:00:00Z',
-    'q=x',
+    'query=x',
   ])('the filter %s is refused', async (query) => {
     expectProblem(await get(`/inboxes/${inboxId}/messages?${query}`), 'validation_error');
   });

@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { newId } from '../../platform/ids.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+let sequence = 0;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+/** A stored mail; ids rise in the order of the calls. */
+async function store(fields: Partial<Message>, owner = organization, inbox = inboxId): Promise<string> {
+  const id = newId('message');
+  const threadId = newId('thread');
+  const createdAt = new Date(Date.UTC(2026, 0, 1) + sequence++ * 86_400_000);
+  const row = {
+    organizationId: owner.organizationId,
+    environmentId: owner.productionEnvironmentId,
+    inboxId: inbox,
+  };
+  await app.worker.systemTransaction(async ({ em }) => {
+    em.create(ThreadEntity, {
+      ...row,
+      id: threadId,
+      subject: '',
+      baseSubject: '',
+      lastMessageId: id,
+      lastMessageAt: createdAt,
+      lastInboundAt: createdAt,
+      lastOutboundAt: null,
+    });
+    em.create(MessageEntity, {
+      ...row,
+      id,
+      threadId,
+      direction: 'inbound',
+      status: 'received',
+      fromEmail: 'someone@example.com',
+      fromName: null,
+      to: [{ email: 'agent@mail.test' }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: '',
+      headers: {},
+      createdAt,
+      ...fields,
+    } as Message);
+  });
+  return id;
+}
+
+interface Listed {
+  data: { id: string; labels: string[] }[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+const list = async (query: Record<string, string>, token = organization.token) => {
+  const response = await app.call(`/inboxes/${inboxId}/messages?${new URLSearchParams(query)}`, { token });
+  expect(response.statusCode).toBe(200);
+  return response.json<Listed>();
+};
+const found = async (q: string) => (await list({ q })).data.map(({ id }) => id);
+
+describe('what is found', () => {
+  let invoice: string;
+  let offer: string;
+  let japanese: string;
+  beforeAll(async () => {
+    invoice = await store({
+      subject: 'Invoice 2026-17 from Müller GmbH',
+      fromEmail: 'Billing@Mueller.example',
+      fromName: 'Anna Müller',
+      textBody: 'Please pay the open amount. It’s due, see https://mueller.example/pay/17',
+      labels: ['finance', "it's"],
+      hasAttachments: true,
+    });
+    offer = await store({
+      subject: 'Our offer',
+      fromEmail: 'sales@acme.example',
+      to: [{ email: 'agent@mail.test', name: 'Zaphod' }],
+      cc: [{ email: 'boss@corp.example' }],
+      textBody: 'An invoice follows. Nothing to pay now.',
+    });
+    japanese = await store({ subject: '会議の日程', textBody: '東京駅で会いましょう', fromName: '山田太郎' });
+    await store({
+      subject: 'HTML only',
+      htmlBody: '<style>.hidden{}</style><p class="marmalade">We met at <b>Montréal</b> station</p>',
+    });
+  });
+
+  test.each<[string, () => string[]]>([
+    ['invoice', () => [invoice, offer]],
+    ['INVOICE pay', () => [invoice, offer]],
+    ['invoice -offer', () => [invoice]],
+    ['subject:invoice', () => [invoice]],
+    ['"open amount"', () => [invoice]],
+    ['"amount open"', () => []],
+    ['muller', () => [invoice]],
+    ['MÜLLER', () => [invoice]],
+    ['inv*', () => [invoice, offer]],
+    ['from:anna', () => [invoice]],
+    ['from:billing@mueller.example', () => [invoice]],
+    ['from:mueller.example', () => [invoice]],
+    ['from:"anna muller"', () => [invoice]],
+    ['to:zaphod', () => [offer]],
+    ['to:boss@corp.example', () => [offer]],
+    ['from:zaphod', () => []],
+    ['label:finance', () => [invoice]],
+    ["label:it's", () => [invoice]],
+    ['label:financ', () => []],
+    ['has:attachment', () => [invoice]],
+    ['invoice -has:attachment', () => [offer]],
+    ['invoice after:2026-01-02', () => [offer]],
+    ['invoice before:2026-01-02', () => [invoice]],
+    ['https://mueller.example/pay/17', () => [invoice]],
+    ['日程', () => [japanese]],
+    ['東京', () => [japanese]],
+    ['from:山田', () => [japanese]],
+    ['程日', () => []],
+    ['montreal', () => [expect.any(String) as unknown as string]],
+    ['marmalade', () => []],
+    ['!!!', () => []],
+    ["') or true --", () => []],
+    [`'invoice' | 'offer':*`, () => [offer]],
+  ])('%s', async (q, expected) => {
+    expect((await found(q)).sort()).toEqual(expected().sort());
+  });
+
+  test('the best match comes first: its subject says it', async () => {
+    expect((await found('invoice'))[0]).toBe(invoice);
+  });
+
+  test('filters and q narrow each other', async () => {
+    expect((await list({ q: 'invoice', from: 'SALES@acme.example' })).data.map(({ id }) => id)).toEqual([
+      offer,
+    ]);
+    expect((await list({ q: 'invoice', direction: 'outbound' })).data).toEqual([]);
+    expect(
+      (await list({ q: 'invoice', status: 'received', subject: 'off' })).data.map(({ id }) => id),
+    ).toEqual([offer]);
+    expect((await list({ to: 'boss@CORP.example' })).data.map(({ id }) => id)).toEqual([offer]);
+    expect((await list({ label: 'finance' })).data.map(({ id }) => id)).toEqual([invoice]);
+  });
+});
+
+describe('pages', () => {
+  test('hold every match once, also over windows, while mail comes', async () => {
+    const other = await createOrganization(app.worker);
+    const inbox = (await createInbox(app.worker, other)).id;
+    const first = await store({ subject: 'zebra zebra', textBody: 'zebra' }, other, inbox);
+    // 1,100 more by SQL: more than one window of 1,000.
+    await app.worker.statement(
+      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+         reply_to, subject, headers, created_at, updated_at)
+       select left(id, -5) || lpad(n::text, 5, '0') , org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+         reply_to, case when n % 7 = 0 then 'zebra' else '' end, headers, created_at, updated_at
+       from messages, generate_series(1, 1100) n where id = ?`,
+      [first],
+    );
+    await app.worker.statement(
+      `update message_search set document = document || 'zebra' where inbox_id = ?`,
+      [inbox],
+    );
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const path = `/inboxes/${inbox}/messages?q=zebra&limit=100${cursor ? `&cursor=${cursor}` : ''}`;
+      const page = (await app.call(path, { token: other.token })).json<Listed>();
+      seen.push(...page.data.map(({ id }) => id));
+      if (seen.length === 300) await store({ subject: 'zebra' }, other, inbox);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor);
+    expect(seen).toHaveLength(1101);
+    expect(new Set(seen).size).toBe(1101);
+    const ascending = await app.call(`/inboxes/${inbox}/messages?q=zebra&order=asc`, { token: other.token });
+    expectProblem(ascending, 'validation_error');
+    const oldest = await app.call(`/inboxes/${inbox}/messages?q=-nowhere+from:someone&order=asc`, {
+      token: other.token,
+    });
+    expectProblem(oldest, 'validation_error');
+  });
+
+  test('by label come by time, in both orders', async () => {
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.push(await store({ labels: ['paged'] }));
+    const walk = async (order: string) => {
+      const seen: string[] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = await list({ label: 'paged', order, limit: '2', ...(cursor ? { cursor } : {}) });
+        seen.push(...page.data.map(({ id }) => id));
+        cursor = page.next_cursor;
+      }
+      return seen;
+    };
+    expect(await walk('asc')).toEqual(ids);
+    expect(await walk('desc')).toEqual(ids.toReversed());
+  });
+});
+
+test('hidden mail is listed only where its label is asked for', async () => {
+  const spam = await store({ subject: 'lottery', labels: ['spam'] });
+  expect(await found('lottery')).toEqual([]);
+  expect((await list({ limit: '100' })).data.map(({ id }) => id)).not.toContain(spam);
+  expect(await found('lottery label:spam')).toEqual([spam]);
+  expect((await list({ label: 'spam' })).data.map(({ id }) => id)).toEqual([spam]);
+});
+
+describe('who sees what', () => {
+  test('another tenant, environment or inbox never', async () => {
+    const mine = await store({ subject: 'xylophone' });
+    const other = await createOrganization(app.worker);
+    const otherInbox = (await createInbox(app.worker, other)).id;
+    await store({ subject: 'xylophone' }, other, otherInbox);
+    const second = (await createInbox(app.worker, organization)).id;
+    await store({ subject: 'xylophone' }, organization, second);
+    const bound = await createKey(app.worker, {
+      organizationId: organization.organizationId,
+      environmentId: organization.productionEnvironmentId,
+      inboxId,
+    });
+    expect(await found('xylophone')).toEqual([mine]);
+    const everywhere = await app.call('/messages?q=xylophone', { token: organization.token });
+    expect(everywhere.json<Listed>().data).toHaveLength(2);
+    const ofInbox = await app.call('/messages?q=xylophone', { token: bound.token });
+    expect(ofInbox.json<Listed>().data.map(({ id }) => id)).toEqual([mine]);
+    const sandbox = await app.call('/messages?q=xylophone', {
+      token: organization.token,
+      headers: { 'x-env-id': organization.sandboxEnvironmentId },
+    });
+    expect(sandbox.json<Listed>().data).toEqual([]);
+  });
+
+  test('the function is for the organization of the transaction', async () => {
+    const other = await createOrganization(app.worker);
+    const search = app.database.transaction({ organizationId: other.organizationId }, ({ em }) =>
+      em.execute(
+        `select * from search_messages(?, ?, null, ?, '', null, null, null, null, null, null, false, 10)`,
+        [
+          organization.organizationId,
+          organization.productionEnvironmentId,
+          `'${organization.productionEnvironmentId}'`,
+        ],
+      ),
+    );
+    await expect(search).rejects.toThrow('search_messages is for the organization of the transaction');
+  });
+});
+
+test.each(['from:', 'has:pdf', 'before:soon', 'x'.repeat(1001), 'a\u0000b', ''])(
+  'q=%j is refused',
+  async (q) => {
+    const response = await app.call(`/messages?${new URLSearchParams({ q })}`, { token: organization.token });
+    expectProblem(response, 'validation_error');
+  },
+);
+
+test('a mail whose words the index cannot take is stored all the same', async () => {
+  const words = Array.from({ length: 25_000 }, (_, index) => `${index.toString(36)}é`).join(' ');
+  const id = await store({ subject: 'enormous', textBody: words, labels: ['enormous'] });
+  expect((await list({ label: 'enormous' })).data.map((message) => message.id)).toEqual([id]);
+  const huge = await store({
+    subject: 'x'.repeat(5000),
+    textBody: `${'y'.repeat(3000)} z`,
+    labels: ['huge'],
+  });
+  expect((await list({ label: 'huge' })).data.map((message) => message.id)).toEqual([huge]);
+});

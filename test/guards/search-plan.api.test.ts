@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+const MESSAGES = 20_000;
+let owner: pg.Client;
+let organization: TestOrganization;
+let inboxId: string;
+const plans: string[] = [];
+
+beforeAll(async () => {
+  const { postgres } = testStack();
+  const worker = await connect(postgres.workerUrl);
+  organization = await createOrganization(worker);
+  inboxId = (await createInbox(worker, organization)).id;
+  await worker.close();
+  owner = new pg.Client({ connectionString: postgres.ownerUrl });
+  await owner.connect();
+  owner.on('notice', ({ message }) => plans.push(message ?? ''));
+  const { organizationId: org, productionEnvironmentId: env } = organization;
+  await owner.query(
+    `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
+     values ($1, $2, $3, $4, '', '', now(), now(), now())`,
+    [`thr_${inboxId}`, org, env, inboxId],
+  );
+  await owner.query(
+    `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+       reply_to, subject, text_body, headers, created_at, updated_at)
+     select 'msg_plan' || lpad(n::text, 8, '0'), $1, $2, $3, $4, 'inbound', 'received', 'a@example.com', '[]', '[]',
+       '[]', '[]', 'ordinary', case when n % 1000 = 0 then 'sesquipedalian' else 'words' end, '{}', now(), now()
+     from generate_series(1, ${MESSAGES}) n`,
+    [org, env, inboxId, `thr_${inboxId}`],
+  );
+  await owner.query('analyze message_search');
+  await owner.query(`load 'auto_explain'`);
+  await owner.query(`set auto_explain.log_min_duration = 0`);
+  await owner.query(`set auto_explain.log_nested_statements = on`);
+  await owner.query(`set client_min_messages = log`);
+  // So few rows are read as fast without an index. Where a policy kept the index from being used, this would not help.
+  await owner.query('set enable_seqscan = off');
+  await owner.query(`select set_config('app.org_id', $1, false)`, [org]);
+});
+
+afterAll(async () => {
+  await owner.query('delete from messages where inbox_id = $1', [inboxId]);
+  await owner.end();
+});
+
+/** The plan of the statement inside the function, as the role whose policies hold there. */
+async function planOf(words: string): Promise<{ plan: string; rows: number }> {
+  plans.length = 0;
+  const { rows } = await owner.query(
+    `select * from search_messages($1, $2, $3, $4, $5, null, null, null, null, null, null, false, 100)`,
+    [
+      organization.organizationId,
+      organization.productionEnvironmentId,
+      inboxId,
+      `'${inboxId}' & !'l:spam'`,
+      words,
+    ],
+  );
+  return { plan: plans.filter((text) => text.includes('message_search')).join('\n'), rows: rows.length };
+}
+
+test('a rare word is looked up in the index of words', async () => {
+  const { plan, rows } = await planOf(`'sesquipedalian'`);
+  expect(rows).toBe(MESSAGES / 1000);
+  expect(plan).toContain('Bitmap Index Scan on message_search_document_index');
+  expect(plan).not.toContain('Seq Scan on message_search');
+});
+
+test('a frequent word is found on the way through the inbox', async () => {
+  const { plan, rows } = await planOf(`'ordinary'`);
+  expect(rows).toBe(100);
+  expect(plan).toMatch(/Index Scan Backward using message_search_\w+/);
+  expect(plan).not.toContain('Sort');
+});

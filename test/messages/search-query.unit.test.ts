@@ -1,0 +1,92 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { foldWords, MAX_QUERY_LENGTH, parseSearch, quoteLexeme } from '../../domain/messages/search-query.ts';
+import { AppError } from '../../platform/errors.ts';
+
+describe('words', () => {
+  test.each([
+    ['invoice', `'invoice'`],
+    ['invoice march', `'invoice' & 'march'`],
+    ['"pay now" -draft', `'pay now' & !'draft'`],
+    ['inv*', `'inv':*`],
+    ['subject:invoice from:alice to:"bob smith"', `'invoice':A & 'alice':B & 'bob smith':C`],
+    ['subject:inv*', `'inv':A*`],
+    ['-from:alice@example.com', `!'alice@example.com':B`],
+    ['FROM:alice', `'alice':B`],
+    ['https://example.com 10:30', `'https://example.com' & '10:30'`],
+    [`it's a\\b`, `'it''s' & 'a\\\\b'`],
+    ['Müller', `'Muller'`],
+    ['日本', `' 日  本 '`],
+    ['"never closed', `'never closed'`],
+    ['- -', ''],
+    ['＇', `''''`],
+  ])('%j', (q, words) => expect(parseSearch(q)).toEqual({ words, facets: [] }));
+});
+
+describe('operators', () => {
+  test('labels and attachments are facets', () => {
+    expect(parseSearch('label:urgent -label:"to do" has:attachment -has:attachments')).toEqual({
+      words: '',
+      facets: [
+        { lexeme: 'l:urgent', negated: false },
+        { lexeme: 'l:to do', negated: true },
+        { lexeme: 'h:attachment', negated: false },
+        { lexeme: 'h:attachment', negated: true },
+      ],
+    });
+  });
+
+  test('of several times the stricter one counts', () => {
+    const query = parseSearch(
+      'after:2026-01-01 after:2026-02-01T12:00:00+01:00 before:2026-03-01 before:2026-04-01',
+    );
+    expect(query.after).toEqual(new Date('2026-02-01T11:00:00Z'));
+    expect(query.before).toEqual(new Date('2026-03-01T00:00:00Z'));
+  });
+
+  test.each([
+    ['from:', 'has nothing after from:'],
+    ['label:""', 'has nothing after label:'],
+    ['subject: invoice', 'has nothing after subject:'],
+    ['has:pdf', 'knows has:attachment'],
+    ['before:soon', 'has no date after before:'],
+    ['after:2026-02-30', 'has no date after after:'],
+    ['-before:2026-01-01', 'cannot deny before:'],
+    [Array.from({ length: 51 }, () => 'a').join(' '), 'at most 50'],
+  ])('%j is refused', (q, message) => {
+    expect(() => parseSearch(q)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+    expect(() => parseSearch(q)).toThrow(message);
+  });
+});
+
+test('whatever is typed is a query or a clear refusal', () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: MAX_QUERY_LENGTH, unit: 'grapheme' }), (q) => {
+      try {
+        const { words } = parseSearch(q);
+        // Quotes come in pairs: nothing of the text is read as an operator.
+        expect((words.match(/'/g) ?? []).length % 2).toBe(0);
+      } catch (error) {
+        expect(error).toBeInstanceOf(AppError);
+      }
+    }),
+  );
+});
+
+test('folding twice is folding once, but for spaces', () => {
+  const bare = (text: string) => text.replace(/ +/g, '');
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+      expect(bare(foldWords(foldWords(text)))).toBe(bare(foldWords(text)));
+    }),
+  );
+});
+
+test('a quoted lexeme holds its text', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const quoted = quoteLexeme(text);
+      expect(quoted.slice(1, -1).replaceAll("''", "'").replaceAll('\\\\', '\\')).toBe(text);
+    }),
+  );
+});
