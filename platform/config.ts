@@ -117,6 +117,12 @@ export const ConfigSchema = Type.Object({
     37_748_736,
     1024,
   ),
+  MAIL_PARSER_PROCESSES: integer(
+    'Processes a mail worker reads mail in, each of about 60 MiB (256 at most). All but one may be at large mails.',
+    2,
+    1,
+    32,
+  ),
 
   WEBHOOK_TIMEOUT_MS: integer('Time a receiver has to answer.', 15_000, 100, 60_000),
   EGRESS_ALLOW: optionalText('Comma-separated CIDRs strangers may be reached at although they are private.'),

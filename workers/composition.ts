@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createDraftActivities } from '../activities/drafts.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
@@ -10,6 +11,7 @@ import { createDispatchService } from '../domain/messages/dispatch.service.ts';
 import { createIngestService } from '../domain/messages/ingest.service.ts';
 import { createOutcomeService } from '../domain/messages/outcome.service.ts';
 import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-messages.ts';
+import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
 import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -71,13 +73,15 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     outcomes,
     events,
   });
+  const reader = createMailReader({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
   const ingest = createIngestService({
     database,
     storage,
     outcomes,
     events,
     relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
-    parseStalledMs: PARSE_STALLED_MS,
+    reader,
+    largeMailsAtOnce: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
   });
   const drafts = createDraftService({ database, outbox, events });
   const deliveries = createDeliveryService({
@@ -116,11 +120,11 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         logger,
       }),
     },
-    close: () => closeAll({ database, storage, outbox, temporal, mailTransport }),
+    close: () => closeAll({ database, storage, outbox, temporal, mailTransport, reader }),
   };
 }
 
-const PARSE_STALLED_MS = 30_000;
+const PARSER_ENTRY = join(import.meta.dirname, 'mail-parser.ts');
 
 async function closeAll(parts: {
   database: Database;
@@ -128,7 +132,9 @@ async function closeAll(parts: {
   outbox: Outbox;
   temporal: ReturnType<typeof createTemporalClient>;
   mailTransport: MailTransport;
+  reader: MailReader;
 }): Promise<void> {
+  await parts.reader.close();
   await parts.mailTransport.close();
   await parts.outbox.drain();
   await parts.temporal.connection.close();

@@ -22,3 +22,34 @@ export function safeFileName(given: string): string | undefined {
   // The cut may have gone through a surrogate pair.
   return stem.replace(/[\ud800-\udbff]$/, '') + extension;
 }
+
+/** `UTF-8''…` without the star that RFC 2231 demands, and names as a web form would send them. */
+const CHARSET_PREFIX = /^[\w.+-]{1,40}'[\w-]{0,20}'(?=.*%)/;
+
+/**
+ * The name a part of a mail gives its file: `filename`, else `name` (RFC 2183 section 2.3; older programs write only
+ * that). RFC 2231 and encoded words are decoded already; what some programs escape with `%` is decoded here.
+ *
+ * @param headers the part's, with parameters parsed. @returns empty where it gives none.
+ */
+export function fileNameOf(headers: Map<string, unknown>): string {
+  const given = parameterOf(headers.get('content-disposition'), 'filename');
+  return percentDecoded(given || parameterOf(headers.get('content-type'), 'name'));
+}
+
+function parameterOf(field: unknown, name: string): string {
+  const params = (field as { params?: Record<string, unknown> } | undefined)?.params;
+  const value = params && Object.hasOwn(params, name) ? params[name] : undefined;
+  return typeof value === 'string' ? value : '';
+}
+
+/** Only where it reads as more than ASCII then: `100%25.txt` may be a name. */
+function percentDecoded(name: string): string {
+  if (!name.includes('%')) return name;
+  try {
+    const decoded = decodeURIComponent(name.replace(CHARSET_PREFIX, ''));
+    return CHARSET_PREFIX.test(name) || /[^\p{ASCII}]/u.test(decoded) ? decoded : name;
+  } catch {
+    return name;
+  }
+}

@@ -1,7 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { refusesValue } from '../../platform/database/failures.ts';
-import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import { createSlots } from '../../platform/slots.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -13,9 +12,9 @@ import { findThread } from './find-thread.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { type ParsedMail, parseMail, unreadMail } from './parsed-mail.ts';
+import { unreadMail } from './parsed-mail.ts';
+import type { MailReader, ReadMail } from './parser-pool.ts';
 import { previewOf } from './preview.ts';
-import { extractReply } from './quotes.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 import { outcomesOf } from './reported-outcomes.ts';
 
@@ -37,17 +36,17 @@ export interface IngestServiceOptions {
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
   relayedIsDelivered: boolean;
-  /** A mail of which nothing could be read for so long is kept as one that cannot be read. */
-  parseStalledMs: number;
+  reader: Pick<MailReader, 'read'>;
+  /** Fewer than the reader's processes, so that small mail never waits for large. */
+  largeMailsAtOnce: number;
 }
 
-/** A mail's text is in memory several times while it is read; attachments are streamed. */
-const LARGE_MAIL_BYTES = 4 * 1024 * 1024;
-const LARGE_MAILS_AT_ONCE = 4;
+/** A mail's text is in memory several times while it is read; a smaller one is kept whole, and read from storage once. */
+const LARGE_MAIL_BYTES = 1024 * 1024;
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { database } = options;
-  const largeMails = createSlots(LARGE_MAILS_AT_ONCE);
+  const largeMails = createSlots(options.largeMailsAtOnce);
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
@@ -76,11 +75,10 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
 }
 
 async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
-  const { storage, parseStalledMs } = options;
+  const { storage, reader } = options;
   const messageId = messageIdOfReceipt(receipt.id);
-  const mail = await parseMail(await storage.getStream(receipt.rawKey), {
-    stalledMs: parseStalledMs,
-    async storeAttachment(index, content, contentType) {
+  const mail = await reader.read(await storage.getStream(receipt.rawKey), {
+    async storeFile(index, content, contentType) {
       const key = `attachments/${messageId}/${index}`;
       return { key, stored: await storage.putStream(key, content, { contentType }) };
     },
@@ -90,16 +88,16 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   } catch (error) {
     // It would be refused again for ever, and nobody see the mail.
     if (!refusesValue(error)) throw error;
-    return keep(options, receipt, unreadMail('The mail holds something that cannot be stored.'));
+    const unread = unreadMail('The mail holds something that cannot be stored.');
+    return keep(options, receipt, { ...unread, extractedText: '' });
   }
 }
 
-async function keep(options: IngestServiceOptions, receipt: Receipt, mail: ParsedMail): Promise<string> {
-  const extractedText = storableText(extractReply({ text: mail.text, html: mail.html }));
+async function keep(options: IngestServiceOptions, receipt: Receipt, mail: ReadMail): Promise<string> {
   return options.database.systemTransaction(async (transaction) => {
     if (!(await finish(transaction, receipt.id))) return 'processed before';
-    const message = await store(transaction, receipt, mail, extractedText);
-    await announceReceived(transaction, options.events, message, extractedText);
+    const message = await store(transaction, receipt, mail);
+    await announceReceived(transaction, options.events, message, mail.extractedText);
     return `stored as ${message.id}`;
   });
 }
@@ -114,16 +112,11 @@ async function finish({ em }: Transaction, receiptId: string): Promise<boolean> 
   return changed === 1;
 }
 
-async function store(
-  { em }: Transaction,
-  receipt: Receipt,
-  mail: ParsedMail,
-  extractedText: string,
-): Promise<Message> {
+async function store({ em }: Transaction, receipt: Receipt, mail: ReadMail): Promise<Message> {
   const messageId = messageIdOfReceipt(receipt.id);
   const { organizationId, environmentId, inboxId } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
-  const { subject } = mail;
+  const { subject, extractedText } = mail;
   const thread =
     (await findThread(em, { inboxId, mail, from, at: receipt.receivedAt }, LockMode.PESSIMISTIC_WRITE)) ??
     startThread(em, {

@@ -1,23 +1,28 @@
 import type { Readable } from 'node:stream';
-import { type AddressObject, MailParser } from 'mailparser';
+import type { AddressObject, AttachmentStream, MailParser } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
 import type { MailAddress } from './addresses.ts';
-import { safeFileName } from './file-name.ts';
+import { fileNameOf, safeFileName } from './file-name.ts';
+import { createMimeReader, readableLine } from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
 
-/** One part of a mail that is stored as a file while it is read. */
-export interface ParsedAttachment {
+/** One part of a mail that is a file. */
+export interface ParsedFile {
   /** Safe to save under; `attachment-<position>` where the mail gives none that is. */
   filename: string;
   contentType: string;
   contentId: string | null;
   disposition: 'attachment' | 'inline';
+}
+
+/** The same, stored while it was read. */
+export interface ParsedAttachment extends ParsedFile {
   storageKey: string;
   stored: StoredObject;
 }
 
-export interface ParsedMail {
+export interface ParsedMail<File = ParsedAttachment> {
   from: MailAddress | null;
   to: MailAddress[];
   cc: MailAddress[];
@@ -30,7 +35,7 @@ export interface ParsedMail {
   references: string[];
   /** Names in lower case; the last value of a repeated field. */
   headers: Record<string, string>;
-  attachments: ParsedAttachment[];
+  attachments: File[];
   /**
    * Empty where the whole mail could be read. Else the header and every file that was stored until then are kept; so is
    * the text of a mail of too many parts, but not of one the parser fails on: it tells the text at the very end.
@@ -39,15 +44,13 @@ export interface ParsedMail {
 }
 
 export interface ParseOptions {
-  /** Streams a part to storage; called one part at a time. */
-  storeAttachment(
-    index: number,
-    content: Readable,
-    contentType: string,
-  ): Promise<{ key: string; stored: StoredObject }>;
-  /** How long nothing may move. Storage that is merely slow is no fault of the mail. */
-  stalledMs: number;
+  /** Reads a file to its end; called for one at a time. */
+  takeFile(file: ParsedFile, content: Readable): Promise<void>;
+  /** Hears what the header tells before anything else is read: it is all that is left of a mail its reader fails on. */
+  onHeader?(header: ParsedHeader): void;
 }
+
+export type ParsedHeader = Omit<ParsedMail, 'text' | 'html' | 'attachments' | 'parseError'>;
 
 const MAX_ATTACHMENTS = 500;
 /** Below the 1,000 nodes at which the parser gives up: a mail within a mail is a node more than its part. */
@@ -63,7 +66,7 @@ const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]
 const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
 /** What is known of a mail before a byte of it was read, or where nothing of it can be kept but its raw bytes. */
-export function unreadMail(parseError: string | null): ParsedMail {
+export function unreadMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
     to: [],
@@ -82,94 +85,74 @@ export function unreadMail(parseError: string | null): ParsedMail {
 }
 
 /**
- * Reads a mail as a stream: attachments go to storage as they come, bodies are kept, HTML is not converted. Never
- * throws for what is in the mail; errors of storage are thrown.
+ * Reads a mail as a stream: files are handed on as they come, bodies are kept, HTML is not converted. Never throws for
+ * what is in the mail; errors of its source and of `takeFile` are thrown. May take for ever, and any memory: see
+ * `parser-pool.ts`.
  *
  * @returns text and JSON as PostgreSQL takes them.
  */
-export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail> {
-  const parsed = unreadMail(null);
-  const parser = new MailParser({
-    skipHtmlToText: true,
-    skipTextToHtml: true,
-    skipTextLinks: true,
-    skipImageLinks: true,
-  });
+export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail<ParsedFile>> {
+  const parsed: ParsedMail<ParsedFile> = unreadMail(null);
+  const parser = createMimeReader();
   let fields: Map<string, unknown> = new Map();
   parser.on('headers', (headers) => {
     fields = headers;
     readHeaders(parsed, headers);
   });
+  // Comes after the one above.
   parser.on('headerLines', (lines) => {
     parsed.headers = headerRecord(lines, fields);
+    const { text, html, attachments, parseError, ...header } = parsed;
+    options.onHeader?.(storableJson(header));
   });
   await readParts(parser, raw, parsed, options);
-  return storable(parsed);
-}
-
-function storable({ text, html, attachments, ...header }: ParsedMail): ParsedMail {
+  const { text, html, attachments, ...header } = parsed;
   return {
     ...storableJson(header),
     text: text === null ? null : storableText(text),
     html: html === null ? null : storableText(html),
-    attachments: attachments.map((attachment) => ({
-      ...attachment,
-      contentId: attachment.contentId === null ? null : storableText(attachment.contentId, 998),
-    })),
+    attachments,
   };
 }
 
-/** Ends when the mail is read, cannot be read, or nothing moves any more; rejects only where storage fails. */
+/** Ends when the mail is read or cannot be read; rejects where its source or a taker of files fails. */
 function readParts(
   parser: MailParser,
   raw: Readable,
-  parsed: ParsedMail,
+  parsed: ParsedMail<ParsedFile>,
   options: ParseOptions,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const stop = (problem: string) => {
-    parsed.parseError ??= problem.slice(0, 500);
-    resolve();
-  };
-  const timer = setTimeout(
-    () => stop(`The mail could not be read: nothing moved for ${options.stalledMs} ms.`),
-    options.stalledMs,
-  );
-  let storing = Promise.resolve();
+  let taking = Promise.resolve();
   let open: Readable | undefined;
+  let files = 0;
   parser.on('data', (part) => {
     if (part.type === 'text') {
       parsed.text = part.text ?? null;
       parsed.html = typeof part.html === 'string' ? part.html : null;
       return;
     }
-    const index = parsed.attachments.length;
-    if (index >= MAX_ATTACHMENTS) {
+    files += 1;
+    if (files > MAX_ATTACHMENTS) {
       parsed.parseError ??= `The mail has more than ${MAX_ATTACHMENTS} attachments; the rest is in the raw message alone.`;
       part.content.on('end', () => part.release()).resume();
       return;
     }
     open = part.content as Readable;
-    const contentType = mediaTypeOf(part.contentType);
-    storing = options.storeAttachment(index, open, contentType).then(({ key, stored }) => {
-      parsed.attachments.push({
-        filename: safeFileName(part.filename ?? '') ?? `attachment-${index + 1}`,
-        contentType,
-        contentId: part.cid ?? null,
-        disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',
-        storageKey: key,
-        stored,
-      });
-      timer.refresh();
+    const file = fileOf(part, files);
+    taking = options.takeFile(file, open).then(() => {
+      parsed.attachments.push(file);
       part.release();
     });
-    storing.catch(reject);
+    taking.catch(reject);
   });
   // More than one may come, and one that nobody hears ends the process.
-  parser.on('error', (error: Error) => stop(`The mail could not be read: ${error.message}`));
-  parser.once('end', () => void storing.then(resolve));
+  parser.on('error', (error: Error) => {
+    parsed.parseError ??= `The mail could not be read: ${error.message}`.slice(0, 500);
+    resolve();
+  });
+  parser.once('end', () => void taking.then(resolve));
   raw.once('error', reject);
-  raw.on('data', () => timer.refresh());
   const limited = limitParts(MAX_PARTS, () => {
     parsed.parseError ??= `The mail has more than ${MAX_PARTS} parts; the rest is in the raw message alone.`;
     raw.unpipe(limited);
@@ -177,16 +160,33 @@ function readParts(
   });
   raw.pipe(limited).pipe(parser);
   return promise.finally(() => {
-    clearTimeout(timer);
     raw.unpipe(limited);
     limited.unpipe(parser);
     raw.destroy();
-    // A part cut short: its upload must not wait for bytes that never come.
+    // A part cut short: who takes it must not wait for bytes that never come.
     open?.destroy();
   });
 }
 
-function readHeaders(parsed: ParsedMail, headers: Map<string, unknown>): void {
+function fileOf(part: AttachmentStream, position: number): ParsedFile {
+  const contentType = mediaTypeOf(part.contentType);
+  return {
+    filename: safeFileName(fileNameOf(part.headers)) ?? nameByPosition(contentType, position),
+    contentType,
+    contentId: part.cid === undefined ? null : storableText(part.cid, 998),
+    disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',
+  };
+}
+
+/** Kinds that come without a name, and are opened by their extension. */
+const EXTENSIONS: Record<string, string> = { 'message/rfc822': '.eml', 'text/calendar': '.ics' };
+
+function nameByPosition(contentType: string, position: number): string {
+  if (contentType === 'application/ms-tnef') return 'winmail.dat';
+  return `attachment-${position}${EXTENSIONS[contentType] ?? ''}`;
+}
+
+function readHeaders(parsed: ParsedMail<ParsedFile>, headers: Map<string, unknown>): void {
   parsed.from = addressesOf(headers.get('from'))[0] ?? null;
   parsed.to = addressesOf(headers.get('to'));
   parsed.cc = addressesOf(headers.get('cc'));
@@ -210,7 +210,7 @@ function headerRecord(
       const value =
         typeof decoded === 'string'
           ? decoded
-          : line.slice(line.indexOf(':') + 1).replace(/\r?\n(?=[ \t])/g, '');
+          : readableLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
       return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
     });
   return Object.fromEntries(record);

@@ -1,7 +1,9 @@
+import { resolve } from 'node:path';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
 import { createIngestService, type IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createMailReader, type MailReader } from '../../domain/messages/parser-pool.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -30,7 +32,8 @@ export async function arrangeInbox(database: Database, overrides: Partial<Ingest
     outcomes,
     events: createEventService({ outbox }),
     relayedIsDelivered: true,
-    parseStalledMs: 5_000,
+    reader: testReader(),
+    largeMailsAtOnce: 1,
     ...overrides,
   });
   /** A receipt as the listener commits it, not taken up yet. */
@@ -77,6 +80,17 @@ async function commitReceipt(
     );
   });
   return id;
+}
+
+let reader: MailReader | undefined;
+
+/** Real parser processes, shared by the tests of a file; they end with it. */
+export function testReader(): MailReader {
+  reader ??= createMailReader({
+    entry: resolve(import.meta.dirname, '../../workers/mail-parser.ts'),
+    processes: 2,
+  });
+  return reader;
 }
 
 function findMessage(database: Database, id: string) {

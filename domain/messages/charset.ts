@@ -1,0 +1,62 @@
+import { Transform } from 'node:stream';
+import libmime from 'libmime';
+
+/** Labels that say nothing, and those programs write whatever they send. */
+const UTF_8_OR_NOTHING = /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
+/** What mail still uses and the web does not: UTF-7 (RFC 2152), code pages of DOS and IBM. */
+const LEGACY = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
+/** RFC 1468: a text with these escapes is ASCII, so it is valid UTF-8, too. */
+const ISO_2022_JP_ESCAPE = '\u001b$';
+
+/**
+ * Text in the charset a mail names, or in the one its bytes show: a program that names none, or a wrong one, mostly
+ * writes UTF-8 or windows-1252. Never throws; what means nothing becomes U+FFFD.
+ */
+export function decodeText(bytes: Uint8Array, charset: string): string {
+  const label = charset.trim().replace(/^["']|["']$/g, '');
+  if (UTF_8_OR_NOTHING.test(label)) return decodeUnlabelled(bytes);
+  const decoder = decoderOf(label);
+  if (decoder) return decoder.decode(bytes);
+  return LEGACY.test(label)
+    ? libmime.decodeWord(label, 'B', Buffer.from(bytes).toString('base64'))
+    : decodeUnlabelled(bytes);
+}
+
+function decodeUnlabelled(bytes: Uint8Array): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.includes(ISO_2022_JP_ESCAPE) ? new TextDecoder('iso-2022-jp').decode(bytes) : text;
+  } catch {
+    return decodeInvalid(bytes);
+  }
+}
+
+/** UTF-8 with a broken sequence somewhere is still that; else it is windows-1252, which knows every byte. */
+function decodeInvalid(bytes: Uint8Array): string {
+  const text = new TextDecoder('utf-8').decode(bytes);
+  const broken = text.match(/\ufffd/g)?.length ?? 0;
+  const readable = text.match(/[^\p{ASCII}\ufffd]/gu)?.length ?? 0;
+  return readable > broken ? text : new TextDecoder('windows-1252').decode(bytes);
+}
+
+function decoderOf(label: string): InstanceType<typeof TextDecoder> | null {
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return null;
+  }
+}
+
+/** The same for a stream; the text comes as UTF-8, at the end. */
+export function decodeStream(charset: string): Transform {
+  const chunks: Buffer[] = [];
+  return new Transform({
+    transform(chunk: Buffer | string, encoding, done) {
+      chunks.push(typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+      done();
+    },
+    flush(done) {
+      done(null, Buffer.from(decodeText(Buffer.concat(chunks), charset)));
+    },
+  });
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+
+/** A message on a byte stream: one letter for what it is, and its bytes. */
+export interface Frame {
+  type: string;
+  payload: Buffer;
+}
+
+/** The letter, and the payload's length (big-endian). */
+const HEADER_BYTES = 5;
+
+/**
+ * Writes a frame, and waits where the stream is full.
+ *
+ * @param type one ASCII letter.
+ * @throws Error where the stream is closed.
+ */
+export async function writeFrame(stream: Writable, type: string, payload?: Uint8Array): Promise<void> {
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.write(type, 'latin1');
+  header.writeUInt32BE(payload?.length ?? 0, 1);
+  stream.cork();
+  let hasRoom = stream.write(header);
+  if (payload && payload.length > 0) hasRoom = stream.write(payload);
+  stream.uncork();
+  if (!hasRoom) await drained(stream);
+}
+
+async function drained(stream: Writable): Promise<void> {
+  const over = new AbortController();
+  try {
+    if (stream.destroyed) throw new Error('The stream is closed');
+    const closed = once(stream, 'close', over).then(() => {
+      throw new Error('The stream is closed');
+    });
+    await Promise.race([once(stream, 'drain', over), closed]);
+  } finally {
+    // Else a stream that lives long gathers listeners.
+    over.abort();
+  }
+}
+
+/** The frames of a stream; reads no faster than they are taken, and ends where the stream ends, also within a frame. */
+export async function* readFrames(stream: Readable): AsyncGenerator<Frame, void> {
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  let wanted = HEADER_BYTES;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    pending.push(chunk);
+    pendingBytes += chunk.length;
+    if (pendingBytes < wanted) continue;
+    let bytes = pending.length === 1 ? chunk : Buffer.concat(pending, pendingBytes);
+    for (;;) {
+      wanted = HEADER_BYTES + (bytes.length >= HEADER_BYTES ? bytes.readUInt32BE(1) : 0);
+      if (bytes.length < HEADER_BYTES || bytes.length < wanted) break;
+      yield { type: bytes.toString('latin1', 0, 1), payload: bytes.subarray(HEADER_BYTES, wanted) };
+      bytes = bytes.subarray(wanted);
+    }
+    pending = [bytes];
+    pendingBytes = bytes.length;
+  }
+}

@@ -1,0 +1,17 @@
+import { FRAME } from '../../domain/messages/parser-protocol.ts';
+import { readFrames, writeFrame } from '../../platform/frames.ts';
+
+/** A parser's process that does what the mail it is handed says, after it has told the header. */
+const hoard: Buffer[] = [];
+for await (const { type, payload } of readFrames(process.stdin)) {
+  if (type !== FRAME.raw) continue;
+  await writeFrame(process.stdout, FRAME.header, Buffer.from('{"subject":"Told before"}'));
+  const order = payload.toString();
+  if (order === 'grow') for (;;) hoard.push(Buffer.alloc(8 * 1024 * 1024, 1));
+  if (order === 'spin') for (;;);
+  if (order === 'break a file off') {
+    await writeFrame(process.stdout, FRAME.file, Buffer.from('{"filename":"f","contentType":"a/b"}'));
+    await writeFrame(process.stdout, FRAME.fileBytes, Buffer.from('half a fi'));
+  }
+  process.exit(3);
+}
