@@ -49,8 +49,8 @@ async function writeDifference(
   if (initial) await createRoles(url);
   const orm = await MikroORM.init({
     ...databaseOptions({ url, poolSize: 2, entities }),
-    // Functions and triggers are written by hand in migrations; the entities do not know them.
-    schemaGenerator: { ignoreRoutines: true, ignoreTriggers: true },
+    // Functions are written by hand in migrations; the entities do not know them.
+    schemaGenerator: { ignoreRoutines: true },
   });
   try {
     if (!initial) await orm.migrator.up();

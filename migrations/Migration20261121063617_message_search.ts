@@ -79,25 +79,12 @@ const DOCUMENT = [
    end $$`,
 ];
 
+// As the ORM writes the triggers that message.entity.ts declares.
 const TRIGGERS = [
-  `create function index_message() returns trigger
-   language plpgsql set search_path = public, pg_temp as $$
-   begin
-     insert into message_search (message_id, org_id, env_id, inbox_id, document)
-       values (new.id, new.org_id, new.env_id, new.inbox_id, search_document(new));
-     return null;
-   end $$`,
-  `create function reindex_message_labels() returns trigger
-   language plpgsql set search_path = public, pg_temp as $$
-   begin
-     update message_search
-       set document = ts_delete(document, search_labels(old.labels)) || array_to_tsvector(search_labels(new.labels))
-       where message_id = new.id;
-     return null;
-   end $$`,
-  `create trigger index_message after insert on messages for each row execute function index_message()`,
-  `create trigger reindex_message_labels after update of labels on messages for each row
-     when (old.labels is distinct from new.labels) execute function reindex_message_labels()`,
+  `create or replace function "messages_index_message_fn"() returns trigger as $$ begin insert into message_search (message_id, org_id, env_id, inbox_id, document) values (new.id, new.org_id, new.env_id, new.inbox_id, search_document(new)); return null; end; $$ language plpgsql`,
+  `create trigger "index_message" after insert on "messages" for each row execute function "messages_index_message_fn"()`,
+  `create or replace function "messages_reindex_labels_fn"() returns trigger as $$ begin update message_search set document = ts_delete(document, search_labels(old.labels)) || array_to_tsvector(search_labels(new.labels)) where message_id = new.id; return null; end; $$ language plpgsql`,
+  `create trigger "reindex_labels" after update on "messages" for each row when ((old.labels IS DISTINCT FROM new.labels)) execute function "messages_reindex_labels_fn"()`,
   `insert into message_search (message_id, org_id, env_id, inbox_id, document)
      select id, org_id, env_id, inbox_id, search_document(messages) from messages`,
 ];

@@ -6,8 +6,8 @@ import { MessageEntity } from './message.entity.ts';
 
 /**
  * What a message is found by. A table of its own, because every change of a message's status would write all its
- * words into the index again. Triggers on `messages` keep it (see the migration); nothing else writes it, and only
- * `search_messages` reads it.
+ * words into the index again. Triggers on `messages` keep it; nothing else writes it, and only `search_messages` reads
+ * it.
  */
 export const MessageSearchEntity = defineEntity({
   name: 'MessageSearch',

@@ -50,6 +50,24 @@ export const MessageEntity = defineEntity({
       expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention')`,
     },
   ],
+  triggers: [
+    // What a message is found by is written with it, whoever writes it, and again only when its labels change.
+    {
+      name: 'index_message',
+      timing: 'after',
+      events: ['insert'],
+      forEach: 'row',
+      body: 'insert into message_search (message_id, org_id, env_id, inbox_id, document) values (new.id, new.org_id, new.env_id, new.inbox_id, search_document(new)); return null;',
+    },
+    {
+      name: 'reindex_labels',
+      timing: 'after',
+      events: ['update'],
+      forEach: 'row',
+      when: '(old.labels IS DISTINCT FROM new.labels)',
+      body: 'update message_search set document = ts_delete(document, search_labels(old.labels)) || array_to_tsvector(search_labels(new.labels)) where message_id = new.id; return null;',
+    },
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
