@@ -4,6 +4,7 @@ import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
+import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
@@ -34,6 +35,7 @@ export function createServices({ config, database, outbox }: Parts): AppOptions[
     inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
     drafts: createDraftService({ database, outbox, events }),
     messages: createMessageService({ database, outbox, events }),
+    labels: createLabelService({ database, events }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),
     webhookEndpoints: createWebhookEndpointService({

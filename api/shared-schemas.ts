@@ -2,6 +2,7 @@ import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
 import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
+import { Labels } from './messages/labels.routes.ts';
 import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { Problem } from './schemas.ts';
@@ -31,6 +32,7 @@ export const sharedSchemas = [
   MessageSummary,
   MessageRecord,
   SendMessage,
+  Labels,
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,

@@ -7,6 +7,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
 import type { EventService } from '../webhooks/event.service.ts';
+import { announceReceived } from './announce-received.ts';
 import { isAutomated } from './automated.ts';
 import { findThread } from './find-thread.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
@@ -97,7 +98,7 @@ async function keep(options: IngestServiceOptions, receipt: Receipt, mail: ReadM
   return options.database.systemTransaction(async (transaction) => {
     if (!(await finish(transaction, receipt.id))) return 'processed before';
     const message = await store(transaction, receipt, mail);
-    await announceReceived(transaction, options.events, message, mail.extractedText);
+    await announceReceived(transaction, options.events, message);
     return `stored as ${message.id}`;
   });
 }
@@ -149,6 +150,7 @@ async function store({ em }: Transaction, receipt: Receipt, mail: ReadMail): Pro
     inReplyTo: mail.inReplyTo,
     references: mail.references,
     automated: isAutomated(mail.headers, receipt.mailFrom),
+    announced: false,
     parseError: mail.parseError,
     rawKey: receipt.rawKey,
     sizeBytes: receipt.sizeBytes,
@@ -174,29 +176,4 @@ async function store({ em }: Transaction, receipt: Receipt, mail: ReadMail): Pro
   );
   addToThread(thread, message, [from.email], receipt.receivedAt);
   return message;
-}
-
-async function announceReceived(
-  transaction: Transaction,
-  events: EventService,
-  message: Message,
-  extractedText: string,
-): Promise<void> {
-  await events.record(transaction, {
-    organizationId: message.organizationId,
-    environmentId: message.environmentId,
-    inboxId: message.inboxId,
-    type: 'message.received',
-    data: {
-      message_id: message.id,
-      thread_id: message.threadId,
-      inbox_id: message.inboxId,
-      from_address: message.fromEmail,
-      to_addresses: message.to.map(({ email }) => email),
-      subject: message.subject,
-      extracted_text: extractedText,
-      has_attachments: message.hasAttachments,
-      received_at: (message.receivedAt ?? message.createdAt).toISOString(),
-    },
-  });
 }

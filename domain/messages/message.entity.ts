@@ -104,6 +104,8 @@ export const MessageEntity = defineEntity({
     authentication: p.json().$type<MessageAuthentication>().strictNullable(),
     spam: p.json().$type<SpamVerdict>().strictNullable(),
     automated: p.boolean().default(false),
+    /** `message.received` was told; false on inbound mail that was hidden from the start. */
+    announced: p.boolean().default(true),
     /** Set where the MIME structure could not be read; the raw message is there all the same. */
     parseError: p.text().strictNullable(),
     /** Storage key of the exact bytes sent or received; empty until an outbound message is built. */

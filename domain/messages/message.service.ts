@@ -204,7 +204,7 @@ export async function withDetails(em: EntityManager, messages: Message[]): Promi
   }));
 }
 
-async function withDetail(em: EntityManager, message: Message): Promise<MessageDetails> {
+export async function withDetail(em: EntityManager, message: Message): Promise<MessageDetails> {
   const [details] = await withDetails(em, [message]);
   return details ?? { message, recipients: [], attachments: [] };
 }

@@ -1,12 +1,13 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { isHidden } from '../messages/hidden-labels.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { baseSubject } from '../messages/subject.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
-const MAX_PARTICIPANTS = 100;
-const MAX_LABELS = 100;
+export const MAX_PARTICIPANTS = 100;
+export const MAX_LABELS = 100;
 /** PostgreSQL refuses index rows over about 2,700 bytes. */
 const MAX_BASE_SUBJECT = 255;
 
@@ -44,6 +45,8 @@ export function threadingSubject(subject: string): string {
  * @param correspondents addresses of the other side, in order.
  */
 export function addToThread(thread: Thread, message: Message, correspondents: string[], at: Date): void {
+  // Hidden mail has its place in the conversation, and nothing shows of it until its label is taken off.
+  if (isHidden(message.labels)) return;
   thread.messageCount += 1;
   thread.preview = message.preview;
   thread.lastMessageId = message.id;

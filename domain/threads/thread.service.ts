@@ -5,7 +5,7 @@ import { type Page, type PageRequest, pageOf } from '../../platform/pagination.t
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
-import { type MessageDetails, withDetails } from '../messages/message.service.ts';
+import { type MessageDetails, notHidden, withDetails } from '../messages/message.service.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface ThreadDetails {
@@ -45,7 +45,7 @@ export function createThreadService({ database }: { database: Database }): Threa
         if (!thread) throw notFound('thread', threadId);
         const newest = await em.find(
           MessageEntity,
-          { threadId },
+          { $and: [{ threadId }, notHidden()] },
           { orderBy: { id: 'desc' }, limit: MESSAGES_SHOWN },
         );
         return { thread, messages: await withDetails(em, newest.reverse()) };
@@ -54,7 +54,8 @@ export function createThreadService({ database }: { database: Database }): Threa
 }
 
 function listWhere(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
-  const where: FilterQuery<Thread>[] = [withinScope(scope)];
+  // A thread whose every message is hidden or gone.
+  const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 } }];
   if (inboxId !== undefined) where.push({ inboxId });
   const [time, id] = page.after ?? [];
   if (time !== undefined && id !== undefined) {

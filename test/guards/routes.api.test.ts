@@ -221,4 +221,6 @@ const BODIES: Record<string, unknown> = {
   'messages.send': { to: [{ email: 'someone@example.test' }] },
   'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },
   'apiKeys.create': { name: 'x' },
+  'messages.addLabels': { labels: ['x'] },
+  'messages.removeLabels': { labels: ['x'] },
 };

@@ -1,0 +1,73 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { LabelService } from '../../domain/messages/label.service.ts';
+import { changeProblems, closed, id, postProblems, ref } from '../schemas.ts';
+import { line } from './addresses.ts';
+import { MessageRecord, presentMessage } from './messages.schemas.ts';
+
+const OneMessage = closed({ id: id('Message id (msg_…).') });
+const OneLabel = closed({ id: id('Message id (msg_…).'), label: line(64, { minLength: 1 }) });
+
+export const Labels = closed(
+  {
+    labels: Type.Array(line(64, { minLength: 1 }), {
+      minItems: 1,
+      maxItems: 50,
+      uniqueItems: true,
+      description: '`spam` and `blocked` hide a message: it is listed only where its label is asked for.',
+    }),
+  },
+  { $id: 'Labels', title: 'Labels' },
+);
+
+export const labelRoutes =
+  ({ labels }: { labels: LabelService }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/messages/:id/labels',
+      {
+        config: { permission: 'messages:write' },
+        schema: {
+          operationId: 'messages.addLabels',
+          summary: 'Add labels to a message',
+          tags: ['Messages'],
+          params: OneMessage,
+          body: ref(Labels),
+          response: { 200: ref(MessageRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, params, body }) => presentMessage(await labels.add(scope, params.id, body.labels)),
+    );
+
+    app.post(
+      '/messages/:id/labels/remove',
+      {
+        config: { permission: 'messages:write' },
+        schema: {
+          operationId: 'messages.removeLabels',
+          summary: 'Remove labels from a message',
+          tags: ['Messages'],
+          params: OneMessage,
+          body: ref(Labels),
+          response: { 200: ref(MessageRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, params, body }) => presentMessage(await labels.remove(scope, params.id, body.labels)),
+    );
+
+    app.delete(
+      '/messages/:id/labels/:label',
+      {
+        config: { permission: 'messages:write' },
+        schema: {
+          operationId: 'messages.removeLabel',
+          summary: 'Remove one label from a message',
+          tags: ['Messages'],
+          params: OneLabel,
+          response: { 200: ref(MessageRecord), ...changeProblems() },
+        },
+      },
+      async ({ scope, params }) => presentMessage(await labels.remove(scope, params.id, [params.label])),
+    );
+    done();
+  };

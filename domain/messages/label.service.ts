@@ -1,0 +1,96 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { refreshThread } from '../threads/refresh-thread.ts';
+import { ThreadEntity } from '../threads/thread.entity.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import { announceReceived } from './announce-received.ts';
+import { isHidden } from './hidden-labels.ts';
+import { type Message, MessageEntity } from './message.entity.ts';
+import { type MessageDetails, withDetail } from './message.service.ts';
+
+export interface LabelService {
+  /**
+   * Adds labels; those it has stay. `spam` and `blocked` hide the message.
+   *
+   * @throws AppError `not_found`, `unprocessable` over {@link MAX_MESSAGE_LABELS}.
+   */
+  add(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
+  /**
+   * Removes labels; those it lacks are no error. A received mail that is hidden no more is announced by
+   * `message.received`, if it never was.
+   *
+   * @throws AppError `not_found`.
+   */
+  remove(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
+}
+
+export const MAX_MESSAGE_LABELS = 100;
+
+export function createLabelService({
+  database,
+  events,
+}: {
+  database: Database;
+  events: EventService;
+}): LabelService {
+  const relabel = (scope: Scope, messageId: string, change: (labels: string[]) => string[]) =>
+    database.transaction(scope, async (transaction) => {
+      const message = await lockMessage(transaction, scope, messageId);
+      await setLabels(transaction, events, message, change(message.labels));
+      return withDetail(transaction.em, message);
+    });
+  return {
+    add: (scope, messageId, labels) =>
+      relabel(scope, messageId, (present) => withinLimit([...new Set([...present, ...labels])])),
+    remove: (scope, messageId, labels) =>
+      relabel(scope, messageId, (present) => present.filter((label) => !labels.includes(label))),
+  };
+}
+
+/** The thread's row first, as everybody does who adds to a conversation. */
+async function lockMessage({ em }: Transaction, scope: Scope, messageId: string): Promise<Message> {
+  const place = await em.findOne(
+    MessageEntity,
+    { id: messageId, ...withinScope(scope) },
+    { fields: ['threadId'], disableIdentityMap: true },
+  );
+  if (place) await em.findOne(ThreadEntity, { id: place.threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  const message = place
+    ? await em.findOne(
+        MessageEntity,
+        { id: messageId },
+        {
+          populate: ['textBody', 'htmlBody', 'extractedText', 'headers'],
+          lockMode: LockMode.PESSIMISTIC_WRITE,
+        },
+      )
+    : null;
+  if (!message) throw notFound('message', messageId);
+  return message;
+}
+
+async function setLabels(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  labels: string[],
+): Promise<void> {
+  const { em } = transaction;
+  if (labels.length === message.labels.length) return;
+  message.labels = labels;
+  if (message.direction === 'inbound' && !message.announced && !isHidden(labels))
+    await announceReceived(transaction, events, message);
+  await em.flush();
+  const thread = await em.findOne(ThreadEntity, { id: message.threadId });
+  if (thread) await refreshThread(em, thread);
+}
+
+function withinLimit(labels: string[]): string[] {
+  if (labels.length <= MAX_MESSAGE_LABELS) return labels;
+  throw new AppError('unprocessable', {
+    detail: `The message would have ${labels.length} labels, at most ${MAX_MESSAGE_LABELS} are allowed.`,
+    fix: 'Remove labels from the message first.',
+  });
+}
