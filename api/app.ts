@@ -5,6 +5,8 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { Logger } from 'pino';
+import type { ListService } from '../domain/deliverability/list.service.ts';
+import type { SuppressionService } from '../domain/deliverability/suppression.service.ts';
 import type { DraftService } from '../domain/drafts/draft.service.ts';
 import type { ApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createAuthenticationService } from '../domain/identity/authentication.service.ts';
@@ -25,6 +27,8 @@ import {
   leaseFromDatabase,
   leaseFromMemory,
 } from '../platform/rate-limit/rate-limiter.ts';
+import { listRoutes } from './deliverability/lists.routes.ts';
+import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { apiKeyRoutes } from './identity/api-keys.routes.ts';
@@ -61,13 +65,16 @@ export interface AppOptions {
     apiKeys: ApiKeyService;
     webhookEndpoints: WebhookEndpointService;
     organizations: OrganizationService;
+    suppressions: SuppressionService;
+    allowBlockLists: ListService;
   };
 }
 
 /** What one address may ask for before it has shown a credential. */
 const ADDRESS_LIMIT = { perSecond: 10, burst: 50 };
 const BODY_LIMIT_BYTES = 1024 * 1024;
-const MAX_PARAM_LENGTH = 128;
+/** As it is written in the path: an address of 320 characters, some of them percent-encoded. */
+const MAX_PARAM_LENGTH = 1_024;
 
 /** The HTTP API, ready to listen or to be injected into. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
@@ -109,6 +116,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(messageRoutes({ ...services, lists }));
       await v1.register(labelRoutes(services));
       await v1.register(threadRoutes({ ...services, lists }));
+      await v1.register(suppressionRoutes({ ...services, lists }));
+      await v1.register(listRoutes({ ...services, lists }));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhooks/endpoints' }));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhook-endpoints' }));
     },

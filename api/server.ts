@@ -1,5 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { createListService } from '../domain/deliverability/list.service.ts';
+import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
@@ -45,6 +47,8 @@ export function createServices({ config, database, outbox }: Parts): AppOptions[
       allowInsecureUrls: config.NODE_ENV !== 'production',
     }),
     organizations: createOrganizationService({ database }),
+    suppressions: createSuppressionService({ database }),
+    allowBlockLists: createListService({ database }),
   };
 }
 

@@ -1,3 +1,5 @@
+import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas.ts';
+import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
 import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
@@ -39,4 +41,8 @@ export const sharedSchemas = [
   CreatedEndpoint,
   CreateEndpoint,
   UpdateEndpoint,
+  SuppressionRecord,
+  CreateSuppression,
+  ListEntryRecord,
+  CreateListEntry,
 ];

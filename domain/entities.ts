@@ -2,6 +2,9 @@ import { IdempotencyKeyEntity } from '../platform/idempotency/idempotency-key.en
 import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
 import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
+import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
+import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
+import { SuppressionEntity } from './deliverability/suppression.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { ApiKeyEntity } from './identity/api-key.entity.ts';
 import { UserEntity } from './identity/user.entity.ts';
@@ -42,6 +45,9 @@ export const entities = [
   WebhookEndpointEntity,
   WebhookDeliveryEntity,
   DeliveryAttemptEntity,
+  SuppressionEntity,
+  ListEntryEntity,
+  ReputationOutcomeEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   RateBucketEntity,

@@ -15,6 +15,8 @@ export const ID_PREFIXES = {
   webhookEndpoint: 'whe',
   webhookDelivery: 'whd',
   receipt: 'rcp',
+  suppression: 'sup',
+  listEntry: 'lse',
   request: 'req',
 } as const;
 
@@ -32,6 +34,14 @@ export function isId(kind: IdKind, value: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The lowest id of the kind that can be made at `time`: ids made since then are not lower. */
+export function lowestIdAt(kind: IdKind, time: Date): string {
+  const bytes = Buffer.alloc(16);
+  // UUIDv7 (RFC 9562 section 5.7) begins with 48 bits of Unix time in milliseconds.
+  bytes.writeUIntBE(time.getTime(), 0, 6);
+  return idFromBytes(kind, bytes);
 }
 
 /** The 16 bytes of an id's UUID, for tokens where an address leaves no room for text. */

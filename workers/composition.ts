@@ -23,7 +23,7 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import { purgeExpired } from '../platform/database/purge.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
-import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
+import { createSimulatorTransport, simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
@@ -63,6 +63,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     events,
     outbox,
     retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
+    simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
   });
   const dispatch = createDispatchService({
     database,

@@ -86,6 +86,23 @@ export const inboxRoutes =
       },
     );
 
+    app.post(
+      '/inboxes/:id/resume',
+      {
+        config: { permission: 'inboxes:manage' },
+        schema: {
+          operationId: 'inboxes.resume',
+          summary: 'Lift a pause of sending',
+          description:
+            'What was sent before does not pause the inbox again. Not for agents: a person looks first.',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          response: { 200: ref(InboxRecord), ...postProblems() },
+        },
+      },
+      async (request) => presentInbox(await inboxes.resume(request.scope, request.params.id)),
+    );
+
     app.delete(
       '/inboxes/:id',
       {

@@ -2,6 +2,7 @@
 export const PERMISSIONS = [
   'inboxes:read',
   'inboxes:write',
+  'inboxes:manage',
   'drafts:read',
   'drafts:write',
   'messages:read',
@@ -10,10 +11,24 @@ export const PERMISSIONS = [
   'threads:read',
   'webhooks:read',
   'webhooks:manage',
+  'suppressions:read',
+  'suppressions:manage',
+  'lists:read',
+  'lists:manage',
   'keys:manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
+/** What a person weighs: who may be written to, and whether a sender that did harm goes on. */
+const NOT_FOR_AGENTS: readonly Permission[] = [
+  'keys:manage',
+  'inboxes:manage',
+  'suppressions:manage',
+  'lists:manage',
+];
+
 /** What an agent gets when nobody says otherwise. */
-export const AGENT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter((name) => name !== 'keys:manage');
+export const AGENT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
+  (name) => !NOT_FOR_AGENTS.includes(name),
+);

@@ -36,6 +36,8 @@ export const InboxEntity = defineEntity({
     sendPaused: p.boolean().default(false),
     /** Empty while `sendPaused` is false. */
     sendPausedReason: p.text().strictNullable(),
+    /** When a person last lifted a pause: what happened before does not pause it again. Empty: never. */
+    sendResumedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),

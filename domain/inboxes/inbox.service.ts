@@ -34,6 +34,12 @@ export interface InboxService {
   /** @throws AppError `not_found`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
   /**
+   * Lifts a pause of sending. What was sent before does not pause the inbox again; one that is not paused stays as it is.
+   *
+   * @throws AppError `not_found`.
+   */
+  resume(scope: Scope, inboxId: string): Promise<Inbox>;
+  /**
    * Afterwards the inbox is gone, what it had queued is canceled, and its messages are still readable. Its address
    * stays with the organization for 90 days.
    *
@@ -78,6 +84,16 @@ export function createInboxService({ database, outbox, mailDomain }: InboxServic
       database.transaction(scope, async ({ em }) => {
         const inbox = await findInbox(em, scope, inboxId);
         if (displayName !== undefined) inbox.displayName = displayName;
+        return inbox;
+      }),
+
+    resume: (scope, inboxId) =>
+      database.transaction(scope, async ({ em }) => {
+        const inbox = await findInbox(em, scope, inboxId);
+        if (!inbox.sendPaused) return inbox;
+        inbox.sendPaused = false;
+        inbox.sendPausedReason = null;
+        inbox.sendResumedAt = new Date();
         return inbox;
       }),
 

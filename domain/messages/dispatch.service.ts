@@ -10,15 +10,15 @@ import { type Environment, EnvironmentEntity } from '../organizations/environmen
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
 import type { SendState } from './delivery-outcome.ts';
-import { readGateSubject, readGateSubjectOfMessage } from './gate-subject.ts';
+import { readGateSubjectOfMessage } from './gate-subject.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { announce, noChanges } from './outcome-events.ts';
+import { announce, type Changes, noChanges } from './outcome-events.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { beginAttempt, settleAttempt } from './send-attempts.ts';
-import { passGate, type Refusal } from './send-gate.ts';
+import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
 import { ensureStored, rawSource } from './stored-mime.ts';
 
 /** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
@@ -108,7 +108,7 @@ function lockMessage({ em }: Transaction, messageId: string): Promise<Message | 
 async function openAtOnce(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
     const subject = await readGateSubjectOfMessage(em, messageId);
-    if (!subject || passGate(subject)) return false;
+    if (!subject || passGate(subject) || suppressedOf(subject).length > 0) return false;
     const opened = await em.nativeUpdate(
       MessageEntity,
       { id: messageId, status: { $in: ['queued', 'deferred', 'sending'] } },
@@ -129,8 +129,11 @@ async function open(
   if (message.status === 'needs_attention') return 'proceed';
   if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
     return 'finished';
-  const refusal = passGate(await readGateSubject(em, message.inboxId));
+  const subject = await readGateSubjectOfMessage(em, message.id);
+  const refusal = subject && passGate(subject);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
+  if (subject && !refusal && (await leaveOutSuppressed(transaction, events, message, subject)) === 'settled')
+    return 'finished';
   message.status = 'sending';
   return 'proceed';
 }
@@ -147,16 +150,8 @@ async function reject(
   message: Message,
   refusal: Refusal,
 ): Promise<'settled' | 'open'> {
-  const { em } = transaction;
   const now = new Date();
-  const recipients = await em.find(RecipientEntity, { messageId: message.id });
-  const attempts = await em.find(SendAttemptEntity, {
-    messageId: message.id,
-    recorded: false,
-    state: { $ne: 'deferred' },
-  });
-  const open = new Set(attempts.map(({ position }) => position));
-  const rejected = recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position));
+  const { recipients, unsent: rejected } = await unsentRecipients(transaction.em, message.id);
   for (const recipient of rejected) {
     recipient.status = 'rejected';
     recipient.diagnosticCode = refusal.detail;
@@ -175,6 +170,61 @@ async function reject(
     now,
   );
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
+}
+
+/**
+ * Leaves the suppressed recipients out, and tells of them as bounced. Others may still be to be sent to.
+ *
+ * @returns `settled` where none is.
+ */
+async function leaveOutSuppressed(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  subject: GateSubject,
+): Promise<'settled' | 'open'> {
+  const suppressed = new Map(suppressedOf(subject).map((standing) => [standing.email, standing.suppression]));
+  if (suppressed.size === 0) return 'open';
+  const now = new Date();
+  const { recipients, unsent } = await unsentRecipients(transaction.em, message.id);
+  const bounced: Changes['bounced'] = [];
+  for (const recipient of unsent) {
+    const suppression = suppressed.get(recipient.email.toLowerCase());
+    if (!suppression) continue;
+    recipient.status = 'suppressed';
+    recipient.statusCode = suppression.status;
+    recipient.diagnosticCode = `Not sent: the address is suppressed (${suppression.origin}).`;
+    recipient.updatedAt = now;
+    bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });
+  }
+  if (bounced.length > 0) message.bouncedAt ??= now;
+  const settled = recipients.every(({ status }) => isSettled(status));
+  if (settled) {
+    message.status = deriveStatus(
+      recipients.map(({ status }) => status),
+      false,
+    );
+  }
+  await announce(transaction, events, message, { ...noChanges(), bounced }, now);
+  return settled ? 'settled' : 'open';
+}
+
+/** Recipients of whom nothing has left, and nothing is leaving, beside all of them. */
+async function unsentRecipients(
+  em: EntityManager,
+  messageId: string,
+): Promise<{ recipients: Recipient[]; unsent: Recipient[] }> {
+  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
+  const attempts = await em.find(SendAttemptEntity, {
+    messageId,
+    recorded: false,
+    state: { $ne: 'deferred' },
+  });
+  const open = new Set(attempts.map(({ position }) => position));
+  return {
+    recipients,
+    unsent: recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position)),
+  };
 }
 
 async function transmit(

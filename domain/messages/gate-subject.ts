@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type RecipientStanding, standingsSql } from '../deliverability/recipient-standing.ts';
 import type { GateSubject } from './send-gate.ts';
 
 interface GateRow {
@@ -8,28 +9,48 @@ interface GateRow {
   send_paused: boolean;
   send_paused_reason: string | null;
   deleted: boolean;
+  recipient_count: number;
+  recipients: RecipientStanding[];
 }
 
-const GATE_OF_INBOX = `select o.status as organization_status, e.status as environment_status, i.status as inbox_status,
+const GATE_OF_INBOX = `o.status as organization_status, e.status as environment_status, i.status as inbox_status,
     i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted
   from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
-/** Everything the gate looks at, in one statement: it runs twice for every message. */
-export async function readGateSubject(em: EntityManager, inboxId: string): Promise<GateSubject> {
-  const [row] = await em.execute<GateRow[]>(`${GATE_OF_INBOX} where i.id = ?`, [inboxId]);
+const AT_CALL = `select ${standingsSql('select value as email from jsonb_array_elements_text(?::jsonb)')} as recipients,
+    ? as recipient_count, ${GATE_OF_INBOX} where i.id = ?`;
+
+// Stored recipients are ASCII: lower case is all that their key differs by.
+const AT_DISPATCH = `select ${standingsSql(
+  "select distinct lower(p.email) as email from message_recipients p where p.message_id = m.id and p.status in ('pending', 'deferred')",
+)} as recipients, (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
+    ${GATE_OF_INBOX} join messages m on m.inbox_id = i.id where m.id = ?`;
+
+/**
+ * Everything the gate looks at, in one statement: it runs twice for every message.
+ *
+ * @param recipients keys of the addresses the message is for, each once.
+ */
+export async function readGateSubject(
+  em: EntityManager,
+  inboxId: string,
+  recipients: string[],
+): Promise<GateSubject> {
+  const [row] = await em.execute<GateRow[]>(AT_CALL, [
+    JSON.stringify(recipients),
+    recipients.length,
+    inboxId,
+  ]);
   if (!row) throw new Error(`The inbox ${inboxId} of a message is gone`);
   return subjectOf(row);
 }
 
-/** The same by a message. Null: there is no such message. */
+/** The same by a message, for those of its recipients it has still to be sent to. Null: there is no such message. */
 export async function readGateSubjectOfMessage(
   em: EntityManager,
   messageId: string,
 ): Promise<GateSubject | null> {
-  const [row] = await em.execute<GateRow[]>(
-    `${GATE_OF_INBOX} join messages m on m.inbox_id = i.id where m.id = ?`,
-    [messageId],
-  );
+  const [row] = await em.execute<GateRow[]>(AT_DISPATCH, [messageId]);
   return row ? subjectOf(row) : null;
 }
 
@@ -43,5 +64,7 @@ function subjectOf(row: GateRow): GateSubject {
       sendPausedReason: row.send_paused_reason,
       deleted: row.deleted,
     },
+    recipientCount: row.recipient_count,
+    recipients: row.recipients,
   };
 }

@@ -46,6 +46,11 @@ export const MessageEntity = defineEntity({
     { properties: ['threadId', 'id'] },
     { properties: ['inboxId', 'rfcMessageId'] },
     {
+      // Counts what an inbox has sent lately, without walking through all it has received.
+      name: 'messages_outbound_index',
+      expression: `create index "messages_outbound_index" on "messages" ("inbox_id", "id") where "direction" = 'outbound'`,
+    },
+    {
       name: 'messages_unsettled_index',
       expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention')`,
     },

@@ -8,6 +8,8 @@ import {
   trackDeliveryWorkflowId,
 } from '../../workflows/messages/track-delivery.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { keepReputation } from '../deliverability/keep-reputation.ts';
+import { type BadOutcome, suppress } from '../deliverability/suppress.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import type { DeliveryOutcome, SendState } from './delivery-outcome.ts';
 import { classifyBounce } from './delivery-report.ts';
@@ -33,6 +35,8 @@ export interface OutcomeServiceOptions {
   outbox: Outbox;
   /** How long after queueing a deferred recipient is given up as bounced. */
   retryWindowMs: number;
+  /** Where the simulator's addresses are: what becomes of mail to them suppresses and pauses nothing. */
+  simulatorDomain: string;
 }
 
 interface Folding {
@@ -47,6 +51,7 @@ export function createOutcomeService({
   events,
   outbox,
   retryWindowMs,
+  simulatorDomain,
 }: OutcomeServiceOptions): OutcomeService {
   return {
     async fold(transaction, messageId, outcomes) {
@@ -73,6 +78,7 @@ export function createOutcomeService({
       }
       message.updatedAt = now;
       await announce(transaction, events, message, changes, now);
+      await drawConsequences(transaction, message, changes, simulatorDomain);
       track(transaction, outbox, folding, outcomes.length > 0);
       if (before === 'needs_attention' && !ambiguous) wakeSend(transaction, outbox, message);
       return stateOf(recipients, ambiguous);
@@ -186,6 +192,43 @@ function bounce(
   recipient.updatedAt = now;
   message.bouncedAt ??= now;
   changes.bounced.push({ recipient, bounceKind });
+}
+
+/** An address that is bad, or whose owner complains, is not written to again; the inbox that did so answers for it. */
+async function drawConsequences(
+  { em }: Transaction,
+  message: Message,
+  changes: Changes,
+  simulatorDomain: string,
+): Promise<void> {
+  const outcomes = badOutcomes(changes).filter(
+    ({ email }) => !email.toLowerCase().endsWith(`@${simulatorDomain}`),
+  );
+  if (outcomes.length === 0) return;
+  // The count below looks at the recipients' rows.
+  await em.flush();
+  const { organizationId, environmentId, inboxId, id } = message;
+  const source = { organizationId, environmentId, inboxId, messageId: id };
+  await suppress(em, source, outcomes);
+  await keepReputation(em, source, outcomes, simulatorDomain);
+}
+
+/** Bounces that say the address is bad, and complaints; not refusals for policy, size or a full mailbox. */
+function badOutcomes({ bounced, complained }: Changes): BadOutcome[] {
+  const bad = bounced.filter(
+    ({ bounceKind }) => bounceKind.type === 'Permanent' && bounceKind.subType === 'NoEmail',
+  );
+  return [
+    ...bad.map(({ recipient }) => badOutcome('bounce', recipient)),
+    ...complained.map(({ recipient }) => badOutcome('complaint', recipient)),
+  ];
+}
+
+function badOutcome(
+  kind: BadOutcome['kind'],
+  { position, email, statusCode, diagnosticCode }: Recipient,
+): BadOutcome {
+  return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
 }
 
 /** Starts the wait for reports where the relay promised any, and tells the one that waits of news. */

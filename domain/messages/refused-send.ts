@@ -1,5 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { addressKey } from '../deliverability/address-key.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { readGateSubject } from './gate-subject.ts';
@@ -16,7 +17,7 @@ export async function refuseAtCall(
   inbox: Inbox,
   content: OutboundContent,
 ): Promise<AppError | null> {
-  const refusal = passGate(await readGateSubject(transaction.em, inbox.id));
+  const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipientKeys(content)));
   if (!refusal) return null;
   await events.record(transaction, {
     organizationId: inbox.organizationId,
@@ -34,4 +35,8 @@ export async function refuseAtCall(
     },
   });
   return refusalError(refusal);
+}
+
+function recipientKeys({ to, cc, bcc }: OutboundContent): string[] {
+  return [...new Set([...to, ...cc, ...bcc].map(({ email }) => addressKey(email) ?? email.toLowerCase()))];
 }

@@ -1,15 +1,21 @@
 import type { ErrorCode } from '../../platform/errors.ts';
 import { AppError } from '../../platform/errors.ts';
+import { listVerdict } from '../deliverability/list-verdict.ts';
+import type { RecipientStanding } from '../deliverability/recipient-standing.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
 import type { Organization } from '../organizations/organization.entity.ts';
 import type { RejectionReason } from '../webhooks/event-types.ts';
 
-/** What every check may look at. Later checks (suppressions, lists, limits, policy) add what they need. */
+/** What every check may look at. Later checks (limits, policy) add what they need. */
 export interface GateSubject {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
   inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & { deleted: boolean };
+  /** How many the message has in all, whatever became of them. */
+  recipientCount: number;
+  /** Those still to be sent to which a suppression or a list names; the others are not told. */
+  recipients: RecipientStanding[];
 }
 
 export interface Refusal {
@@ -66,7 +72,51 @@ const GATE: readonly GateCheck[] = [
           }
         : null,
   },
+  {
+    name: 'recipients_not_blocked',
+    refuse({ recipients }) {
+      for (const { email, listed } of recipients) {
+        const verdict = listVerdict(listed);
+        if (verdict?.effect !== 'block') continue;
+        return {
+          reason: 'blocked_recipient',
+          detail: `${email} is on a send block list: the entry ${verdict.entry} of the ${verdict.scope}.`,
+          code: 'message_rejected',
+          fix: 'Send it without the blocked recipient, or have the entry removed or an allow entry made in a narrower scope.',
+        };
+      }
+      return null;
+    },
+  },
+  {
+    name: 'some_recipient_not_suppressed',
+    refuse(subject) {
+      const suppressed = suppressedOf(subject);
+      if (suppressed.length === 0 || suppressed.length < subject.recipientCount) return null;
+      const named = suppressed.map(({ email, suppression }) => `${email} (${suppression.origin})`);
+      return {
+        reason: 'blocked_recipient',
+        detail: `Every recipient is suppressed: ${abridge(named)}.`,
+        code: 'message_rejected',
+        fix: 'Write to other addresses, or delete the suppression where it is known to be wrong.',
+      };
+    },
+  },
 ];
+
+type Suppressed = RecipientStanding & { suppression: NonNullable<RecipientStanding['suppression']> };
+
+/** Recipients that are left out of the dispatch: each once bounced for good, complained, or was suppressed by hand. */
+export function suppressedOf({ recipients }: Pick<GateSubject, 'recipients'>): Suppressed[] {
+  return recipients.filter((standing): standing is Suppressed => standing.suppression !== null);
+}
+
+const MAX_NAMED = 5;
+
+function abridge(named: string[]): string {
+  const more = named.length - MAX_NAMED;
+  return more > 0 ? `${named.slice(0, MAX_NAMED).join(', ')} and ${more} more` : named.join(', ');
+}
 
 function suspended(code: ErrorCode, detail: string, fix: string): Omit<Refusal, 'check'> {
   return { reason: 'account_paused', detail, code, fix };

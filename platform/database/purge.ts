@@ -3,7 +3,10 @@ import type { Database } from './database.ts';
 /** Rows a sweep removes at most from one table, so that it never holds locks for long. */
 const BATCH = 5_000;
 
-/** Removes idempotency keys past their 24 h and rate buckets nobody drew from for a day. Returns how many. */
+/**
+ * Removes idempotency keys past their 24 h, rate buckets nobody drew from for a day, and outcomes that count against an
+ * inbox no more: they came from mail of its last 7 days, and reports come for another 30 at most. Returns how many.
+ */
 export async function purgeExpired(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const keys = await em.execute<{ affectedRows: number }>(
@@ -18,6 +21,13 @@ export async function purgeExpired(database: Database): Promise<number> {
       [BATCH],
       'run',
     );
-    return keys.affectedRows + buckets.affectedRows;
+    const outcomes = await em.execute<{ affectedRows: number }>(
+      `delete from reputation_outcomes where (inbox_id, kind, message_id, position) in (
+         select inbox_id, kind, message_id, position from reputation_outcomes
+         where created_at < now() - interval '37 days' limit ?)`,
+      [BATCH],
+      'run',
+    );
+    return keys.affectedRows + buckets.affectedRows + outcomes.affectedRows;
   });
 }

@@ -4,13 +4,18 @@ import type { ImmediateReport, MailTransport, TransmissionResult } from './mail-
 export const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complained', 'rejected'] as const;
 export type SimulatedOutcome = (typeof SIMULATED_OUTCOMES)[number];
 
+/** Where the simulator's addresses are. */
+export function simulatorDomain(mailDomain: string): string {
+  return `simulator.${mailDomain.toLowerCase()}`;
+}
+
 /**
  * The outcome an address of the simulator's domain stands for (`bounced+case-7@simulator.example.com`), or null for
  * every other address. An unknown local part there has no mailbox, so it bounces.
  */
 export function simulatedOutcome(address: string, mailDomain: string): SimulatedOutcome | null {
   const at = address.lastIndexOf('@');
-  if (address.slice(at + 1).toLowerCase() !== `simulator.${mailDomain.toLowerCase()}`) return null;
+  if (address.slice(at + 1).toLowerCase() !== simulatorDomain(mailDomain)) return null;
   const localPart = address.slice(0, at).toLowerCase().replace(/\+.*$/, '');
   return SIMULATED_OUTCOMES.find((outcome) => outcome === localPart) ?? 'bounced';
 }

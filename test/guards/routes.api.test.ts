@@ -223,4 +223,6 @@ const BODIES: Record<string, unknown> = {
   'apiKeys.create': { name: 'x' },
   'messages.addLabels': { labels: ['x'] },
   'messages.removeLabels': { labels: ['x'] },
+  'suppressions.create': { email: 'someone@example.test' },
+  'lists.add': { entry: 'example.test' },
 };

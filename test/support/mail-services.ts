@@ -75,7 +75,12 @@ export function mailServices(
   { outbox, retryWindowMs = 24 * 3_600_000 }: { outbox: Outbox; retryWindowMs?: number },
 ): MailServices {
   const events = createEventService({ outbox });
-  const outcomes = createOutcomeService({ events, outbox, retryWindowMs });
+  const outcomes = createOutcomeService({
+    events,
+    outbox,
+    retryWindowMs,
+    simulatorDomain: 'simulator.mail.test',
+  });
   const objects = new Map<string, Buffer>();
   const dispatch = createDispatchService({
     database,

@@ -1,0 +1,102 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { ListService } from '../../domain/deliverability/list.service.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import { changeProblems, closed, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
+import { CreateListEntry, ListEntryRecord, listPlace, presentListEntry } from './lists.schemas.ts';
+
+// Text, not a choice: a list there is not is a path there is not, and so a 404.
+const listName = {
+  direction: text(128, { description: 'send or receive.' }),
+  effect: text(128, { description: 'allow or block.' }),
+};
+const OneList = closed(listName);
+const OneEntry = closed({
+  ...listName,
+  entry: text(320, { minLength: 1, description: 'The entry, percent-encoded.' }),
+});
+
+export const listRoutes =
+  ({
+    allowBlockLists,
+    lists,
+  }: {
+    allowBlockLists: ListService;
+    lists: Lists;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/lists/:direction/:effect',
+      {
+        config: { permission: 'lists:read' },
+        schema: {
+          operationId: 'lists.list',
+          summary: 'List the entries of an allow or block list',
+          description:
+            'All that hold for what the credential reaches; with env_id or inbox_id those of that scope.',
+          tags: ['Deliverability'],
+          params: OneList,
+          querystring: closed({ ...pageQuery, ...listPlace }),
+          response: { 200: listOf(ref(ListEntryRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { env_id: environmentId, inbox_id: inboxId } = request.query;
+        const page = await allowBlockLists.list(
+          request.scope,
+          request.params,
+          { environmentId, inboxId },
+          lists.read(request),
+        );
+        return lists.present(request, page, presentListEntry);
+      },
+    );
+
+    app.post(
+      '/lists/:direction/:effect',
+      {
+        config: { permission: 'lists:manage' },
+        schema: {
+          operationId: 'lists.add',
+          summary: 'Allow or block an address or a domain',
+          description:
+            'The narrowest scope that names an address decides; within one scope a block beats an allow. An entry that is there already: 200.',
+          tags: ['Deliverability'],
+          params: OneList,
+          body: ref(CreateListEntry),
+          response: { 200: ref(ListEntryRecord), 201: ref(ListEntryRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { entry, env_id: environmentId, inbox_id: inboxId } = request.body;
+        const added = await allowBlockLists.add(request.scope, request.params, {
+          entry,
+          environmentId,
+          inboxId,
+        });
+        reply.code(added.created ? 201 : 200);
+        return presentListEntry(added.entry);
+      },
+    );
+
+    app.delete(
+      '/lists/:direction/:effect/:entry',
+      {
+        config: { permission: 'lists:manage' },
+        schema: {
+          operationId: 'lists.remove',
+          summary: 'Take an entry off a list',
+          tags: ['Deliverability'],
+          params: OneEntry,
+          querystring: closed(listPlace),
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { env_id: environmentId, inbox_id: inboxId } = request.query;
+        const { entry } = request.params;
+        await allowBlockLists.remove(request.scope, request.params, { entry, environmentId, inboxId });
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

@@ -1,0 +1,83 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { SuppressionService } from '../../domain/deliverability/suppression.service.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import { changeProblems, closed, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
+import {
+  CreateSuppression,
+  presentSuppression,
+  SuppressionRecord,
+  suppressionQuery,
+} from './suppressions.schemas.ts';
+
+const OneSuppression = closed({
+  email: text(320, { minLength: 1, description: 'The address, percent-encoded.' }),
+});
+
+export const suppressionRoutes =
+  ({
+    suppressions,
+    lists,
+  }: {
+    suppressions: SuppressionService;
+    lists: Lists;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/suppressions',
+      {
+        config: { permission: 'suppressions:read' },
+        schema: {
+          operationId: 'suppressions.list',
+          summary: 'List addresses nothing is sent to',
+          description: 'A credential bound to an environment or inbox sees those that come from there.',
+          tags: ['Deliverability'],
+          querystring: closed({ ...pageQuery, ...suppressionQuery }),
+          response: { 200: listOf(ref(SuppressionRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { email, origin } = request.query;
+        const page = await suppressions.list(request.scope, { email, origin }, lists.read(request));
+        return lists.present(request, page, presentSuppression);
+      },
+    );
+
+    app.post(
+      '/suppressions',
+      {
+        config: { permission: 'suppressions:manage' },
+        schema: {
+          operationId: 'suppressions.create',
+          summary: 'Suppress an address for the whole organization',
+          description: 'For an address that is suppressed already: 200 and the suppression there is.',
+          tags: ['Deliverability'],
+          body: ref(CreateSuppression),
+          response: { 200: ref(SuppressionRecord), 201: ref(SuppressionRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { suppression, created } = await suppressions.add(request.scope, request.body.email);
+        reply.code(created ? 201 : 200);
+        return presentSuppression(suppression);
+      },
+    );
+
+    app.delete(
+      '/suppressions/:email',
+      {
+        config: { permission: 'suppressions:manage' },
+        schema: {
+          operationId: 'suppressions.delete',
+          summary: 'Let mail go to an address again',
+          tags: ['Deliverability'],
+          params: OneSuppression,
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async (request, reply) => {
+        await suppressions.remove(request.scope, request.params.email);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

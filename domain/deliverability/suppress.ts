@@ -1,0 +1,50 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId } from '../../platform/ids.ts';
+import { addressKey } from './address-key.ts';
+
+/** The message whose outcome speaks against an address. */
+export interface SuppressionSource {
+  organizationId: string;
+  environmentId: string;
+  inboxId: string;
+  messageId: string;
+}
+
+export interface BadOutcome {
+  /** Place of the recipient in the message's envelope. */
+  position: number;
+  email: string;
+  kind: 'bounce' | 'complaint';
+  status: string | null;
+  diagnostic: string | null;
+}
+
+/**
+ * Suppresses the addresses, in one statement. Whoever comes second changes nothing, except that a complaint replaces a
+ * bounce: it is the stronger reason, and the one a person has to weigh before lifting it.
+ */
+export async function suppress(
+  em: EntityManager,
+  { organizationId, environmentId, inboxId, messageId }: SuppressionSource,
+  outcomes: readonly BadOutcome[],
+): Promise<void> {
+  const rows = new Map<string, object>();
+  for (const { email, kind, status, diagnostic } of outcomes) {
+    const key = addressKey(email);
+    if (key !== null)
+      rows.set(key, { id: newId('suppression'), email: key, origin: kind, status, diagnostic });
+  }
+  if (rows.size === 0) return;
+  // In order, so that two that suppress the same addresses wait for each other and never each for the other.
+  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  await em.execute(
+    `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
+     select r.id, ?, r.email, r.origin, ?, ?, ?, r.status, r.diagnostic, now()
+     from jsonb_to_recordset(?::jsonb) as r(id text, email text, origin text, status text, diagnostic text)
+     on conflict (org_id, email) do update set origin = excluded.origin, env_id = excluded.env_id,
+       inbox_id = excluded.inbox_id, message_id = excluded.message_id, status = excluded.status,
+       diagnostic = excluded.diagnostic
+     where suppressions.origin = 'bounce' and excluded.origin = 'complaint'`,
+    [organizationId, environmentId, inboxId, messageId, JSON.stringify(sorted)],
+  );
+}

@@ -1,0 +1,91 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Scope } from '../identity/scope.ts';
+import { addressKey } from './address-key.ts';
+import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
+
+export interface SuppressionFilter {
+  email?: string;
+  origin?: SuppressionOrigin;
+}
+
+/**
+ * Addresses nothing is sent to, whichever inbox of the organization writes. A credential bound to an environment or
+ * inbox sees those that come from there, since the addresses an organization writes to are not its business otherwise.
+ */
+export interface SuppressionService {
+  list(scope: Scope, filter: SuppressionFilter, page: PageRequest): Promise<Page<Suppression>>;
+  /**
+   * Suppresses an address by hand. One that is suppressed already stays as it is.
+   *
+   * @throws AppError `validation_error`; `already_exists` where the existing one is out of the credential's reach.
+   */
+  add(scope: Scope, email: string): Promise<{ suppression: Suppression; created: boolean }>;
+  /** Lets mail go to the address again. @throws AppError `not_found`. */
+  remove(scope: Scope, email: string): Promise<void>;
+}
+
+export function createSuppressionService({ database }: { database: Database }): SuppressionService {
+  return {
+    list: (scope, filter, page) =>
+      database.transaction(scope, async ({ em }) => {
+        const [after] = page.after ?? [];
+        const where: FilterQuery<Suppression>[] = [withinReach(scope)];
+        if (filter.email !== undefined) where.push({ email: addressKey(filter.email) ?? '' });
+        if (filter.origin) where.push({ origin: filter.origin });
+        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
+        const found = await em.find(
+          SuppressionEntity,
+          { $and: where },
+          { orderBy: { id: page.order }, limit: page.limit + 1 },
+        );
+        return pageOf(found, page.limit, ({ id }) => [id]);
+      }),
+
+    add: (scope, address) =>
+      database.transaction(scope, async ({ em }) => {
+        const email = addressKey(address);
+        if (email === null)
+          throw invalid('/body/email', 'is not an e-mail address', 'Give one address as name@domain.');
+        const { affectedRows } = await em.execute<{ affectedRows: number }>(
+          `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
+           values (?, ?, ?, 'manual', ?, ?, now()) on conflict (org_id, email) do nothing`,
+          [
+            newId('suppression'),
+            scope.organizationId,
+            email,
+            scope.environmentBound ? scope.environmentId : null,
+            scope.inboxId ?? null,
+          ],
+          'run',
+        );
+        const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, withinReach(scope)] });
+        if (suppression) return { suppression, created: affectedRows === 1 };
+        throw new AppError('already_exists', {
+          detail: 'The organization suppresses this address already, and this credential does not reach why.',
+          fix: 'Nothing needs to be done; use an organization-wide key to see the suppression.',
+        });
+      }),
+
+    remove: (scope, address) =>
+      database.transaction(scope, async ({ em }) => {
+        const email = addressKey(address);
+        const removed =
+          email === null
+            ? 0
+            : await em.nativeDelete(SuppressionEntity, { $and: [{ email }, withinReach(scope)] });
+        if (removed === 0) throw notFound('suppression of', address);
+      }),
+  };
+}
+
+function withinReach(scope: Scope): FilterQuery<Suppression> {
+  return {
+    organizationId: scope.organizationId,
+    ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
+    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+  };
+}

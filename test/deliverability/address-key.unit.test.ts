@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { addressKey, domainKey, entryKey } from '../../domain/deliverability/address-key.ts';
+
+describe('the key of an address', () => {
+  test.each([
+    ['Ada@People.Example', 'ada@people.example'],
+    ['ada+news@people.example', 'ada+news@people.example'],
+    ['ada@people.example.', 'ada@people.example'],
+    ['ada@Bücher.example', 'ada@xn--bcher-kva.example'],
+    ['ada@xn--BCHER-kva.example', 'ada@xn--bcher-kva.example'],
+    ['用户@例え.jp', '用户@xn--r8jz45g.jp'],
+    ['ada@例え。jp', 'ada@xn--r8jz45g.jp'],
+    ['ADÉLA@people.example', 'adéla@people.example'],
+    ['ade\u0301la@people.example', 'adéla@people.example'],
+    ["o'hara!#$%&'*/=?^`{|}~@people.example", "o'hara!#$%&'*/=?^`{|}~@people.example"],
+  ])('%s is kept as %s', (written, kept) => expect(addressKey(written)).toBe(kept));
+
+  test.each([
+    ...['', '@', 'ada', 'ada@', '@people.example', 'ada@localhost', 'ada@[192.0.2.1]', 'ada@192.0.2.1'],
+    ...['ada @people.example', 'a@b@people.example', '"a b"@people.example', 'ada@people..example'],
+    ...['ada@people.example\r\nBcc: b@people.example', 'Ada <ada@people.example>', 'ada@-people.example'],
+    ...[
+      'ada@people%2eexample',
+      'ada@people.example/x',
+      'ada@people.example:25',
+      `${'a'.repeat(65)}@p.example`,
+    ],
+    `ada@${'a.'.repeat(130)}example`,
+  ])('%j is no address', (written) => expect(addressKey(written)).toBeNull());
+});
+
+describe('an entry', () => {
+  test.each([
+    ['People.Example', 'people.example'],
+    ['bücher.example', 'xn--bcher-kva.example'],
+    ['Ada@People.Example', 'ada@people.example'],
+  ])('%s is kept as %s', (written, kept) => expect(entryKey(written)).toBe(kept));
+
+  test.each(['com', '', '.', '*.people.example', '@people.example', 'people .example', '192.0.2.1', '::1'])(
+    '%j is none',
+    (written) => expect(entryKey(written)).toBeNull(),
+  );
+});
+
+test('a key is its own key, whatever it was made of', () => {
+  const parts = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: 'grapheme' }),
+    fc.emailAddress(),
+    fc.domain(),
+  );
+  fc.assert(
+    fc.property(parts, fc.boolean(), (written, asAddress) => {
+      const key = entryKey(asAddress && !written.includes('@') ? `a@${written}` : written);
+      if (key !== null) expect(entryKey(key)).toBe(key);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('case never tells two addresses or domains apart', () => {
+  fc.assert(
+    fc.property(fc.emailAddress(), (address) => {
+      expect(addressKey(address.toUpperCase())).toBe(addressKey(address.toLowerCase()));
+    }),
+  );
+  fc.assert(
+    fc.property(fc.domain(), (domain) => expect(domainKey(domain.toUpperCase())).toBe(domainKey(domain))),
+  );
+});

@@ -1,0 +1,39 @@
+import { expect, test } from '@jest/globals';
+import {
+  LIST_SCOPES,
+  type ListEffect,
+  type ListScope,
+  listVerdict,
+} from '../../domain/deliverability/list-verdict.ts';
+
+const EFFECTS: (ListEffect | 'both' | null)[] = [null, 'allow', 'block', 'both'];
+
+/** Every way three scopes can speak, with what comes of it: the narrowest that speaks decides, a block over an allow. */
+const TABLE = EFFECTS.flatMap((inbox) =>
+  EFFECTS.flatMap((environment) =>
+    EFFECTS.map((organization) => {
+      const said = inbox ?? environment ?? organization;
+      return { inbox, environment, organization, expected: said === 'both' ? 'block' : said };
+    }),
+  ),
+);
+
+test.each(TABLE)('$inbox over $environment over $organization: $expected', ({ expected, ...said }) => {
+  const matches = LIST_SCOPES.toReversed().flatMap((scope: ListScope) => {
+    const effects: ListEffect[] =
+      said[scope] === 'both'
+        ? ['allow', 'block']
+        : [said[scope]].flatMap((e) => (e && e !== 'both' ? [e] : []));
+    return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
+  });
+  expect(listVerdict(matches)?.effect ?? null).toBe(expected);
+});
+
+test('a blocked domain is not opened by an allowed address of the same scope', () => {
+  expect(
+    listVerdict([
+      { entry: 'ada@people.example', effect: 'allow', scope: 'inbox' },
+      { entry: 'people.example', effect: 'block', scope: 'inbox' },
+    ]),
+  ).toMatchObject({ entry: 'people.example', effect: 'block' });
+});

@@ -1,0 +1,36 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { isWorthALook, pauseReason, sendsThatAcquit } from '../../domain/deliverability/reputation.ts';
+
+test.each([
+  [{ sends: 49, bounces: 49, complaints: 0 }, false],
+  [{ sends: 50, bounces: 2, complaints: 0 }, false],
+  [{ sends: 50, bounces: 3, complaints: 0 }, true],
+  [{ sends: 100, bounces: 5, complaints: 0 }, false],
+  [{ sends: 100, bounces: 6, complaints: 0 }, true],
+  [{ sends: 499, bounces: 0, complaints: 20 }, false],
+  [{ sends: 500, bounces: 0, complaints: 1 }, false],
+  [{ sends: 500, bounces: 0, complaints: 2 }, true],
+  [{ sends: 1_999, bounces: 0, complaints: 2 }, true],
+  [{ sends: 2_000, bounces: 0, complaints: 2 }, false],
+])('%j pauses: %s', (record, pauses) => expect(pauseReason(record) !== null).toBe(pauses));
+
+test('counting no further than the sends that acquit never changes the verdict', () => {
+  fc.assert(
+    fc.property(fc.nat(10_000), fc.nat(500), fc.nat(20), (sends, bounces, complaints) => {
+      const counted = Math.min(sends, sendsThatAcquit({ bounces, complaints }));
+      expect(pauseReason({ sends: counted, bounces, complaints })).toBe(
+        pauseReason({ sends, bounces, complaints }),
+      );
+    }),
+  );
+});
+
+test('of many outcomes only some are worth counting the sends for', () => {
+  const looks = (kind: 'bounces' | 'complaints', upTo: number) =>
+    Array.from({ length: upTo }, (_, index) => isWorthALook(kind, index + 1, 1)).filter(Boolean).length;
+  expect(looks('bounces', 100)).toBe(100);
+  expect(looks('bounces', 10_000)).toBeLessThan(700);
+  expect(looks('complaints', 10)).toBe(10);
+  expect(isWorthALook('bounces', 5_000, 0)).toBe(false);
+});
