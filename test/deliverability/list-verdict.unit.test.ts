@@ -18,12 +18,10 @@ const TABLE = EFFECTS.flatMap((inbox) =>
   ),
 );
 
-test.each(TABLE)('$inbox over $environment over $organization: $expected', ({ expected, ...said }) => {
+test.each(TABLE)('$inbox over $environment over $organization: $expected', ({ expected, ...speech }) => {
   const matches = LIST_SCOPES.toReversed().flatMap((scope: ListScope) => {
-    const effects: ListEffect[] =
-      said[scope] === 'both'
-        ? ['allow', 'block']
-        : [said[scope]].flatMap((e) => (e && e !== 'both' ? [e] : []));
+    const said = speech[scope];
+    const effects: ListEffect[] = said === 'both' ? ['allow', 'block'] : said === null ? [] : [said];
     return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
   });
   expect(listVerdict(matches)?.effect ?? null).toBe(expected);

@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { lowestIdAt, newId } from '../../platform/ids.ts';
+import { createKey } from '../support/organizations.ts';
+import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const arrange = () => arrangeSending(app.worker);
+const inboxOf = ({ inbox }: Sending) =>
+  app.worker.systemTransaction(({ em }) => em.findOneOrFail(InboxEntity, { id: inbox.id }));
+
+/** Mails that have gone before, each to one recipient. */
+async function sentBefore(
+  world: Sending,
+  count: number,
+  { email = 'ada@people.example', madeAt }: { email?: string; madeAt?: Date } = {},
+): Promise<string[]> {
+  const first = await world.send(`${newId('message')}@people.example`);
+  const ids = [first, ...Array.from({ length: count - 1 }, () => idMadeAt(madeAt))];
+  await app.worker.systemTransaction(async ({ em }) => {
+    const template = await em.findOneOrFail(MessageEntity, { id: first });
+    template.status = 'sent';
+    await em.nativeUpdate(RecipientEntity, { messageId: first }, { status: 'sent' });
+    for (const id of ids.slice(1)) {
+      const { organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt } = template;
+      em.create(MessageEntity, {
+        ...{ id, organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt },
+        ...{ direction: 'outbound', status: 'sent', subject: '', headers: {}, cc: [], bcc: [], replyTo: [] },
+      });
+      await em.flush();
+      em.create(RecipientEntity, {
+        ...{ messageId: id, position: 0, organizationId, field: 'to', email, status: 'sent' },
+      });
+    }
+    await em.flush();
+  });
+  return ids;
+}
+
+/** Ids begin with their time: ten characters of it, and sixteen that differ. */
+function idMadeAt(time: Date | undefined): string {
+  const id = newId('message');
+  return time ? `${lowestIdAt('message', time).slice(0, 14)}${id.slice(14)}` : id;
+}
+
+const report = (world: Sending, id: string, kind: 'bounced' | 'complained', statusCode: string) =>
+  app.worker.systemTransaction((transaction) =>
+    world.outcomes.fold(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'told' }]),
+  );
+
+describe('an inbox is paused', () => {
+  test('by more than 5 % of at least 50 sends to bad addresses, told at once wherever they are counted', async () => {
+    const world = await arrange();
+    const ids = await sentBefore(world, 50);
+    for (const id of ids.slice(0, 2)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+    // Neither policy nor a full mailbox says anything about the sender's addresses.
+    for (const [index, status] of ['5.7.1', '5.2.2', '4.4.7', '5.3.4'].entries())
+      await report(world, ids[10 + index] ?? '', 'bounced', status);
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+    await report(world, ids[2] ?? '', 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({
+      sendPaused: true,
+      sendPausedReason: '3 of 50 mails bounced because the address is bad in the last 7 days: more than 5 %',
+    });
+  });
+
+  test('also by the third of three at once', async () => {
+    const world = await arrange();
+    const ids = await sentBefore(world, 50);
+    await Promise.all(ids.slice(0, 3).map((id) => report(world, id, 'bounced', '5.1.1')));
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: true });
+  });
+
+  test('by two complaints of at least 500 sends, and more than 0.1 %', async () => {
+    const world = await arrange();
+    const ids = await sentBefore(world, 500);
+    await report(world, ids[0] ?? '', 'complained', '2.0.0');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+    await report(world, ids[1] ?? '', 'complained', '2.0.0');
+    expect(await inboxOf(world)).toMatchObject({
+      sendPaused: true,
+      sendPausedReason: '2 of 500 mails were reported as spam in the last 7 days: more than 0.1 %',
+    });
+  });
+
+  test('never by the simulator, whose mails do not count as sends either', async () => {
+    const world = await arrange();
+    const simulated = await sentBefore(world, 51, { email: 'bounced@simulator.mail.test' });
+    for (const id of simulated.slice(1, 10)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+    const ids = await sentBefore(world, 10);
+    for (const id of ids.slice(1)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+  });
+
+  test('not by what lies further back than 7 days', async () => {
+    const world = await arrange();
+    const old = await sentBefore(world, 60, { madeAt: new Date(Date.now() - 8 * 24 * 3_600_000) });
+    for (const id of old.slice(1, 30)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+  });
+});
+
+describe('a paused inbox', () => {
+  const pause = (world: Sending) =>
+    app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(
+        InboxEntity,
+        { id: world.inbox.id },
+        { sendPaused: true, sendPausedReason: 'too many' },
+      ),
+    );
+  const keyOf = (world: Sending) => createKey(app.worker, { organizationId: world.scope.organizationId });
+
+  test('refuses a send with account_paused and the specified event, and says why', async () => {
+    const world = await arrange();
+    await pause(world);
+    const { token } = await keyOf(world);
+    const response = await app.call(`/inboxes/${world.inbox.id}/messages`, {
+      method: 'POST',
+      token,
+      body: { to: [{ email: 'ada@people.example' }], subject: 'Hello' },
+    });
+    expect(expectProblem(response, 'message_rejected')).toMatchObject({ rejection_reason: 'account_paused' });
+    const events = (await app.worker.systemTransaction(({ em }) =>
+      em.execute<{ type: string; data: object }[]>('select type, data from events where org_id = ?', [
+        world.scope.organizationId,
+      ]),
+    )) as { type: string; data: object }[];
+    expect(events).toEqual([
+      {
+        type: 'message.rejected',
+        data: {
+          inbox_id: world.inbox.id,
+          from_address: world.inbox.email,
+          to_addresses: ['ada@people.example'],
+          subject: 'Hello',
+          rejection_reason: 'account_paused',
+          rejection_detail: 'Sending from this inbox is paused: too many.',
+          rejected_at: expect.any(String),
+        },
+      },
+    ]);
+    expect((await app.call(`/inboxes/${world.inbox.id}`, { token })).json()).toMatchObject({
+      send_paused: true,
+      send_paused_reason: 'too many',
+    });
+  });
+
+  test('rejects what was queued before', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await pause(world);
+    await expect(dispatchOnce(world, id)).resolves.toBe('finished');
+    const state = await stateOfMessage(app.worker, id);
+    expect(state).toMatchObject({ status: 'rejected', types: ['message.rejected'] });
+    expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'account_paused' });
+  });
+
+  test('is resumed by a key that may, not by an agent’s, and old outcomes do not pause it again', async () => {
+    const world = await arrange();
+    const ids = await sentBefore(world, 60);
+    for (const id of ids.slice(0, 4)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: true });
+    const path = `/inboxes/${world.inbox.id}/resume`;
+    const agent = await createKey(app.worker, {
+      organizationId: world.scope.organizationId,
+      permissions: ['inboxes:write'],
+    });
+    expectProblem(await app.call(path, { method: 'POST', token: agent.token }), 'permission_denied');
+    const { token } = await keyOf(world);
+    const resumed = await app.call(path, { method: 'POST', token });
+    expect(resumed.statusCode).toBe(200);
+    expect(resumed.json()).toMatchObject({ send_paused: false, send_paused_reason: null });
+    for (const id of ids.slice(4, 10)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
+    const later = await sentBefore(world, 50);
+    for (const id of later.slice(1, 4)) await report(world, id, 'bounced', '5.1.1');
+    expect(await inboxOf(world)).toMatchObject({ sendPaused: true });
+  });
+});
