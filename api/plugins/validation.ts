@@ -57,8 +57,10 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
     const validate = (httpPart === 'querystring' ? compilers.query : compilers.strict).compile(schema);
     return (value: unknown) => {
       if (validate(value)) return { value };
-      if (httpPart === 'params' && lacksSegment(value)) return { error: nothingThere() };
-      return { error: validationError(httpPart ?? 'body', validate.errors ?? []) };
+      const errors = validate.errors ?? [];
+      if (httpPart === 'params' && (lacksSegment(value) || isTooLong(errors)))
+        return { error: nothingThere() };
+      return { error: validationError(httpPart ?? 'body', errors) };
     };
   };
 }
@@ -66,6 +68,11 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
 /** `/inboxes//messages` names no inbox: a path nobody serves and not a wrong id. */
 function lacksSegment(params: unknown): boolean {
   return Object.values(params as Record<string, string>).includes('');
+}
+
+/** Nothing has a name so long. */
+function isTooLong(errors: ErrorObject[]): boolean {
+  return errors.some(({ keyword }) => keyword === 'maxLength');
 }
 
 /** PostgreSQL stores neither NUL nor half of a surrogate pair, and no mail may carry them. */

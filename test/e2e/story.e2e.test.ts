@@ -131,7 +131,7 @@ describe('the main job', () => {
       inbox_ids: [inbox.id],
     });
     const sent = await call('POST', `/inboxes/${inbox.id}/messages`, {
-      to: [{ email: 'bounce@people.example' }, { email: 'ada@people.example' }],
+      to: [{ email: 'bounce+story@people.example' }, { email: 'ada@people.example' }],
       text_body: 'Half of this arrives.',
     });
     const bounced = await untilStatus(sent.body.id, 'bounced');
@@ -144,7 +144,7 @@ describe('the main job', () => {
       message_id: bounced.id,
       bounce_type: 'Permanent',
       bounce_sub_type: 'NoEmail',
-      bounced_recipients: [{ email_address: 'bounce@people.example', status: '5.1.1' }],
+      bounced_recipients: [{ email_address: 'bounce+story@people.example', status: '5.1.1' }],
     });
     await receiver.stop();
   });
@@ -152,7 +152,7 @@ describe('the main job', () => {
   test('a refused recipient bounces at once, a deferred message can be canceled', async () => {
     const inbox = await createInbox();
     const refused = await call('POST', `/inboxes/${inbox.id}/messages`, {
-      to: [{ email: 'reject@people.example' }],
+      to: [{ email: 'reject+story@people.example' }],
       text_body: 'No.',
     });
     await untilStatus(refused.body.id, 'bounced');
