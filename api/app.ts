@@ -10,6 +10,7 @@ import type { SuppressionService } from '../domain/deliverability/suppression.se
 import type { DraftService } from '../domain/drafts/draft.service.ts';
 import type { ApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createAuthenticationService } from '../domain/identity/authentication.service.ts';
+import type { CredentialService } from '../domain/inboxes/credential.service.ts';
 import type { InboxService } from '../domain/inboxes/inbox.service.ts';
 import type { LabelService } from '../domain/messages/label.service.ts';
 import type { MessageService } from '../domain/messages/message.service.ts';
@@ -32,6 +33,7 @@ import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { apiKeyRoutes } from './identity/api-keys.routes.ts';
+import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
 import { createLists } from './lists.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
@@ -58,6 +60,7 @@ export interface AppOptions {
   probes: { database: Probe; temporal: Probe };
   services: {
     inboxes: InboxService;
+    credentials: CredentialService;
     drafts: DraftService;
     messages: MessageService;
     labels: LabelService;
@@ -112,6 +115,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(organizationRoutes({ ...services, lists }));
       await v1.register(apiKeyRoutes({ ...services, lists }));
       await v1.register(inboxRoutes({ ...services, lists }));
+      await v1.register(credentialRoutes({ ...services, config }));
       await v1.register(draftRoutes({ ...services, lists }));
       await v1.register(messageRoutes({ ...services, lists }));
       await v1.register(labelRoutes(services));

@@ -5,6 +5,7 @@ import { createSuppressionService } from '../domain/deliverability/suppression.s
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
+import { createCredentialService } from '../domain/inboxes/credential.service.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
@@ -35,6 +36,7 @@ export function createServices({ config, database, outbox }: Parts): AppOptions[
   const events = createEventService({ outbox });
   return {
     inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
+    credentials: createCredentialService({ database }),
     drafts: createDraftService({ database, outbox, events }),
     messages: createMessageService({ database, outbox, events }),
     labels: createLabelService({ database, events }),

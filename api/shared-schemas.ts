@@ -2,6 +2,7 @@ import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas
 import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
+import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
 import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
@@ -29,6 +30,8 @@ export const sharedSchemas = [
   InboxRecord,
   CreateInbox,
   UpdateInbox,
+  CredentialsRecord,
+  RotatedCredentials,
   DraftRecord,
   DraftFields,
   MessageSummary,

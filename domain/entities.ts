@@ -10,6 +10,7 @@ import { ApiKeyEntity } from './identity/api-key.entity.ts';
 import { UserEntity } from './identity/user.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
 import { InboxEntity } from './inboxes/inbox.entity.ts';
+import { InboxCredentialEntity } from './inboxes/inbox-credential.entity.ts';
 import { MessageEntity } from './messages/message.entity.ts';
 import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { ReceiptEntity } from './messages/receipt.entity.ts';
@@ -32,6 +33,7 @@ export const entities = [
   MemberEntity,
   InboxEntity,
   AddressClaimEntity,
+  InboxCredentialEntity,
   ApiKeyEntity,
   ThreadEntity,
   MessageEntity,

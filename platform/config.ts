@@ -124,6 +124,28 @@ export const ConfigSchema = Type.Object({
     32,
   ),
 
+  SUBMISSION_SMTP_HOST: text('Address the submission listener binds.', '127.0.0.1'),
+  SUBMISSION_SMTP_PORT: integer('Port of the submission listener (STARTTLS).', 2587, 0, 65_535),
+  SUBMISSION_SMTP_TLS_PORT: integer(
+    'Port of submission with TLS from the first byte; 0 means none.',
+    0,
+    0,
+    65_535,
+  ),
+  SUBMISSION_SMTP_PUBLIC_PORT: integer(
+    'The port mail programs are told, where it is another than SUBMISSION_SMTP_PORT; 0 means the same.',
+    0,
+    0,
+    65_535,
+  ),
+  SUBMISSION_SMTP_HOSTNAME: optionalText(
+    'The name mail programs are told, and of the greeting; empty means MAIL_DOMAIN.',
+  ),
+  SUBMISSION_SMTP_TLS_KEY_FILE: optionalText(
+    'PEM private key; submission does not start without one outside development.',
+  ),
+  SUBMISSION_SMTP_TLS_CERT_FILE: optionalText('PEM certificate chain.'),
+
   WEBHOOK_TIMEOUT_MS: integer('Time a receiver has to answer.', 15_000, 100, 60_000),
   EGRESS_ALLOW: optionalText('Comma-separated CIDRs strangers may be reached at although they are private.'),
   EGRESS_ALLOW_PORTS: optionalText('Comma-separated further ports webhooks may use; `*` means any.'),

@@ -4,6 +4,7 @@ import {
   createHash,
   createHmac,
   randomBytes,
+  randomInt,
   timingSafeEqual,
 } from 'node:crypto';
 
@@ -56,6 +57,13 @@ export function createSigner(keyBase64: string, purpose: string, lengthBytes = 3
 
 export function sha256(value: string | Uint8Array): Buffer {
   return createHash('sha256').update(value).digest();
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Random base62 characters, 5.95 bits each. */
+export function randomText(length: number): string {
+  return Array.from({ length }, () => BASE62.charAt(randomInt(BASE62.length))).join('');
 }
 
 function keyBytes(base64: string, name: string): Buffer {

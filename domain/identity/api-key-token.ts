@@ -1,6 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { sha256 } from '../../platform/crypto.ts';
+import { randomText, sha256 } from '../../platform/crypto.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_LENGTH = 32;
@@ -12,8 +11,7 @@ const TOKEN = /^ask_(?:live|test)_[0-9A-Za-z]{38}$/;
  * find leaked keys; the checksum lets us refuse a mistyped one without asking the database.
  */
 export function createApiKeyToken(mode: 'live' | 'test'): string {
-  const secret = Array.from({ length: SECRET_LENGTH }, () => ALPHABET.charAt(randomInt(ALPHABET.length)));
-  const body = `ask_${mode}_${secret.join('')}`;
+  const body = `ask_${mode}_${randomText(SECRET_LENGTH)}`;
   return body + checksum(body);
 }
 

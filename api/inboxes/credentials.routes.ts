@@ -1,0 +1,91 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { type Static, Type } from 'typebox';
+import type { CredentialService, InboxCredentials } from '../../domain/inboxes/credential.service.ts';
+import type { Config } from '../../platform/config.ts';
+import { choice, closed, id, nullableTimestamp, postProblems, problems, ref, text } from '../schemas.ts';
+
+const OneInbox = closed({ id: id('Inbox id (inb_…).') });
+const port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535, description });
+
+const fields = {
+  host: text(255, { description: 'SMTP submission server (RFC 6409).' }),
+  port: port('Speaks STARTTLS; nothing is authenticated without TLS.'),
+  security: choice(['starttls']),
+  implicit_tls_port: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    minimum: 1,
+    maximum: 65_535,
+    description: 'TLS from the first byte (RFC 8314); null where the service has none.',
+  }),
+  username: text(320, { description: 'The inbox’s address.' }),
+  rotated_at: nullableTimestamp('Null until a password was made.'),
+};
+
+export const CredentialsRecord = closed(fields, { $id: 'InboxCredentials', title: 'InboxCredentials' });
+export const RotatedCredentials = closed(
+  { ...fields, password: text(128, { description: 'Shown this one time.' }) },
+  { $id: 'RotatedInboxCredentials', title: 'RotatedInboxCredentials' },
+);
+
+type SubmissionServer = Pick<
+  Config,
+  | 'MAIL_DOMAIN'
+  | 'SUBMISSION_SMTP_HOSTNAME'
+  | 'SUBMISSION_SMTP_PORT'
+  | 'SUBMISSION_SMTP_TLS_PORT'
+  | 'SUBMISSION_SMTP_PUBLIC_PORT'
+>;
+
+export const credentialRoutes =
+  ({
+    credentials,
+    config,
+  }: {
+    credentials: CredentialService;
+    config: SubmissionServer;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const present = ({ username, rotatedAt }: InboxCredentials): Static<typeof CredentialsRecord> => ({
+      host: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
+      port: config.SUBMISSION_SMTP_PUBLIC_PORT || config.SUBMISSION_SMTP_PORT,
+      security: 'starttls',
+      implicit_tls_port: config.SUBMISSION_SMTP_TLS_PORT || null,
+      username,
+      rotated_at: rotatedAt?.toISOString() ?? null,
+    });
+
+    app.get(
+      '/inboxes/:id/credentials',
+      {
+        config: { permission: 'inboxes:read' },
+        schema: {
+          operationId: 'inboxes.getCredentials',
+          summary: 'Where and as whom a mail program sends for an inbox',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          response: { 200: ref(CredentialsRecord), ...problems() },
+        },
+      },
+      async ({ scope, params }) => present(await credentials.get(scope, params.id)),
+    );
+
+    app.post(
+      '/inboxes/:id/credentials/rotate',
+      {
+        config: { permission: 'inboxes:write' },
+        schema: {
+          operationId: 'inboxes.rotateCredentials',
+          summary: 'Make a new SMTP password; the one before ends at once',
+          description: 'Needs messages:send too, because the password sends.',
+          tags: ['Inboxes'],
+          params: OneInbox,
+          response: { 200: ref(RotatedCredentials), ...postProblems() },
+        },
+      },
+      async ({ scope, params }) => {
+        const { password, ...rotated } = await credentials.rotate(scope, params.id);
+        return { ...present(rotated), password };
+      },
+    );
+    done();
+  };

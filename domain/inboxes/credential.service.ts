@@ -1,0 +1,72 @@
+import { timingSafeEqual } from 'node:crypto';
+import { randomText, sha256 } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import { requirePermission, type Scope } from '../identity/scope.ts';
+import { findInbox } from './find-inbox.ts';
+import { type Inbox, InboxEntity } from './inbox.entity.ts';
+import { type InboxCredential, InboxCredentialEntity } from './inbox-credential.entity.ts';
+
+export interface InboxCredentials {
+  /** The inbox's address. */
+  username: string;
+  /** Empty until a password was made. */
+  rotatedAt: Date | null;
+}
+
+export interface CredentialService {
+  /** @throws AppError `not_found`. */
+  get(scope: Scope, inboxId: string): Promise<InboxCredentials>;
+  /**
+   * Makes a new password; the one before ends at once. It is shown this one time.
+   *
+   * @throws AppError `not_found`, `permission_denied` without `messages:send`, which it gives.
+   */
+  rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
+  /** The inbox a mail program may send for; null where name or password is wrong, in the same time. */
+  authenticate(username: string, password: string): Promise<Inbox | null>;
+}
+
+/** 190 bits in base62. */
+const PASSWORD_LENGTH = 32;
+
+export function createCredentialService({ database }: { database: Database }): CredentialService {
+  return {
+    get: (scope, inboxId) =>
+      database.transaction(scope, async ({ em }) => {
+        const inbox = await findInbox(em, scope, inboxId);
+        const credential = await em.findOne(InboxCredentialEntity, { inboxId: inbox.id });
+        return { username: inbox.email, rotatedAt: credential?.rotatedAt ?? null };
+      }),
+
+    rotate: (scope, inboxId) =>
+      database.transaction(scope, async ({ em }) => {
+        requirePermission(scope, 'messages:send');
+        const inbox = await findInbox(em, scope, inboxId);
+        const password = randomText(PASSWORD_LENGTH);
+        const rotatedAt = new Date();
+        await em.upsert(InboxCredentialEntity, {
+          inboxId: inbox.id,
+          organizationId: inbox.organizationId,
+          passwordHash: sha256(password),
+          rotatedAt,
+        } as InboxCredential);
+        return { username: inbox.email, rotatedAt, password };
+      }),
+
+    authenticate: (username, password) =>
+      database.autocommit(async (em) => {
+        const inbox = await em.findOne(InboxEntity, {
+          email: storableText(username).toLowerCase(),
+          deletedAt: null,
+        });
+        const credential = inbox && (await em.findOne(InboxCredentialEntity, { inboxId: inbox.id }));
+        const expected = credential?.passwordHash ?? NOBODYS;
+        const right = timingSafeEqual(sha256(password), expected);
+        return right ? inbox : null;
+      }),
+  };
+}
+
+/** Nothing has this hash. */
+const NOBODYS = Buffer.alloc(32);
