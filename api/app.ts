@@ -5,6 +5,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { Logger } from 'pino';
+import type { AttachmentService } from '../domain/attachments/attachment.service.ts';
 import type { ListService } from '../domain/deliverability/list.service.ts';
 import type { SuppressionService } from '../domain/deliverability/suppression.service.ts';
 import type { DraftService } from '../domain/drafts/draft.service.ts';
@@ -14,6 +15,7 @@ import type { CredentialService } from '../domain/inboxes/credential.service.ts'
 import type { InboxService } from '../domain/inboxes/inbox.service.ts';
 import type { LabelService } from '../domain/messages/label.service.ts';
 import type { MessageService } from '../domain/messages/message.service.ts';
+import type { RawMessageService } from '../domain/messages/raw-message.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -28,6 +30,7 @@ import {
   leaseFromDatabase,
   leaseFromMemory,
 } from '../platform/rate-limit/rate-limiter.ts';
+import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
@@ -38,6 +41,7 @@ import { inboxRoutes } from './inboxes/inboxes.routes.ts';
 import { createLists } from './lists.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
+import { rawRoutes } from './messages/raw.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { installAccess } from './plugins/access.ts';
 import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
@@ -64,6 +68,8 @@ export interface AppOptions {
     drafts: DraftService;
     messages: MessageService;
     labels: LabelService;
+    attachments: AttachmentService;
+    rawMessages: RawMessageService;
     threads: ThreadService;
     apiKeys: ApiKeyService;
     webhookEndpoints: WebhookEndpointService;
@@ -90,6 +96,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installRequestContext(app);
   installJsonBodies(app);
   installValidation(app, sharedSchemas);
+  app.decorateRequest('filesToAttach');
   const methods = installMethodNotAllowed(app);
   installAccess(app, {
     authentication: createAuthenticationService({ database, logger }),
@@ -119,6 +126,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(draftRoutes({ ...services, lists }));
       await v1.register(messageRoutes({ ...services, lists }));
       await v1.register(labelRoutes(services));
+      await v1.register(attachmentRoutes(services));
+      await v1.register(rawRoutes(services));
       await v1.register(threadRoutes({ ...services, lists }));
       await v1.register(suppressionRoutes({ ...services, lists }));
       await v1.register(listRoutes({ ...services, lists }));

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
@@ -9,6 +10,7 @@ import { createCredentialService } from '../domain/inboxes/credential.service.ts
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
+import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -19,6 +21,7 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import { createStorage, type Storage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { type AppOptions, buildApp } from './app.ts';
 
@@ -29,10 +32,11 @@ interface Parts {
   config: Config;
   database: Database;
   outbox: Outbox;
+  storage: Storage;
 }
 
 /** The use-cases the API offers, on the parts of this process. */
-export function createServices({ config, database, outbox }: Parts): AppOptions['services'] {
+export function createServices({ config, database, outbox, storage }: Parts): AppOptions['services'] {
   const events = createEventService({ outbox });
   return {
     inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
@@ -40,6 +44,8 @@ export function createServices({ config, database, outbox }: Parts): AppOptions[
     drafts: createDraftService({ database, outbox, events }),
     messages: createMessageService({ database, outbox, events }),
     labels: createLabelService({ database, events }),
+    attachments: createAttachmentService({ database, storage }),
+    rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),
     webhookEndpoints: createWebhookEndpointService({
@@ -67,6 +73,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     poolSize: config.DATABASE_POOL_SIZE,
     entities,
   });
+  const storage = createStorage(config);
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
   const app = await buildApp({
@@ -74,7 +81,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     logger,
     database,
     probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
-    services: createServices({ config, database, outbox }),
+    services: createServices({ config, database, outbox, storage }),
   });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
@@ -85,6 +92,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await app.close();
       await outbox.drain();
       await temporal.connection.close();
+      storage.close();
       await database.close();
     },
   };

@@ -1,3 +1,4 @@
+import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
 import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas.ts';
 import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
@@ -7,6 +8,7 @@ import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
+import { RawMessage } from './messages/raw.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
@@ -22,6 +24,9 @@ export const sharedSchemas = [
   Problem,
   Address,
   AddressSeen,
+  AttachmentInput,
+  UploadRecord,
+  AttachmentRecord,
   OrganizationRecord,
   EnvironmentRecord,
   ApiKeyRecord,
@@ -38,6 +43,7 @@ export const sharedSchemas = [
   MessageRecord,
   SendMessage,
   Labels,
+  RawMessage,
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,

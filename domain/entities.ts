@@ -2,6 +2,7 @@ import { IdempotencyKeyEntity } from '../platform/idempotency/idempotency-key.en
 import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
 import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
+import { DiscardedObjectEntity } from './attachments/discarded-object.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
@@ -42,6 +43,7 @@ export const entities = [
   SendAttemptEntity,
   ReceiptEntity,
   AttachmentEntity,
+  DiscardedObjectEntity,
   DraftEntity,
   EventEntity,
   WebhookEndpointEntity,

@@ -4,6 +4,7 @@ import { createDraftActivities } from '../activities/drafts.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
+import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
@@ -117,6 +118,8 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         chores: {
           released: () => releaseForgottenDeliveries(database, outbox),
           purged: () => purgeExpired(database),
+          unusedUploads: () => removeUnusedUploads(database),
+          objects: () => sweepObjects(database, storage),
         },
         logger,
       }),

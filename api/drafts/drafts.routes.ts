@@ -1,9 +1,10 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { Draft } from '../../domain/drafts/draft.entity.ts';
-import type { DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { DraftDetails, DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
 import { invalid } from '../../platform/errors.ts';
+import { putFilesOfBody } from '../attachments/files-of-body.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { CONTENT_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
@@ -19,13 +20,21 @@ const IfMatch = Type.Object({
 });
 
 export const draftRoutes =
-  ({ drafts, lists }: { drafts: DraftService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  ({
+    drafts,
+    attachments,
+    lists,
+  }: {
+    drafts: DraftService;
+    attachments: AttachmentService;
+    lists: Lists;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
       '/inboxes/:inboxId/drafts',
       {
         bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'drafts:write' },
+        config: { permission: 'drafts:write', prepare: putFilesOfBody(attachments) },
         schema: {
           operationId: 'drafts.create',
           summary: 'Write a draft',
@@ -36,7 +45,8 @@ export const draftRoutes =
         },
       },
       async (request, reply) => {
-        const draft = await drafts.create(request.scope, request.params.inboxId, readDraft(request.body));
+        const { scope, params, body, filesToAttach } = request;
+        const draft = await drafts.create(scope, params.inboxId, readDraft(body, filesToAttach));
         reply.code(201);
         return tagged(reply, draft);
       },
@@ -80,7 +90,7 @@ export const draftRoutes =
       '/drafts/:id',
       {
         bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'drafts:write' },
+        config: { permission: 'drafts:write', prepare: putFilesOfBody(attachments) },
         schema: {
           operationId: 'drafts.update',
           summary: 'Change a draft',
@@ -93,7 +103,7 @@ export const draftRoutes =
       },
       async (request, reply) => {
         const version = expectedVersion(request.headers['if-match']);
-        const patch = readDraft(request.body);
+        const patch = readDraft(request.body, request.filesToAttach);
         return tagged(reply, await drafts.update(request.scope, request.params.id, patch, version));
       },
     );
@@ -138,15 +148,16 @@ export const draftRoutes =
     done();
   };
 
-function tagged(reply: FastifyReply, draft: Draft): Static<typeof DraftRecord> {
-  reply.header('etag', `"${draft.version}"`);
-  return presentDraft(draft);
+function tagged(reply: FastifyReply, details: DraftDetails): Static<typeof DraftRecord> {
+  reply.header('etag', `"${details.draft.version}"`);
+  return presentDraft(details);
 }
 
-function readDraft(body: Static<typeof DraftFields>): DraftInput {
+function readDraft(body: Static<typeof DraftFields>, files: DraftInput['files']): DraftInput {
   const { thread_id, in_reply_to, send_at } = body;
   return {
     ...readDraftContent(body),
+    ...(files === undefined ? {} : { files }),
     ...(thread_id === undefined ? {} : { threadId: thread_id }),
     ...(in_reply_to === undefined ? {} : { inReplyTo: in_reply_to }),
     ...(send_at === undefined

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import type { Draft } from '../../domain/drafts/draft.entity.ts';
+import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { draftContentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
@@ -16,7 +16,7 @@ const AttachmentMeta = closed({
   content_type: text(255),
   size_bytes: Type.Integer({ minimum: 0 }),
   storage_key: text(1024),
-  content_id: nullableText(255),
+  content_id: nullableText(1024),
   disposition: choice(['attachment', 'inline']),
 });
 
@@ -77,7 +77,7 @@ export const DraftFields = closed(fields, {
 });
 
 /** A draft just made lacks the columns nobody has set; they are null all the same. */
-export function presentDraft(draft: Draft): Static<typeof DraftRecord> {
+export function presentDraft({ draft, attachments }: DraftDetails): Static<typeof DraftRecord> {
   return {
     id: draft.id,
     inbox_id: draft.inboxId,
@@ -96,8 +96,15 @@ export function presentDraft(draft: Draft): Static<typeof DraftRecord> {
     html_body: draft.htmlBody ?? null,
     labels: draft.labels,
     headers: draft.headers,
-    // Drafts take no files yet.
-    attachments_meta: [],
+    attachments_meta: attachments.map((attachment) => ({
+      attachment_id: attachment.id,
+      filename: attachment.filename,
+      content_type: attachment.contentType,
+      size_bytes: attachment.sizeBytes,
+      storage_key: attachment.storageKey,
+      content_id: attachment.contentId ?? null,
+      disposition: attachment.disposition,
+    })),
     send_at: draft.sendAt?.toISOString() ?? null,
     send_status: draft.sendStatus,
     send_error: draft.sendError ?? null,

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { nullableText, text } from '../schemas.ts';
+import { AttachmentInput } from '../attachments/attachments.schemas.ts';
+import { nullableText, ref, text } from '../schemas.ts';
 import { addressList, line, NO_CONTROLS } from './addresses.ts';
 
 /** Limits of the design (api.md, "Attachment"). */
@@ -18,6 +19,11 @@ const headers = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROLS },
 });
 
+const attachments = Type.Array(ref(AttachmentInput), {
+  maxItems: 100,
+  description: 'Files, at most 25 MiB together.',
+});
+
 const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });
 
 /** Fields of a mail to be sent; spread into the bodies of sends. */
@@ -31,6 +37,7 @@ export const contentFields = {
   html_body: Type.Optional(text(MAX_BODY_BYTES)),
   labels: Type.Optional(labels),
   headers: Type.Optional(headers),
+  attachments: Type.Optional(attachments),
 };
 
 /** The same of a draft: omitted stays, `null` clears. */
@@ -46,4 +53,5 @@ export const draftContentFields = {
   html_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
   labels: Type.Optional(nullable<string[]>(labels)),
   headers: Type.Optional(nullable<Record<string, string>>(headers)),
+  attachments: Type.Optional(nullable<Static<typeof attachments>>(attachments)),
 };

@@ -1,6 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { MessageFilter, MessageService } from '../../domain/messages/message.service.ts';
+import { putFilesOfBody } from '../attachments/files-of-body.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { closed, id, postProblems, problems, ref } from '../schemas.ts';
@@ -20,13 +22,21 @@ const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
 const OneMessage = closed({ id: id('Message id (msg_…).') });
 
 export const messageRoutes =
-  ({ messages, lists }: { messages: MessageService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  ({
+    messages,
+    attachments,
+    lists,
+  }: {
+    messages: MessageService;
+    attachments: AttachmentService;
+    lists: Lists;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
       '/inboxes/:inboxId/messages',
       {
         bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'messages:send' },
+        config: { permission: 'messages:send', prepare: putFilesOfBody(attachments) },
         schema: {
           operationId: 'messages.send',
           summary: 'Send a message',
@@ -37,7 +47,8 @@ export const messageRoutes =
         },
       },
       async (request, reply) => {
-        const sent = await messages.send(request.scope, request.params.inboxId, readContent(request.body));
+        const { scope, params, body, filesToAttach } = request;
+        const sent = await messages.send(scope, params.inboxId, readContent(body), filesToAttach);
         reply.code(201);
         return presentMessage(sent);
       },

@@ -11,6 +11,16 @@ import {
 import { appErrorOf } from './errors.ts';
 import { PROBLEM_TYPE, problemOf } from './problem.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * Work that must not happen inside a transaction and that the handler builds on, such as putting files to storage.
+     * Runs before the handler, and not for a repeat whose answer is kept.
+     */
+    prepare?: (request: FastifyRequest) => Promise<void>;
+  }
+}
+
 export interface IdempotencyOptions {
   database: Database;
   store: IdempotencyStore;
@@ -22,15 +32,20 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
  * Lets every POST carry an `Idempotency-Key`. The answer is kept in the transaction of the change it tells of, so after
- * a crash either both are there or neither. Handlers return what they present, they do not send it.
+ * a crash either both are there or neither. Handlers return what they present, they do not send it. What a route has to
+ * prepare is done before, outside of any transaction.
  */
 export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
   app.addHook('onRoute', (route) => {
-    if (route.method !== 'POST' || route.config?.public) return;
+    const prepare = route.config?.prepare;
+    if (route.config?.public || (route.method !== 'POST' && !prepare)) return;
     const handle = route.handler;
-    route.handler = function (this: FastifyInstance, request, reply) {
-      const key = request.headers['idempotency-key'];
-      if (key === undefined) return handle.call(this, request, reply);
+    route.handler = async function (this: FastifyInstance, request, reply) {
+      const key = route.method === 'POST' ? request.headers['idempotency-key'] : undefined;
+      if (key === undefined) {
+        await prepare?.(request);
+        return handle.call(this, request, reply);
+      }
       return answerOnce(request, reply, () => handle.call(this, request, reply), options);
     } as RouteHandlerMethod;
   });
@@ -49,7 +64,11 @@ async function answerOnce(
     path: pathOf(request),
     key: keyOf(request),
   });
-  const requestHash = sha256(JSON.stringify([scope.environmentId, request.body ?? null]));
+  const prepare = request.routeOptions.config.prepare;
+  // A body that is read only now cannot be held against the kept one before.
+  const known = prepare && request.body !== undefined ? await peek({ database, store }, request, id) : null;
+  if (!known) await prepare?.(request);
+  const requestHash = hashOf(request);
 
   const answer = await database.transaction(scope, async (transaction) => {
     if (!(await store.claim(transaction, id))) throw stillRunning();
@@ -65,6 +84,19 @@ async function answerOnce(
   });
   reply.code(answer.status).type(answer.contentType);
   return answer.body;
+}
+
+/** Whether an answer is kept, without taking the key: what was prepared then would be for nothing. */
+function peek(
+  { database, store }: Pick<IdempotencyOptions, 'database' | 'store'>,
+  request: FastifyRequest,
+  id: Buffer,
+) {
+  return database.transaction(request.scope, (transaction) => store.find(transaction, id, hashOf(request)));
+}
+
+function hashOf({ scope, body }: FastifyRequest): Buffer {
+  return sha256(JSON.stringify([scope.environmentId, body ?? null]));
 }
 
 interface Work {

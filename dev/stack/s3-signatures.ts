@@ -17,6 +17,13 @@ export function signBucketPathsAsTheSdkDoes(context: S3rverContext, next: Next):
   return next();
 }
 
+/** s3rver shows every object to whoever names it; a link cut down to its path must not work. */
+export function refuseUnsigned(context: S3rverContext, next: Next): Promise<unknown> {
+  if (context.headers.authorization !== undefined || 'X-Amz-Signature' in context.query) return next();
+  context.status = 403;
+  return Promise.resolve();
+}
+
 /**
  * s3rver leaves `!'()*` of a query as they are when it computes the signature, where AWS escapes them; each
  * `filename*=UTF-8''…` has some. A presigned link is therefore verified here and handed on as verified; one that does

@@ -15,6 +15,7 @@ declare module '@20minutes/s3rver' {
     readonly path: string;
     readonly headers: IncomingHttpHeaders;
     query: Record<string, string>;
+    status: number;
     mountPath: string;
     readonly state: { vhost: boolean; account?: unknown };
   }

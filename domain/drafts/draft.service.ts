@@ -5,6 +5,9 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { attachFiles, attachmentsOfDraft } from '../attachments/attach-files.ts';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -25,18 +28,26 @@ export interface DraftInput extends Partial<OutboundContent> {
   inReplyTo?: string | null;
   /** When to send by itself; a time that has passed means at once. */
   sendAt?: Date | null;
+  /** All files of the draft: those not named go. */
+  files?: readonly FileToAttach[];
+}
+
+/** A draft with its files, in order. */
+export interface DraftDetails {
+  draft: Draft;
+  attachments: Attachment[];
 }
 
 export interface DraftService {
-  /** @throws AppError `not_found` for the inbox. */
-  create(scope: Scope, inboxId: string, input: DraftInput): Promise<Draft>;
+  /** @throws AppError `not_found` for the inbox or a file, `payload_too_large`. */
+  create(scope: Scope, inboxId: string, input: DraftInput): Promise<DraftDetails>;
   /**
    * @param expectedVersion the version the caller has seen (`If-Match`).
-   * @throws AppError `not_found`, `conflict` where the version is another.
+   * @throws AppError `not_found`, `conflict` where the version is another, `payload_too_large`.
    */
-  update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<Draft>;
-  get(scope: Scope, draftId: string): Promise<Draft>;
-  list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<Draft>>;
+  update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<DraftDetails>;
+  get(scope: Scope, draftId: string): Promise<DraftDetails>;
+  list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<DraftDetails>>;
   delete(scope: Scope, draftId: string): Promise<void>;
   /**
    * Turns the draft into a message: afterwards the draft is gone, the message is queued and its workflow starts, also
@@ -85,7 +96,11 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
         });
         transaction.em.persist(draft);
         apply(transaction, outbox, draft, input);
-        return draft;
+        const files = input.files ?? [];
+        return {
+          draft,
+          attachments: await attachFiles(transaction.em, { scope, inbox, files, draftId: draft.id }),
+        };
       }),
 
     update: (scope, draftId, patch, expectedVersion) =>
@@ -93,14 +108,14 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
         const draft = await lockDraft(transaction.em, scope, draftId);
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
         apply(transaction, outbox, draft, patch);
-        return draft;
+        return { draft, attachments: await replaceFiles(transaction.em, scope, draft, patch.files) };
       }),
 
     get: (scope, draftId) =>
       database.transaction(scope, async ({ em }) => {
         const draft = await em.findOne(DraftEntity, { id: draftId, ...withinScope(scope) });
         if (!draft) throw notFound('draft', draftId);
-        return draft;
+        return { draft, attachments: await attachmentsOfDraft(em, draftId) };
       }),
 
     list: (scope, inboxId, page) =>
@@ -116,7 +131,8 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
           },
           { orderBy: { id: page.order }, limit: page.limit + 1 },
         );
-        return pageOf(drafts, page.limit, ({ id }) => [id]);
+        const { items, next } = pageOf(drafts, page.limit, ({ id }) => [id]);
+        return { items: await withAttachments(em, items), next };
       }),
 
     delete: (scope, draftId) =>
@@ -153,7 +169,7 @@ function apply(
   transaction: Transaction,
   outbox: Outbox,
   draft: Draft,
-  { sendAt, ...fields }: DraftInput,
+  { sendAt, files: _files, ...fields }: DraftInput,
 ): void {
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined) Object.assign(draft, { [name]: value });
@@ -161,6 +177,34 @@ function apply(
   draft.version += 1;
   if (sendAt === null) unplanSend(transaction, outbox, draft);
   else if (sendAt !== undefined) planSend(transaction, outbox, draft, sendAt);
+}
+
+/** @param files undefined leaves the draft's files as they are. */
+async function replaceFiles(
+  em: EntityManager,
+  scope: Scope,
+  draft: Draft,
+  files: readonly FileToAttach[] | undefined,
+): Promise<Attachment[]> {
+  const before = await attachmentsOfDraft(em, draft.id);
+  if (files === undefined) return before;
+  const inbox = await findInbox(em, scope, draft.inboxId);
+  const attachments = await attachFiles(em, { scope, inbox, files, draftId: draft.id });
+  em.remove(before.filter((row) => !attachments.includes(row)));
+  return attachments;
+}
+
+/** One statement for a whole page. */
+async function withAttachments(em: EntityManager, drafts: Draft[]): Promise<DraftDetails[]> {
+  if (drafts.length === 0) return [];
+  const ids = drafts.map(({ id }) => id);
+  const attachments = await em.find(
+    AttachmentEntity,
+    { draftId: { $in: ids } },
+    { orderBy: { position: 'asc' } },
+  );
+  const attachmentsOf = Map.groupBy(attachments, ({ draftId }) => draftId);
+  return drafts.map((draft) => ({ draft, attachments: attachmentsOf.get(draft.id) ?? [] }));
 }
 
 async function lockDraft(em: EntityManager, scope: Scope, draftId: string): Promise<Draft> {
@@ -191,10 +235,11 @@ async function sendDraft(
   const content = { ...draft, subject };
   const refusal = await refuseAtCall(transaction, events, inbox, content);
   if (refusal) throw refusal;
-  const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent });
+  const attachments = await attachmentsOfDraft(em, draft.id);
+  const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });
   unplanSend(transaction, outbox, draft);
   em.remove(draft);
-  return { ...created, attachments: [] };
+  return created;
 }
 
 async function sendDue(

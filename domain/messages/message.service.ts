@@ -5,7 +5,9 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { attachFiles } from '../attachments/attach-files.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox, findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import type { EventService } from '../webhooks/event.service.ts';
@@ -50,9 +52,14 @@ export interface MessageService {
   /**
    * Queues a message of its own thread; the commit starts `sendMessage`.
    *
-   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`.
+   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`.
    */
-  send(scope: Scope, inboxId: string, content: OutboundContent): Promise<MessageDetails>;
+  send(
+    scope: Scope,
+    inboxId: string,
+    content: OutboundContent,
+    files?: readonly FileToAttach[],
+  ): Promise<MessageDetails>;
   /** @throws AppError `not_found` where `filter.inboxId` is out of reach. */
   list(scope: Scope, filter: MessageFilter, page: PageRequest): Promise<Page<MessageDetails>>;
   /** @throws AppError `not_found`. */
@@ -73,18 +80,19 @@ export interface MessageServiceOptions {
 
 export function createMessageService({ database, outbox, events }: MessageServiceOptions): MessageService {
   return {
-    send: (scope, inboxId, content) =>
+    send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
         const refusal = await refuseAtCall(transaction, events, inbox, content);
         if (refusal) throw refusal;
-        const created = createOutboundMessage(transaction, outbox, {
+        const attachments = await attachFiles(transaction.em, { scope, inbox, files });
+        return createOutboundMessage(transaction, outbox, {
           inbox,
           content,
           thread: null,
           parent: null,
+          attachments,
         });
-        return { ...created, attachments: [] };
       }),
 
     list: (scope, filter, page) =>

@@ -127,11 +127,19 @@ function crlf(text: string): string {
 function attachmentOptions({ filename, contentType, contentId, disposition, open }: MimeAttachment) {
   return {
     filename,
-    contentType,
+    contentType: encodableType(contentType),
     contentDisposition: disposition,
     ...(contentId ? { cid: contentId } : {}),
     content: Readable.from(read(open), { objectMode: false }),
   };
+}
+
+/**
+ * RFC 2046 sections 5.1 and 5.2.1 let no multipart and no message be encoded, and a stranger's bytes cannot go as they
+ * are: a line may be too long, a bare CR or LF would be mended. As mere bytes such a file arrives as it was given.
+ */
+function encodableType(contentType: string): string {
+  return /^(?:message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentType;
 }
 
 async function* read(open: () => Promise<Readable>): AsyncGenerator<Buffer> {

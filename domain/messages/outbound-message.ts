@@ -3,6 +3,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Thread } from '../threads/thread.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
@@ -21,6 +22,8 @@ export interface OutboundMessageRequest {
   thread: Thread | null;
   /** The message answered; sets In-Reply-To and References. */
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
+  /** Rows of the same transaction, in order; they become the message's. */
+  attachments?: Attachment[];
 }
 
 /**
@@ -32,8 +35,8 @@ export interface OutboundMessageRequest {
 export function createOutboundMessage(
   transaction: Transaction,
   outbox: Outbox,
-  { inbox, content, thread, parent }: OutboundMessageRequest,
-): { message: Message; recipients: Recipient[] } {
+  { inbox, content, thread, parent, attachments = [] }: OutboundMessageRequest,
+): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
   const { em } = transaction;
   const now = new Date();
   const envelope = envelopeOf(content);
@@ -60,6 +63,7 @@ export function createOutboundMessage(
     htmlBody: content.htmlBody,
     labels: content.labels,
     headers: content.headers,
+    hasAttachments: attachments.length > 0,
     rfcMessageId: `${id}@${inbox.domain}`,
     inReplyTo: parent?.rfcMessageId ?? null,
     references: parent ? referencesAfter(parent) : [],
@@ -67,6 +71,8 @@ export function createOutboundMessage(
     queuedAt: now,
   });
   em.persist(message);
+  for (const [position, attachment] of attachments.entries())
+    Object.assign(attachment, { messageId: id, draftId: null, position });
   const recipients = envelope.map(({ field, email }, position) =>
     em.create(RecipientEntity, {
       messageId: id,
@@ -85,7 +91,7 @@ export function createOutboundMessage(
     now,
   );
   outbox.enqueue(transaction, inbox.organizationId, { start: startOfSend(message) });
-  return { message, recipients };
+  return { message, recipients, attachments };
 }
 
 /** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */

@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { buildMime } from './mime.ts';
+import { buildMime, type MimeAttachment } from './mime.ts';
 
 export interface StoredMime {
   rawKey: string;
@@ -15,18 +16,21 @@ export interface StoredMime {
 /** Up to here a message is held in memory once for all its recipients; a larger one is streamed for each. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 
+type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
+
 /**
  * Builds and stores the message once. The key is committed before anybody speaks to a relay, so that every attempt
  * sends exactly these bytes, and they are what is shown as the raw message.
  */
 export async function ensureStored(
   database: Database,
-  storage: Pick<Storage, 'putBytes' | 'putStream'>,
+  storage: MimeStorage,
   message: Message,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
   const rawKey = `raw/sent/${message.id}.eml`;
-  const stored = await store(storage, rawKey, message);
+  const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
+  const stored = await store(storage, rawKey, { message, attachments });
   await database.autocommit((em) =>
     em.nativeUpdate(MessageEntity, { id: message.id, rawKey: null }, { rawKey, sizeBytes: stored.sizeBytes }),
   );
@@ -35,13 +39,15 @@ export async function ensureStored(
 
 /** Text that fits is put in one request; what does not is streamed in parts. */
 async function store(
-  storage: Pick<Storage, 'putBytes' | 'putStream'>,
+  storage: MimeStorage,
   rawKey: string,
-  message: Message,
+  { message, attachments }: { message: Message; attachments: Attachment[] },
 ): Promise<Omit<StoredMime, 'rawKey'>> {
-  const mime = mimeOf(message);
+  const files = attachments.map((attachment) => mimeAttachment(storage, attachment));
+  const mime = mimeOf(message, files);
   const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);
-  if (bodyCharacters > MAX_BUFFERED_BYTES / 4) {
+  const fileBytes = attachments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (bodyCharacters + fileBytes > MAX_BUFFERED_BYTES / 4) {
     const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
     return { sizeBytes };
   }
@@ -50,7 +56,19 @@ async function store(
   return { sizeBytes: bytes.length, bytes };
 }
 
-function mimeOf(message: Message): Readable {
+function attachmentsOf(database: Database, messageId: string): Promise<Attachment[]> {
+  return database.autocommit((em) =>
+    em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } }),
+  );
+}
+
+/** Read from storage when its turn in the mail comes. */
+function mimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
+  const { filename, contentType, contentId, disposition, storageKey } = attachment;
+  return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
+}
+
+function mimeOf(message: Message, attachments: MimeAttachment[]): Readable {
   return buildMime({
     messageId: message.rfcMessageId ?? message.id,
     date: message.createdAt,
@@ -65,6 +83,7 @@ function mimeOf(message: Message): Readable {
     references: message.references,
     headers: message.headers,
     autoSubmitted: true,
+    attachments,
   });
 }
 

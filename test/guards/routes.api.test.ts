@@ -5,7 +5,9 @@ import { installAccess } from '../../api/plugins/access.ts';
 import type { AuthenticationService } from '../../domain/identity/authentication.service.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
 import type { Operation } from '../support/contract.ts';
+import { formCall } from '../support/form.ts';
 import {
+  createAttachment,
   createInbox,
   createKey,
   createOrganization,
@@ -118,7 +120,12 @@ describe('access', () => {
     operation.path.replace('/api/v1', '').replace(/\{\w+\}/g, id),
     {
       method: operation.method as NonNullable<Call['method']>,
-      ...(operation.requestBody ? { body: BODIES[operation.operationId.replace('Alias', '')] ?? {} } : {}),
+      ...(operation.requestBody?.content['multipart/form-data']
+        ? formCall([{ filename: 'a.txt', content: 'a' }])
+        : {}),
+      ...(operation.requestBody?.content['application/json']
+        ? { body: BODIES[operation.operationId.replace('Alias', '')] ?? {} }
+        : {}),
     },
   ];
 
@@ -127,7 +134,7 @@ describe('access', () => {
     for (const [index, operation] of inApi().entries()) {
       const [path, call] = request(operation, 'x');
       // From an address of its own, since callers without a credential are limited by it.
-      const headers = { 'x-forwarded-for': `192.0.2.${index}` };
+      const headers = { ...call.headers, 'x-forwarded-for': `192.0.2.${index}` };
       expectProblem(await app.call(path, { ...call, headers }), 'unauthenticated');
       const problem = expectProblem(await app.call(path, { ...call, token }), 'permission_denied');
       expect(problem.permission).toMatch(/^[a-z]+:[a-z]+$/);
@@ -212,12 +219,15 @@ describe('access', () => {
     const message = await make(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
     const draft = await make(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
     const endpoint = await make('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
-    return [inbox.id, message.id, String(message.thread_id), draft.id, endpoint.id, keyId];
+    const file = await createAttachment(app.worker, inbox.id);
+    return [inbox.id, message.id, String(message.thread_id), draft.id, file.id, endpoint.id, keyId];
   }
 });
 
 /** A valid body where an empty one would be refused before anything is looked up. */
 const BODIES: Record<string, unknown> = {
+  'messages.reply': { text_body: 'x' },
+  'messages.forward': { to: [{ email: 'someone@example.test' }] },
   'messages.send': { to: [{ email: 'someone@example.test' }] },
   'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },
   'apiKeys.create': { name: 'x' },

@@ -262,8 +262,8 @@ describe('the reconciler', () => {
 
   test('starts a lost plan of a draft again, and takes a stopped one off', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
-    const lost = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
-    const stopped = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    const { draft: lost } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    const { draft: stopped } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
     await outbox.drain();
     temporal.dispatched.length = 0;
     temporal.statuses.set(`scheduled/${stopped.id}/1`, 'TERMINATED');
@@ -282,7 +282,7 @@ describe('the reconciler', () => {
 
   test('tells a run that waits past its draft’s time again', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
-    const draft = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
+    const { draft } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
     await outbox.drain();
     temporal.dispatched.length = 0;
     temporal.statuses.set(`scheduled/${draft.id}/1`, 'RUNNING');
@@ -298,7 +298,7 @@ describe('the reconciler', () => {
 
   test('takes a plan off whose run an operator ended long before its time', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
-    const draft = await drafts.create(scope, inbox.id, {
+    const { draft } = await drafts.create(scope, inbox.id, {
       ...content,
       sendAt: new Date(Date.now() + 90 * 86_400_000),
     });

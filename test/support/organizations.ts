@@ -1,3 +1,4 @@
+import { type Attachment, AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { ApiKeyEntity } from '../../domain/identity/api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from '../../domain/identity/api-key-token.ts';
 import { PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
@@ -109,5 +110,31 @@ export async function createInbox(
     });
     await em.flush();
     return inbox;
+  });
+}
+
+/** An upload whose bytes nobody looks at. */
+export async function createAttachment(worker: Database, inboxId: string): Promise<Attachment> {
+  return worker.systemTransaction(async ({ em }) => {
+    const inbox = await em.findOneOrFail(InboxEntity, { id: inboxId });
+    const id = newId('attachment');
+    const attachment = em.create(AttachmentEntity, {
+      id,
+      organizationId: inbox.organizationId,
+      environmentId: inbox.environmentId,
+      inboxId,
+      messageId: null,
+      draftId: null,
+      position: 0,
+      filename: 'a.txt',
+      contentType: 'text/plain',
+      sizeBytes: 1,
+      sha256: Buffer.alloc(32),
+      storageKey: `attachments/${id}`,
+      contentId: null,
+      disposition: 'attachment',
+    });
+    em.persist(attachment);
+    return attachment;
   });
 }

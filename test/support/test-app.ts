@@ -6,6 +6,7 @@ import { entities } from '../../domain/entities.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import type { Outbox, OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
 import { testStack } from './stack.ts';
 
@@ -31,6 +32,8 @@ export interface TestApp {
   readonly database: Database;
   /** As a worker: sees every tenant. */
   readonly worker: Database;
+  /** As configured; nothing answers there unless the test starts it. */
+  readonly storage: Storage;
   /** What committed changes asked of Temporal, in order. */
   readonly commands: OutboxCommand[];
   /**
@@ -55,13 +58,14 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const databaseUrl = options.databaseUrl ?? postgres.apiUrl;
   const config = loadConfig(testEnvironment(databaseUrl, options.config));
   const [database, worker] = await Promise.all([connect(databaseUrl), connect(postgres.workerUrl)]);
+  const storage = createStorage(config);
   const { outbox, commands } = recordingOutbox();
   const app = await buildApp({
     config,
     logger: pino({ level: config.LOG_LEVEL }),
     database,
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
-    services: createServices({ config, database, outbox }),
+    services: createServices({ config, database, outbox, storage }),
   });
   const contract = readContract(app);
   return {
@@ -70,6 +74,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     config,
     database,
     worker,
+    storage,
     commands,
     async call(path, { method = 'GET', token, body, raw, headers } = {}) {
       const url = `/api/v1${path}`;
@@ -88,6 +93,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     },
     async close() {
       await app.close();
+      storage.close();
       await Promise.all([database.close(), worker.close()]);
     },
   };

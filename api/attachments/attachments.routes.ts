@@ -1,0 +1,76 @@
+import multipart from '@fastify/multipart';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifySchemaCompiler } from 'fastify';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import { MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
+import { closed, id, postProblems, problems, ref, text } from '../schemas.ts';
+import { AttachmentRecord, presentAttachment, presentUpload, UploadRecord } from './attachments.schemas.ts';
+import { putUpload, UPLOAD_LIMITS } from './upload.ts';
+
+const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+const OneAttachment = closed({ id: id('Attachment id (att_…).') });
+const UploadForm = closed({
+  file: text(MAX_FILE_BYTES, {
+    format: 'binary',
+    description: 'The one file of the form, under any field name.',
+  }),
+});
+
+export const attachmentRoutes =
+  ({ attachments }: { attachments: AttachmentService }): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    await app.register(multipart, { limits: UPLOAD_LIMITS, throwFileSizeLimit: false });
+    app.decorateRequest('upload');
+
+    app.post(
+      '/inboxes/:inboxId/attachments',
+      {
+        bodyLimit: MAX_FILE_BYTES,
+        config: { permission: 'drafts:write', prepare: putUpload(attachments) },
+        validatorCompiler: exceptBody(app.validatorCompiler),
+        schema: {
+          operationId: 'attachments.upload',
+          summary: 'Upload a file',
+          description:
+            'At most 25 MiB. The file waits 24 hours to be named by its id in attachments of a draft or message.',
+          tags: ['Attachments'],
+          consumes: ['multipart/form-data'],
+          params: InInbox,
+          body: UploadForm,
+          response: { 201: ref(UploadRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, upload } = request;
+        if (!upload) throw new Error('The upload was not read');
+        reply.code(201);
+        return presentUpload(await attachments.createUpload(scope, params.inboxId, upload));
+      },
+    );
+
+    app.get(
+      '/attachments/:id',
+      {
+        config: { permission: 'messages:read' },
+        schema: {
+          operationId: 'attachments.get',
+          summary: 'Describe a file and link to it',
+          tags: ['Attachments'],
+          params: OneAttachment,
+          response: { 200: ref(AttachmentRecord), ...problems() },
+        },
+      },
+      async (request) => {
+        const { attachment, link } = await attachments.get(request.scope, request.params.id);
+        return presentAttachment(attachment, link);
+      },
+    );
+  };
+
+/** A form is checked while it is read; the schema of its body describes it, as there is nothing else to hold against it. */
+function exceptBody(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {
+  return (route) => {
+    if (route.httpPart === 'body' || !compiler) return () => true;
+    return compiler(route);
+  };
+}

@@ -1,0 +1,97 @@
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import { fileTooLarge, MAX_INLINE_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
+import { mediaTypeFault } from '../../domain/attachments/media-type.ts';
+import type { FileFacts, FileToAttach } from '../../domain/attachments/stored-file.ts';
+import { safeFileName } from '../../domain/messages/file-name.ts';
+import { invalid } from '../../platform/errors.ts';
+import type { AttachmentInput } from './attachments.schemas.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What `attachments` of the body names, its bytes in storage; undefined where the body says nothing of it. */
+    filesToAttach: FileToAttach[] | undefined;
+  }
+}
+
+type Entry = Static<typeof AttachmentInput>;
+
+/**
+ * For `config.prepare` of routes whose body has `attachments`: puts the bytes that travel as base64 to storage, before
+ * the transaction of the handler begins.
+ */
+export function putFilesOfBody(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
+  return async (request) => {
+    const entries = (request.body as { attachments?: Entry[] | null } | null)?.attachments;
+    if (entries === undefined) return;
+    const files = (entries ?? []).map(readEntry);
+    const stored = await attachments.putFiles(
+      request.scope,
+      files.filter((file) => 'bytes' in file),
+    );
+    const next = stored.values();
+    request.filesToAttach = files.flatMap((file): FileToAttach[] => {
+      if (!('bytes' in file)) return [file];
+      const { value } = next.next();
+      return value ? [{ kind: 'stored', file: value }] : [];
+    });
+  };
+}
+
+type ReadEntry = { facts: FileFacts; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;
+
+/** @throws AppError `validation_error`, `payload_too_large`. */
+function readEntry(entry: Entry, index: number): ReadEntry {
+  const path = `/body/attachments/${index}`;
+  const { content, attachment_id: attachmentId } = entry;
+  if ((content === undefined) === (attachmentId === undefined))
+    throw invalid(path, 'must have either content or attachment_id', 'Give one of the two.');
+  const changes = readFacts(entry, path);
+  if (attachmentId !== undefined) return { kind: 'existing', attachmentId, changes };
+  const {
+    filename,
+    contentType = 'application/octet-stream',
+    contentId = null,
+    disposition = 'attachment',
+  } = changes;
+  if (filename === undefined)
+    throw invalid(`${path}/filename`, 'is required with content', 'Give the file a name.');
+  const facts = { filename, contentType, contentId, disposition };
+  return { facts, bytes: decode(content ?? '', `${path}/content`) };
+}
+
+function readFacts(entry: Entry, path: string): Partial<FileFacts> {
+  const { filename, content_type: contentType, content_id: contentId, disposition } = entry;
+  const fault = contentType === undefined ? undefined : mediaTypeFault(contentType);
+  if (fault !== undefined)
+    throw invalid(`${path}/content_type`, fault, 'Give the media type of the file, or leave it out.');
+  return {
+    ...(filename === undefined ? {} : { filename: fileName(filename) }),
+    ...(contentType === undefined ? {} : { contentType }),
+    ...(contentId === undefined ? {} : { contentId, disposition: 'inline' }),
+    ...(disposition === undefined ? {} : { disposition }),
+  };
+}
+
+/** A name that is all path says nothing; the file is kept all the same. */
+export function fileName(given: string): string {
+  return safeFileName(given) ?? 'attachment';
+}
+
+/** Decoding skips what it does not know: only what comes out again the same was base64. */
+function decode(content: string, path: string): Buffer {
+  const bytes = Buffer.from(content, 'base64');
+  if (bytes.toString('base64') !== content)
+    throw invalid(
+      path,
+      'is not base64',
+      'Encode the bytes as RFC 4648 section 4 has it: with padding, without line ends or a data: prefix.',
+    );
+  if (bytes.length > MAX_INLINE_FILE_BYTES)
+    throw fileTooLarge(
+      MAX_INLINE_FILE_BYTES,
+      'Upload it by POST /inboxes/{inboxId}/attachments, up to 25 MiB, and name its attachment_id.',
+    );
+  return bytes;
+}

@@ -1,0 +1,140 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
+import { checkAttachmentLimits } from './attachment-limits.ts';
+import { DiscardedObjectEntity } from './discarded-object.entity.ts';
+import type { FileFacts, FileToAttach, StoredFile } from './stored-file.ts';
+
+type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
+
+/**
+ * Makes rows of the files a caller wants, in order, for the caller to give to a message or draft. An upload nobody
+ * uses, and what the draft has already, keep their rows and ids; of any other attachment in reach a further row is made
+ * with the same storage key.
+ *
+ * @param draftId the draft whose files are replaced; empty for a message.
+ * @throws AppError `not_found` for an attachment out of reach, `permission_denied`, `payload_too_large`,
+ * `validation_error`.
+ */
+export async function attachFiles(
+  em: EntityManager,
+  { scope, inbox, files, draftId = null }: AttachRequest,
+): Promise<Attachment[]> {
+  await claimObjects(
+    em,
+    files.flatMap((file) => (file.kind === 'stored' ? [file.file.storageKey] : [])),
+  );
+  const existing = await lockExisting(em, scope, files);
+  const taken = new Set<string>();
+  const attachments = files.map((file) => {
+    if (file.kind === 'stored') return createRow(em, inbox, file.file);
+    const row = existing.get(file.attachmentId);
+    if (!row) throw notFound('attachment', file.attachmentId);
+    permitReading(scope, row, draftId);
+    if (taken.has(row.id) || !isFree(row, inbox, draftId))
+      return createRow(em, inbox, { ...factsOf(row), ...given(file.changes) });
+    taken.add(row.id);
+    return Object.assign(row, given(file.changes));
+  });
+  checkAttachmentLimits(attachments);
+  return attachments.map((attachment, position) => Object.assign(attachment, { draftId, position }));
+}
+
+export interface AttachRequest {
+  scope: Scope;
+  inbox: Owner;
+  files: readonly FileToAttach[];
+  draftId?: string | null;
+}
+
+/** Further rows of the same bytes, for a mail that passes on another's files. The originals are locked meanwhile. */
+export async function copyAttachments(
+  em: EntityManager,
+  messageId: string,
+  inbox: Owner,
+): Promise<Attachment[]> {
+  const originals = await em.find(
+    AttachmentEntity,
+    { messageId },
+    { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { position: 'asc', id: 'asc' } },
+  );
+  return originals.map((row) => createRow(em, inbox, factsOf(row)));
+}
+
+export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<Attachment[]> {
+  return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
+}
+
+/**
+ * Takes new objects out of the list of those that may have nobody: from this commit on a row refers to them.
+ *
+ * @throws AppError `unavailable` where the request took so long that they are being deleted.
+ */
+async function claimObjects(em: EntityManager, keys: string[]): Promise<void> {
+  if (keys.length === 0) return;
+  const claimed = await em.nativeDelete(DiscardedObjectEntity, {
+    storageKey: { $in: keys },
+    deleting: false,
+  });
+  if (claimed === keys.length) return;
+  throw new AppError('unavailable', {
+    detail: 'Storing the files took too long.',
+    fix: 'Repeat the request.',
+  });
+}
+
+/** Locked, in one order for everybody: an object stays while the row it is read from stays. */
+async function lockExisting(
+  em: EntityManager,
+  scope: Scope,
+  files: readonly FileToAttach[],
+): Promise<Map<string, Attachment>> {
+  const ids = files.flatMap((file) => (file.kind === 'existing' ? [file.attachmentId] : []));
+  if (ids.length === 0) return new Map();
+  const rows = await em.find(
+    AttachmentEntity,
+    { id: { $in: [...new Set(ids)] }, ...withinScope(scope) },
+    { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { id: 'asc' } },
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** Who may send but not read could otherwise send a received file to himself. */
+function permitReading(scope: Scope, { messageId, draftId }: Attachment, ownDraftId: string | null): void {
+  if (messageId) requirePermission(scope, 'messages:read');
+  else if (draftId && draftId !== ownDraftId) requirePermission(scope, 'drafts:read');
+}
+
+function isFree(row: Attachment, inbox: Owner, draftId: string | null): boolean {
+  if (row.inboxId !== inbox.id || row.messageId) return false;
+  return !row.draftId || row.draftId === draftId;
+}
+
+function createRow(em: EntityManager, inbox: Owner, file: StoredFile): Attachment {
+  const row = em.create(AttachmentEntity, {
+    id: newId('attachment'),
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    messageId: null,
+    draftId: null,
+    position: 0,
+    ...file,
+  });
+  em.persist(row);
+  return row;
+}
+
+function factsOf(row: Attachment): StoredFile {
+  const { filename, contentType, contentId, disposition, storageKey, sizeBytes, sha256 } = row;
+  return { filename, contentType, contentId, disposition, storageKey, sizeBytes, sha256 };
+}
+
+/** Without what the caller left out. */
+function given(changes: Partial<FileFacts>): Partial<FileFacts> {
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}

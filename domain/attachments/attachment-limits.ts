@@ -1,0 +1,43 @@
+import { AppError } from '../../platform/errors.ts';
+
+export const MIB_BYTES = 1024 * 1024;
+/** Limits of the design (api.md, "Attachment"). A file is as large as all files of its message may be. */
+export const MAX_FILE_BYTES = 25 * MIB_BYTES;
+export const MAX_MESSAGE_FILES_BYTES = 25 * MIB_BYTES;
+/** A file that travels as base64 within JSON. */
+export const MAX_INLINE_FILE_BYTES = 5 * MIB_BYTES;
+export const MAX_ATTACHMENTS = 100;
+
+/**
+ * @param fix what the caller of this operation can leave out.
+ * @throws AppError `payload_too_large`, `validation_error` for too many.
+ */
+export function checkAttachmentLimits(
+  files: readonly { sizeBytes: number }[],
+  fix = 'Send fewer or smaller files, or links to them.',
+): void {
+  if (files.length > MAX_ATTACHMENTS) {
+    const message = `are ${files.length}, at most ${MAX_ATTACHMENTS} are allowed`;
+    throw new AppError('validation_error', {
+      detail: `The message’s attachments ${message}.`,
+      fix,
+      errors: [{ path: '/body/attachments', message }],
+    });
+  }
+  const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  if (sizeBytes > MAX_MESSAGE_FILES_BYTES) {
+    throw new AppError('payload_too_large', {
+      detail: `The message’s attachments have ${sizeBytes} bytes, at most ${MAX_MESSAGE_FILES_BYTES} are allowed.`,
+      fix,
+      extensions: { max_bytes: MAX_MESSAGE_FILES_BYTES },
+    });
+  }
+}
+
+export function fileTooLarge(maxBytes: number, fix: string): AppError {
+  return new AppError('payload_too_large', {
+    detail: `The file is larger than ${maxBytes / MIB_BYTES} MiB.`,
+    fix,
+    extensions: { max_bytes: maxBytes },
+  });
+}

@@ -1,0 +1,67 @@
+import type { Database } from '../../platform/database/database.ts';
+import type { Storage } from '../../platform/storage.ts';
+
+/** Uploads, and objects, one sweep removes at most; the next one goes on a minute later. */
+const BATCH = 500;
+
+/** Removes uploads nothing has used for 24 h; their bytes are then found by {@link sweepObjects}. Returns how many. */
+export async function removeUnusedUploads(database: Database): Promise<number> {
+  return database.systemTransaction(async ({ em }) => {
+    // One that is being attached is locked, and skipped.
+    const { affectedRows } = await em.execute<{ affectedRows: number }>(
+      `delete from attachments where id in (
+         select id from attachments
+         where message_id is null and draft_id is null and created_at < now() - interval '24 hours'
+         order by created_at limit ? for update skip locked)`,
+      [BATCH],
+      'run',
+    );
+    return affectedRows;
+  });
+}
+
+/**
+ * Deletes the bytes no row refers to any more. May die anywhere and run twice at once: an entry is first marked, then
+ * its object deleted, then the entry. No row can come to a marked one: rows are made of rows that are there, which the
+ * entry had none of, or by claiming an entry that is not marked.
+ *
+ * @returns how many objects went.
+ */
+export async function sweepObjects(
+  database: Database,
+  storage: Pick<Storage, 'deleteMany'>,
+): Promise<number> {
+  const keys = await takeDue(database);
+  if (keys.length === 0) return 0;
+  await storage.deleteMany(keys);
+  await database.systemTransaction(({ em }) =>
+    em.execute(`delete from discarded_objects where deleting and storage_key in (${places(keys)})`, keys),
+  );
+  return keys.length;
+}
+
+/** Marks what is due and has no row; takes what has one off the list. */
+async function takeDue(database: Database): Promise<string[]> {
+  return database.systemTransaction(async ({ em }) => {
+    const locked = await em.execute<{ key: string }[]>(
+      `select storage_key as key from discarded_objects where due_at <= now()
+       order by due_at limit ? for update skip locked`,
+      [BATCH],
+    );
+    if (locked.length === 0) return [];
+    const due = locked.map(({ key }) => key);
+    // A statement of its own, so that it sees what was committed while the locks were taken.
+    await em.execute(
+      `delete from discarded_objects d where storage_key in (${places(due)})
+       and exists (select from attachments a where a.storage_key = d.storage_key)`,
+      due,
+    );
+    const marked = await em.execute<{ key: string }[]>(
+      `update discarded_objects set deleting = true where storage_key in (${places(due)}) returning storage_key as key`,
+      due,
+    );
+    return marked.map(({ key }) => key);
+  });
+}
+
+const places = (values: unknown[]) => values.map(() => '?').join(', ');

@@ -1,0 +1,51 @@
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { type FileLink, linkTo } from '../attachments/attachment.service.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { type Message, MessageEntity } from './message.entity.ts';
+
+export interface RawMessageService {
+  /**
+   * A link to the exact bytes sent or received.
+   *
+   * @throws AppError `not_found`; `conflict` where an outbound message has not been built.
+   */
+  get(scope: Scope, messageId: string): Promise<{ link: FileLink; sizeBytes: number }>;
+}
+
+export interface RawMessageServiceOptions {
+  database: Database;
+  storage: Pick<Storage, 'presignGet'>;
+}
+
+export function createRawMessageService({ database, storage }: RawMessageServiceOptions): RawMessageService {
+  return {
+    async get(scope, messageId) {
+      const message = await database.transaction(scope, ({ em }) =>
+        em.findOne(MessageEntity, { id: messageId, ...withinScope(scope) }),
+      );
+      if (!message) throw notFound('message', messageId);
+      if (message.rawKey === null) throw notBuilt(message);
+      const link = await linkTo(storage, message.rawKey, {
+        filename: `${message.id}.eml`,
+        contentType: 'message/rfc822',
+      });
+      return { link, sizeBytes: message.sizeBytes };
+    },
+  };
+}
+
+/** Built when its turn comes, so that a message that never leaves never has bytes. */
+function notBuilt({ status }: Message): AppError {
+  const waiting = status === 'queued' || status === 'sending';
+  return new AppError('conflict', {
+    detail: waiting
+      ? `The message is ${status}: its bytes are not built yet.`
+      : `The message is ${status}: it never left, so it has no bytes.`,
+    fix: waiting
+      ? 'Ask again when the message is sent; message.sent tells.'
+      : 'Read its text_body and html_body instead.',
+    extensions: { message_status: status },
+  });
+}

@@ -1,0 +1,540 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { connect as connectSocket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { DiscardedObjectEntity } from '../../domain/attachments/discarded-object.entity.ts';
+import { removeUnusedUploads, sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import { eventually } from '../support/eventually.ts';
+import { formBytes, formCall } from '../support/form.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+const MEBIBYTE = 1024 * 1024;
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({ config: objects.environment });
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(async () => {
+  await app.close();
+  await objects.stop();
+});
+
+const call = (path: string, request: Call = {}) => app.call(path, { token: organization.token, ...request });
+const post = (path: string, body: unknown) => call(path, { method: 'POST', body });
+const upload = (content: string | Buffer, filename = 'notes.txt', contentType = 'text/plain') =>
+  call(`/inboxes/${inboxId}/attachments`, formCall([{ filename, contentType, content }]));
+const base64 = (content: string | Buffer) => Buffer.from(content).toString('base64');
+
+async function uploaded(content: string | Buffer, filename?: string): Promise<string> {
+  const response = await upload(content, filename);
+  expect(response.statusCode).toBe(201);
+  return response.json().id;
+}
+
+const rowsOf = (where: object) =>
+  app.worker.systemTransaction(({ em }) =>
+    em.find(AttachmentEntity, { organizationId: organization.organizationId, ...where }),
+  );
+const entryOf = (storageKey: string) =>
+  app.worker.systemTransaction(({ em }) => em.findOne(DiscardedObjectEntity, { storageKey }));
+const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
+const isGone = (key: string) =>
+  expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
+
+/** What the maintenance does each minute, as if a day had passed for these rows. */
+async function sweepADayLater(): Promise<void> {
+  const { organizationId } = organization;
+  await app.worker.systemTransaction(async ({ em }) => {
+    const before = new Date(Date.now() - 25 * 3_600_000);
+    await em.nativeUpdate(
+      AttachmentEntity,
+      { organizationId, messageId: null, draftId: null },
+      { createdAt: before },
+    );
+  });
+  await removeUnusedUploads(app.worker);
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(DiscardedObjectEntity, { organizationId }, { dueAt: new Date(0) }),
+  );
+  await sweepObjects(app.worker, app.storage);
+}
+
+describe('an upload', () => {
+  test.each([0, 3, 6 * MEBIBYTE, 25 * MEBIBYTE])('of %i bytes comes back as it was', async (sizeBytes) => {
+    const content = randomBytes(sizeBytes);
+    const response = await upload(content, 'über 日本.bin', 'application/x-test');
+    expect(response.statusCode).toBe(201);
+    const made = response.json();
+    expect(made).toEqual({
+      id: expect.stringMatching(/^att_/),
+      filename: 'über 日本.bin',
+      content_type: 'application/x-test',
+      size_bytes: sizeBytes,
+      sha256: createHash('sha256').update(content).digest('hex'),
+    });
+    const read = (await call(`/attachments/${made.id}`)).json();
+    expect(read).toMatchObject(made);
+    const lifetimeMs = Date.parse(read.expires_at) - Date.now();
+    expect(lifetimeMs).toBeGreaterThan(14 * 60_000);
+    expect(lifetimeMs).toBeLessThanOrEqual(15 * 60_000);
+    const file = await fetch(read.download_url);
+    expect(file.headers.get('content-disposition')).toBe(
+      `attachment; filename="_ber __.bin"; filename*=UTF-8''%C3%BCber%20%E6%97%A5%E6%9C%AC.bin`,
+    );
+    expect(Buffer.from(await file.arrayBuffer()).equals(content)).toBe(true);
+    const [row] = await rowsOf({ id: made.id });
+    expect(await entryOf(row?.storageKey ?? '')).toBeNull();
+  });
+
+  test('over 25 MiB is refused, and nothing is stored', async () => {
+    const before = (await rowsOf({})).length;
+    const problem = expectProblem(await upload(Buffer.alloc(25 * MEBIBYTE + 1)), 'payload_too_large');
+    expect(problem).toMatchObject({ max_bytes: 25 * MEBIBYTE });
+    expectProblem(await upload(Buffer.alloc(26 * MEBIBYTE)), 'payload_too_large');
+    expect(await rowsOf({})).toHaveLength(before);
+    const left = await app.worker.systemTransaction(({ em }) =>
+      em.find(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+    );
+    expect(left.length).toBeGreaterThan(0);
+    for (const { storageKey } of left) await isGone(storageKey);
+  });
+
+  test('without an announced length, over the limit, is answered as well', async () => {
+    const address = await listening();
+    const body = formBytes([{ filename: 'big', content: Buffer.alloc(27 * MEBIBYTE) }]);
+    const response = await fetch(`${address}/api/v1/inboxes/${inboxId}/attachments`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${organization.token}`,
+        'content-type': 'multipart/form-data; boundary=form-of-a-test',
+      },
+      body: new Blob([body]).stream(),
+      duplex: 'half',
+    } as RequestInit);
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ code: 'payload_too_large' });
+  });
+
+  test('cut in the middle leaves neither row nor object', async () => {
+    const before = (await rowsOf({})).length;
+    const whole = formBytes([{ filename: 'cut', content: randomBytes(7 * MEBIBYTE) }]);
+    for (const bytes of [whole.subarray(0, 6 * MEBIBYTE), whole.subarray(0, -5), whole.subarray(0, 60)]) {
+      const response = await call(`/inboxes/${inboxId}/attachments`, formCall([], bytes));
+      expectProblem(response, 'validation_error');
+    }
+    expect(await rowsOf({})).toHaveLength(before);
+  });
+
+  test('whose sender goes away leaves neither row nor object', async () => {
+    const before = (await rowsOf({})).length;
+    const { hostname, port } = new URL(await listening());
+    const socket = connectSocket(Number(port), hostname);
+    const bytes = formBytes([{ filename: 'gone', content: randomBytes(12 * MEBIBYTE) }]);
+    socket.write(
+      `POST /api/v1/inboxes/${inboxId}/attachments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${organization.token}\r\n` +
+        `content-type: multipart/form-data; boundary=form-of-a-test\r\ncontent-length: ${bytes.length}\r\n\r\n`,
+    );
+    await new Promise((done) => socket.write(bytes.subarray(0, 8 * MEBIBYTE), done));
+    const pending = await eventually(async () => {
+      const entries = await app.worker.systemTransaction(({ em }) =>
+        em.find(DiscardedObjectEntity, {
+          organizationId: organization.organizationId,
+          dueAt: { $gt: new Date(Date.now() + 3_600_000) },
+        }),
+      );
+      expect(entries).toHaveLength(1);
+      return entries;
+    });
+    socket.destroy();
+    const [entry] = pending;
+    // Given up: due at once.
+    await eventually(async () =>
+      expect((await entryOf(entry?.storageKey ?? ''))?.dueAt.getTime()).toBeLessThanOrEqual(Date.now()),
+    );
+    await isGone(entry?.storageKey ?? '');
+    expect(await rowsOf({})).toHaveLength(before);
+  });
+
+  test.each([
+    ['no file', []],
+    ['a field', [{ name: 'note', content: 'x' }]],
+    [
+      'a field beside the file',
+      [
+        { filename: 'a', content: 'a' },
+        { name: 'note', content: 'x' },
+      ],
+    ],
+    [
+      'two files',
+      [
+        { filename: 'a', content: 'a' },
+        { filename: 'b', content: 'b' },
+      ],
+    ],
+    ['a type that is none', [{ filename: 'a', contentType: 'text', content: 'a' }]],
+    ['a multipart type', [{ filename: 'a', contentType: 'multipart/mixed', content: 'a' }]],
+    ['a name with NUL', [{ filename: 'a\u0000b', content: 'a' }]],
+  ])('with %s is refused', async (_name, parts) => {
+    const before = (await rowsOf({})).length;
+    expectProblem(await call(`/inboxes/${inboxId}/attachments`, formCall(parts)), 'validation_error');
+    expect(await rowsOf({})).toHaveLength(before);
+  });
+
+  test('that is no form is refused', async () => {
+    expectProblem(await post(`/inboxes/${inboxId}/attachments`, { file: 'x' }), 'unsupported_media_type');
+    expectProblem(
+      await call(`/inboxes/${inboxId}/attachments`, { method: 'POST' }),
+      'unsupported_media_type',
+    );
+  });
+
+  test('loses the folders of its name', async () => {
+    const response = await upload('x', '../../etc/passwd');
+    expect(response.json().filename).toBe('passwd');
+  });
+
+  test('repeated with its Idempotency-Key is made once; another file under the key is refused', async () => {
+    const send = (content: string) => {
+      const form = formCall([{ filename: 'a.txt', content }]);
+      return call(`/inboxes/${inboxId}/attachments`, {
+        ...form,
+        headers: { ...form.headers, 'idempotency-key': 'upload-1' },
+      });
+    };
+    const first = await send('same');
+    const again = await send('same');
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.json()).toEqual(first.json());
+    expectProblem(await send('other'), 'idempotency_key_reused');
+  });
+
+  test('to another’s inbox is refused before it is read', async () => {
+    const stranger = await createOrganization(app.worker);
+    const response = await call(`/inboxes/${inboxId}/attachments`, {
+      ...formCall([{ filename: 'a', content: 'a' }]),
+      token: stranger.token,
+    });
+    expectProblem(response, 'not_found');
+  });
+});
+
+describe('a link', () => {
+  test('that is altered or has expired is refused by storage', async () => {
+    const { download_url: link } = (await call(`/attachments/${await uploaded('secret')}`)).json();
+    const altered = [
+      link.replace(/X-Amz-Signature=..../, 'X-Amz-Signature=0000'),
+      link.replace('X-Amz-Expires=900', 'X-Amz-Expires=90000'),
+      link.replace('attachment%3B', 'inline%3B'),
+      link.replace(/\?.*/, ''),
+    ];
+    for (const url of altered) {
+      expect(url).not.toBe(link);
+      const answer = await fetch(url);
+      expect(answer.status).toBe(403);
+      await answer.body?.cancel();
+    }
+    const short = await app.storage.presignGet((await rowsOf({}))[0]?.storageKey ?? '', {
+      filename: 'a',
+      contentType: 'text/plain',
+      expiresInSeconds: 1,
+    });
+    await eventually(async () => {
+      const answer = await fetch(short);
+      await answer.body?.cancel();
+      expect(answer.status).toBe(403);
+    }, 5_000);
+  });
+});
+
+describe('a draft', () => {
+  const newDraft = async (attachments: unknown) => {
+    const response = await post(`/inboxes/${inboxId}/drafts`, {
+      to: [{ email: 'ada@people.example' }],
+      attachments,
+    });
+    expect(response.statusCode).toBe(201);
+    return response.json();
+  };
+
+  test('takes base64 and uploads, and hands their storage keys to the message', async () => {
+    const file = await uploaded('from an upload');
+    const draft = await newDraft([
+      { filename: 'a/b\\日本.txt', content_type: 'text/plain; charset=utf-8', content: base64('inline') },
+      { attachment_id: file, filename: 'renamed.txt', content_id: 'logo@x' },
+    ]);
+    expect(draft.attachments_meta).toEqual([
+      {
+        attachment_id: expect.stringMatching(/^att_/),
+        filename: '日本.txt',
+        content_type: 'text/plain; charset=utf-8',
+        size_bytes: 6,
+        storage_key: expect.stringMatching(/^attachments\//),
+        content_id: null,
+        disposition: 'attachment',
+      },
+      expect.objectContaining({
+        attachment_id: file,
+        filename: 'renamed.txt',
+        content_type: 'text/plain',
+        content_id: 'logo@x',
+        disposition: 'inline',
+      }),
+    ]);
+    expect((await call(`/drafts/${draft.id}`)).json().attachments_meta).toEqual(draft.attachments_meta);
+    const listed = (await call(`/inboxes/${inboxId}/drafts?limit=1`)).json();
+    expect(listed.data[0].attachments_meta).toEqual(draft.attachments_meta);
+    const sent = await post(`/drafts/${draft.id}/send`, undefined);
+    expect(sent.statusCode).toBe(201);
+    const ids = draft.attachments_meta.map(({ attachment_id }: { attachment_id: string }) => attachment_id);
+    expect(sent.json()).toMatchObject({ has_attachments: true, attachment_ids: ids });
+    const message = (await call(`/messages/${sent.json().id}`)).json();
+    expect(message.attachments).toEqual([
+      { id: ids[0], filename: '日本.txt', content_type: 'text/plain; charset=utf-8', size_bytes: 6 },
+      { id: ids[1], filename: 'renamed.txt', content_type: 'text/plain', size_bytes: 14 },
+    ]);
+    const rows = await rowsOf({ messageId: message.id });
+    expect(rows.map(({ storageKey }) => storageKey).sort()).toEqual(
+      draft.attachments_meta.map(({ storage_key }: { storage_key: string }) => storage_key).sort(),
+    );
+    await sweepADayLater();
+    for (const { storageKey } of rows) expect((await bytesAt(storageKey)).length).toBeGreaterThan(0);
+    expect((await call(`/threads/${message.thread_id}`)).json().has_attachments).toBe(true);
+  });
+
+  test('keeps its files where a PATCH says nothing of them, replaces them, and lets them go with null', async () => {
+    const draft = await newDraft([
+      { filename: 'one', content: base64('1') },
+      { filename: 'two', content: base64('2') },
+    ]);
+    const [one, two] = draft.attachments_meta;
+    const patch = async (body: unknown) =>
+      (await call(`/drafts/${draft.id}`, { method: 'PATCH', body })).json().attachments_meta;
+    expect(await patch({ subject: 'x' })).toEqual([one, two]);
+    const replaced = await patch({
+      attachments: [
+        { filename: 'three', content: base64('3') },
+        { attachment_id: two.attachment_id },
+        { attachment_id: two.attachment_id },
+      ],
+    });
+    expect(replaced.map(({ filename }: { filename: string }) => filename)).toEqual(['three', 'two', 'two']);
+    expect(replaced[1]).toEqual(two);
+    expect(replaced[2].storage_key).toBe(two.storage_key);
+    expect(replaced[2].attachment_id).not.toBe(two.attachment_id);
+    await sweepADayLater();
+    await isGone(one.storage_key);
+    expect((await bytesAt(two.storage_key)).toString()).toBe('2');
+    expect(await patch({ attachments: null })).toEqual([]);
+    await sweepADayLater();
+    await isGone(two.storage_key);
+  });
+
+  test('that is deleted lets its files go, but not those another one shares', async () => {
+    const file = await uploaded('shared');
+    const first = await newDraft([{ attachment_id: file }, { filename: 'own', content: base64('own') }]);
+    const second = await newDraft([{ attachment_id: file }]);
+    const [shared, own] = first.attachments_meta;
+    expect(shared.attachment_id).toBe(file);
+    expect(second.attachments_meta[0]).toMatchObject({ storage_key: shared.storage_key });
+    expect(second.attachments_meta[0].attachment_id).not.toBe(file);
+    await call(`/drafts/${first.id}`, { method: 'DELETE' });
+    expectProblem(await call(`/attachments/${file}`), 'not_found');
+    await sweepADayLater();
+    await isGone(own.storage_key);
+    expect((await bytesAt(shared.storage_key)).toString()).toBe('shared');
+    await call(`/drafts/${second.id}`, { method: 'DELETE' });
+    await sweepADayLater();
+    await isGone(shared.storage_key);
+  });
+
+  test('two at once that take the same upload both have the file', async () => {
+    const file = await uploaded('wanted');
+    const drafts = await Promise.all([1, 2, 3].map(() => newDraft([{ attachment_id: file }])));
+    const ids = drafts.map(({ attachments_meta: [meta] }) => meta.attachment_id);
+    expect(new Set(ids).size).toBe(3);
+    expect(ids).toContain(file);
+    expect(new Set(drafts.map(({ attachments_meta: [meta] }) => meta.storage_key)).size).toBe(1);
+  });
+});
+
+describe('a message', () => {
+  const send = (attachments: unknown, headers?: Record<string, string>) =>
+    call(`/inboxes/${inboxId}/messages`, {
+      method: 'POST',
+      body: { to: [{ email: 'ada@people.example' }], text_body: 'x', attachments },
+      headers,
+    });
+
+  test('is sent with the file of another message, which stays', async () => {
+    const first = (await send([{ filename: 'a.txt', content: base64('a') }])).json();
+    const second = (await send([{ attachment_id: first.attachment_ids[0] }])).json();
+    expect(second.attachments).toMatchObject([{ filename: 'a.txt', size_bytes: 1 }]);
+    expect(second.attachment_ids).not.toEqual(first.attachment_ids);
+    expect((await call(`/messages/${first.id}`)).json().attachment_ids).toEqual(first.attachment_ids);
+  });
+
+  test('repeated with its Idempotency-Key is sent once, and its bytes are put once', async () => {
+    const key = { 'idempotency-key': 'message-1' };
+    const files = [{ filename: 'a.txt', content: base64('a') }];
+    const first = await send(files, key);
+    const entries = () =>
+      app.worker.systemTransaction(({ em }) =>
+        em.count(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+      );
+    const before = await entries();
+    expect((await send(files, key)).json()).toEqual(first.json());
+    expect(await entries()).toBe(before);
+    expectProblem(await send([{ filename: 'b.txt', content: base64('b') }], key), 'idempotency_key_reused');
+  });
+
+  test('that is refused leaves bytes the sweep finds', async () => {
+    const before = (await rowsOf({})).length;
+    const response = await post(`/inboxes/${inboxId}/messages`, {
+      attachments: [{ filename: 'a', content: base64('unused') }],
+    });
+    expectProblem(response, 'no_recipients');
+    expect(await rowsOf({})).toHaveLength(before);
+    await sweepADayLater();
+    expect(
+      await app.worker.systemTransaction(({ em }) =>
+        em.count(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+      ),
+    ).toBe(0);
+  });
+
+  const good = { filename: 'a.txt', content: 'YQ==' };
+  test.each([
+    ['neither content nor id', { filename: 'a' }],
+    ['both', { ...good, attachment_id: 'att_x' }],
+    ['no name', { content: 'YQ==' }],
+    ['an unknown member', { ...good, url: 'https://x.test' }],
+    ...['YQ', 'YQ=', 'YR==', 'Y Q==', 'YQ==\n', 'data:text/plain;base64,YQ==', '_-==', 'é'].map(
+      (content): [string, object] => [`the content ${JSON.stringify(content)}`, { ...good, content }],
+    ),
+    ...['\r', '\n', '\u0000', '\u007f', '\r\nBcc: x@y.test'].flatMap((text): [string, object][] => [
+      [`${JSON.stringify(text)} in its name`, { ...good, filename: `a${text}` }],
+      [`${JSON.stringify(text)} in its type`, { ...good, content_type: `text/plain${text}` }],
+      [`${JSON.stringify(text)} in its content id`, { ...good, content_id: `a${text}` }],
+    ]),
+    ...[
+      'text',
+      'text/',
+      '/plain',
+      'a/b/c',
+      'text/plain;',
+      'text/plain; x',
+      'multipart/mixed',
+      'té/x',
+      '',
+    ].map((type): [string, object] => [`the type ${JSON.stringify(type)}`, { ...good, content_type: type }]),
+    ...['<a@b>', 'a b', ''].map((cid): [string, object] => [
+      `the content id ${JSON.stringify(cid)}`,
+      { ...good, content_id: cid },
+    ]),
+    ['another disposition', { ...good, disposition: 'form-data' }],
+  ])('with %s is refused', async (_name, attachment) => {
+    expectProblem(await send([attachment]), 'validation_error');
+  });
+
+  test('over a limit is refused and told what to do', async () => {
+    expectProblem(await send(Array.from({ length: 101 }, () => good)), 'validation_error');
+    const large = expectProblem(
+      await send([{ filename: 'a', content: base64(Buffer.alloc(5 * MEBIBYTE + 1)) }]),
+      'payload_too_large',
+    );
+    expect(large.fix).toContain('/attachments');
+    const file = await uploaded(Buffer.alloc(13 * MEBIBYTE), 'big');
+    expectProblem(await send([{ attachment_id: file }, { attachment_id: file }]), 'payload_too_large');
+    expect((await send([{ attachment_id: file }])).statusCode).toBe(201);
+    expect((await send([{ filename: 'a', content: base64(Buffer.alloc(5 * MEBIBYTE)) }])).statusCode).toBe(
+      201,
+    );
+  });
+
+  test('with a file out of reach is refused', async () => {
+    const stranger = await createOrganization(app.worker);
+    const other = (await createInbox(app.worker, stranger)).id;
+    const response = await app.call(`/inboxes/${other}/attachments`, {
+      ...formCall([{ filename: 'a', content: 'a' }]),
+      token: stranger.token,
+    });
+    expectProblem(await send([{ attachment_id: response.json().id }]), 'not_found');
+    expectProblem(await send([{ attachment_id: 'att_none' }]), 'not_found');
+  });
+
+  test('a key that may send but not read cannot send what others received', async () => {
+    const first = (await send([{ filename: 'a.txt', content: base64('a') }])).json();
+    const { token } = await createKey(app.worker, { ...organization, permissions: ['messages:send'] });
+    const response = await call(`/inboxes/${inboxId}/messages`, {
+      method: 'POST',
+      token,
+      body: { to: [{ email: 'a@b.test' }], attachments: [{ attachment_id: first.attachment_ids[0] }] },
+    });
+    expect(expectProblem(response, 'permission_denied').permission).toBe('messages:read');
+  });
+});
+
+describe('the sweep', () => {
+  test('removes uploads nobody used for a day, and their bytes', async () => {
+    const young = await uploaded('young');
+    const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: young });
+    await removeUnusedUploads(app.worker);
+    await sweepObjects(app.worker, app.storage);
+    expect((await bytesAt(storageKey)).toString()).toBe('young');
+    await sweepADayLater();
+    expectProblem(await call(`/attachments/${young}`), 'not_found');
+    await isGone(storageKey);
+    expect(await entryOf(storageKey)).toBeNull();
+  });
+
+  test('goes on where a process died between the marks and storage', async () => {
+    const id = await uploaded('half');
+    const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id });
+    await app.worker.systemTransaction(({ em }) => em.nativeDelete(AttachmentEntity, { id }));
+    const dead = { deleteMany: () => Promise.reject(new Error('killed')) };
+    await expect(sweepObjects(app.worker, dead)).rejects.toThrow('killed');
+    expect(await entryOf(storageKey)).toMatchObject({ deleting: true });
+    expect((await bytesAt(storageKey)).toString()).toBe('half');
+    await sweepObjects(app.worker, app.storage);
+    await isGone(storageKey);
+  });
+
+  test('leaves an upload that is being attached', async () => {
+    const id = await uploaded('claimed');
+    await app.worker.systemTransaction(async ({ em }) => {
+      await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date(0) });
+    });
+    await app.worker.systemTransaction(async ({ em }) => {
+      await em.execute('select id from attachments where id = ? for update', [id]);
+      await removeUnusedUploads(app.worker);
+      await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date() });
+    });
+    expect((await call(`/attachments/${id}`)).statusCode).toBe(200);
+  });
+});
+
+let address: Promise<string> | undefined;
+/** Of the app on a port of its own, for what `inject` cannot do. */
+function listening(): Promise<string> {
+  address ??= app.app.listen({ port: 0, host: '127.0.0.1' }).then(() => {
+    const { port } = app.app.server.address() as AddressInfo;
+    return `http://127.0.0.1:${port}`;
+  });
+  return address;
+}

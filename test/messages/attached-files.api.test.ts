@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { simpleParser } from 'mailparser';
+import { createAttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { FileFacts } from '../../domain/attachments/stored-file.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ensureStored } from '../../domain/messages/stored-mime.ts';
+import { loadConfig } from '../../platform/config.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createStorage, type Storage } from '../../platform/storage.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { arrangeSending } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, testEnvironment } from '../support/test-app.ts';
+
+const MEBIBYTE = 1024 * 1024;
+let database: Database;
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let storage: Storage;
+beforeAll(async () => {
+  const { workerUrl } = testStack().postgres;
+  database = await connect(workerUrl);
+  objects = await startObjectStorage();
+  storage = createStorage(loadConfig(testEnvironment(workerUrl, objects.environment)));
+});
+afterAll(async () => {
+  await database.close();
+  storage.close();
+  await objects.stop();
+});
+
+async function sendWith(files: (Partial<FileFacts> & { content: Buffer })[], htmlBody: string | null = null) {
+  const world = await arrangeSending(database);
+  const attachments = createAttachmentService({ database, storage });
+  const stored = await Promise.all(
+    files.map(({ content, ...facts }) =>
+      attachments.putUpload(
+        world.scope,
+        world.inbox.id,
+        {
+          filename: 'file',
+          contentType: 'application/octet-stream',
+          contentId: null,
+          disposition: 'attachment',
+          ...facts,
+        },
+        Readable.from(content),
+      ),
+    ),
+  );
+  const { message } = await world.messages.send(
+    world.scope,
+    world.inbox.id,
+    {
+      to: [{ email: 'ada@people.example' }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'Files',
+      textBody: null,
+      htmlBody,
+      labels: [],
+      headers: {},
+    },
+    stored.map((file) => ({ kind: 'stored', file })),
+  );
+  return message.id;
+}
+
+const load = (id: string) =>
+  database.systemTransaction(({ em }) =>
+    em.findOneOrFail(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'headers'] }),
+  );
+
+describe('the mail of a message with files', () => {
+  test('holds each byte for byte, under its name, the inline one beside the HTML', async () => {
+    const files = [
+      { filename: 'Rechnung März.pdf', contentType: 'application/pdf', content: randomBytes(70_000) },
+      { filename: '請求書.txt', contentType: 'text/plain; charset=shift_jis', content: randomBytes(300) },
+      {
+        filename: 'logo.png',
+        contentType: 'image/png',
+        contentId: 'logo@x',
+        disposition: 'inline' as const,
+        content: randomBytes(10),
+      },
+      {
+        filename: 'mail.eml',
+        contentType: 'message/rfc822',
+        content: Buffer.from('A: \u00e9\n\rb\r\n.\r\n', 'latin1'),
+      },
+      { filename: 'empty', content: Buffer.alloc(0) },
+    ];
+    const id = await sendWith(files, '<img src="cid:logo@x">');
+    const { rawKey, sizeBytes } = await ensureStored(database, storage, await load(id));
+    const raw = await storage.getBytes(rawKey, MEBIBYTE);
+    expect(raw).toHaveLength(sizeBytes);
+    const text = raw.toString('latin1');
+    expect(text).not.toMatch(/[\u0080-\u00ff]|[^\r]\n|\r[^\n]/);
+    expect(text).toContain('multipart/related');
+    const { attachments } = await simpleParser(raw, { skipImageLinks: true });
+    const found = new Map(attachments.map((attachment) => [attachment.filename, attachment]));
+    expect([...found.keys()].sort()).toEqual(files.map(({ filename }) => filename).sort());
+    for (const { filename, content } of files)
+      expect(found.get(filename)?.content.equals(content)).toBe(true);
+    expect(found.get('logo.png')).toMatchObject({
+      cid: 'logo@x',
+      related: true,
+      contentDisposition: 'inline',
+    });
+    expect(found.get('Rechnung März.pdf')).toMatchObject({ contentType: 'application/pdf' });
+    // A message cannot be encoded, and its bytes could not go as they are.
+    expect(text).not.toMatch(/^Content-Type: message/m);
+  });
+
+  test('of 25 MiB is streamed, one file open at a time', async () => {
+    const parts = Array.from({ length: 5 }, (_, index) => ({
+      filename: `part-${index}`,
+      content: randomBytes(5 * MEBIBYTE),
+    }));
+    const message = await load(await sendWith(parts));
+    let open = 0;
+    let mostOpen = 0;
+    const watched: Pick<Storage, 'getStream' | 'putBytes' | 'putStream'> = {
+      ...storage,
+      async getStream(key) {
+        open += 1;
+        mostOpen = Math.max(mostOpen, open);
+        const stream = await storage.getStream(key);
+        return stream.once('close', () => {
+          open -= 1;
+        });
+      },
+      putBytes: () => Promise.reject(new Error('A large message is not put in one piece')),
+    };
+    const { sizeBytes } = await ensureStored(database, watched, message);
+    expect(sizeBytes).toBeGreaterThan(33 * MEBIBYTE);
+    expect(mostOpen).toBe(1);
+  });
+});

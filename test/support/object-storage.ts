@@ -1,0 +1,22 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { startS3 } from '../../dev/stack/s3.ts';
+
+/** An S3 server of a test file's own. */
+export async function startObjectStorage(): Promise<{
+  /** Configuration of the service that uses it. */
+  environment: Record<string, string>;
+  stop(): Promise<void>;
+}> {
+  const directory = mkdtempSync(join(tmpdir(), 'agent-email-objects-'));
+  const server = await startS3({ directory, port: await findFreePort(), bucket: 'agent-email' });
+  return {
+    environment: { ...server.environment },
+    async stop() {
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
