@@ -117,6 +117,19 @@ export const ConfigSchema = Type.Object({
     37_748_736,
     1024,
   ),
+  AUTHENTICATE_INBOUND: flag(
+    'Look up SPF, DKIM and DMARC of received mail; off where something in front of this did it.',
+    true,
+  ),
+  RSPAMD_URL: optionalText(
+    'URL of rspamd’s normal worker, as http://rspamd:11333; empty means a rule on DMARC alone.',
+  ),
+  RSPAMD_TIMEOUT_MS: integer(
+    'Time rspamd has for a mail; after it the mail is let through.',
+    4_000,
+    100,
+    60_000,
+  ),
   MAIL_PARSER_PROCESSES: integer(
     'Processes a mail worker reads mail in, each of about 60 MiB (256 at most). All but one may be at large mails.',
     2,

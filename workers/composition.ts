@@ -10,10 +10,16 @@ import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
 import { createDispatchService } from '../domain/messages/dispatch.service.ts';
 import { createIngestService } from '../domain/messages/ingest.service.ts';
+import {
+  type Authenticate,
+  authenticateNothing,
+  createAuthenticator,
+} from '../domain/messages/mail-authentication.ts';
 import { createOutcomeService } from '../domain/messages/outcome.service.ts';
 import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-messages.ts';
 import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
 import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
+import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messages/spam-verdict.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
@@ -22,6 +28,7 @@ import { bounceDomain, type Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { purgeExpired } from '../platform/database/purge.ts';
+import { createResolver } from '../platform/dns.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
 import { createSimulatorTransport, simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
@@ -29,6 +36,7 @@ import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.t
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
+import { createRspamdScanner } from '../platform/spam-scanner.ts';
 import { createStorage, type Storage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
 import { MAIL_QUEUE, MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../workflows/task-queues.contract.ts';
@@ -83,6 +91,8 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     events,
     relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
     reader,
+    authenticate: config.AUTHENTICATE_INBOUND ? authenticatorOf(config) : authenticateNothing,
+    scanForSpam: spamCheckOf(config, logger),
     largeMailsAtOnce: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
   });
   const drafts = createDraftService({ database, outbox, events });
@@ -126,6 +136,24 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     },
     close: () => closeAll({ database, storage, outbox, temporal, mailTransport, reader }),
   };
+}
+
+/** Together with reading and storing it stays below the 5 s a mail has that is taken in at once. */
+const AUTHENTICATION_TIMEOUT_MS = 4_000;
+
+function authenticatorOf(config: Config): Authenticate {
+  const resolver = createResolver(config);
+  return createAuthenticator({
+    resolve: (name, type) => resolver.resolve(name, type),
+    timeoutMs: AUTHENTICATION_TIMEOUT_MS,
+  });
+}
+
+function spamCheckOf({ RSPAMD_URL: url, RSPAMD_TIMEOUT_MS: timeoutMs }: Config, logger: Logger): ScanForSpam {
+  if (url === undefined) return scanNothing;
+  return createSpamCheck(createRspamdScanner({ url, timeoutMs }), (error) =>
+    logger.warn({ err: error }, 'rspamd did not judge a mail'),
+  );
 }
 
 const PARSER_ENTRY = join(import.meta.dirname, 'mail-parser.ts');

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
-import { MESSAGE_STATUSES } from '../../domain/messages/message.entity.ts';
+import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message.service.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
+import { SIGNALS } from '../../domain/messages/signals.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
 import { AddressSeen, line } from './addresses.ts';
@@ -88,6 +89,10 @@ const summaryFields = {
       'What of an inbound mail could not be read or stored; the other fields hold the rest. Null where all was.',
   }),
   automated: Type.Boolean({ description: 'Sent by a program: do not answer by one.' }),
+  signals: Type.Array(choice(SIGNALS), {
+    maxItems: SIGNALS.length,
+    description: 'Of inbound mail: what to know before acting on it.',
+  }),
   recipients: Type.Array(MessageRecipient, {
     maxItems: 1000,
     description: 'Of outbound mail, with what became of each.',
@@ -182,10 +187,11 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     references: message.references,
     provider_message_id: message.providerMessageId ?? null,
     size_bytes: message.sizeBytes,
-    authentication: message.authentication ?? null,
+    authentication: presentAuthentication(message.authentication),
     spam: message.spam ?? null,
     parse_error: message.parseError?.slice(0, 1024) ?? null,
     automated: message.automated,
+    signals: message.signals,
     recipients: recipients.map(({ email, status, statusCode, diagnosticCode, updatedAt }) => ({
       email,
       status,
@@ -212,6 +218,10 @@ export function presentMessage(details: MessageDetails): Static<typeof MessageRe
     extracted_text: extractedText ?? null,
     headers,
   };
+}
+
+function presentAuthentication(results: MessageAuthentication | null) {
+  return results ? { spf: results.spf, dkim: results.dkim, dmarc: results.dmarc } : null;
 }
 
 function isoOrNull(time: Date | null): string | null {

@@ -233,7 +233,7 @@ async function sendDraft(
   const { thread, parent } = await findDraftTarget(em, draft);
   const subject = draft.subject ?? (parent ? replySubject(parent.subject) : null);
   const content = { ...draft, subject };
-  const refusal = await refuseAtCall(transaction, events, inbox, content);
+  const refusal = await refuseAtCall(transaction, events, inbox, content, thread?.id);
   if (refusal) throw refusal;
   const attachments = await attachmentsOfDraft(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });

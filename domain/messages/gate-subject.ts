@@ -11,34 +11,41 @@ interface GateRow {
   deleted: boolean;
   recipient_count: number;
   recipients: RecipientStanding[];
+  thread_id: string | null;
+  thread_paused: boolean | null;
+  thread_paused_until: Date | string | null;
 }
 
 const GATE_OF_INBOX = `o.status as organization_status, e.status as environment_status, i.status as inbox_status,
-    i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted
+    i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted,
+    t.id as thread_id, t.send_paused_until > now() as thread_paused, t.send_paused_until as thread_paused_until
   from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
 const AT_CALL = `select ${standingsSql('select value as email from jsonb_array_elements_text(?::jsonb)')} as recipients,
-    ? as recipient_count, ${GATE_OF_INBOX} where i.id = ?`;
+    ? as recipient_count, ${GATE_OF_INBOX} left join threads t on t.id = ? where i.id = ?`;
 
 // Stored recipients are ASCII: lower case is all that their key differs by.
 const AT_DISPATCH = `select ${standingsSql(
   "select distinct lower(p.email) as email from message_recipients p where p.message_id = m.id and p.status in ('pending', 'deferred')",
 )} as recipients, (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
-    ${GATE_OF_INBOX} join messages m on m.inbox_id = i.id where m.id = ?`;
+    ${GATE_OF_INBOX} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ?`;
 
 /**
  * Everything the gate looks at, in one statement: it runs twice for every message.
  *
  * @param recipients keys of the addresses the message is for, each once.
+ * @param threadId null where the message starts a thread.
  */
 export async function readGateSubject(
   em: EntityManager,
   inboxId: string,
   recipients: string[],
+  threadId: string | null,
 ): Promise<GateSubject> {
   const [row] = await em.execute<GateRow[]>(AT_CALL, [
     JSON.stringify(recipients),
     recipients.length,
+    threadId,
     inboxId,
   ]);
   if (!row) throw new Error(`The inbox ${inboxId} of a message is gone`);
@@ -66,5 +73,12 @@ function subjectOf(row: GateRow): GateSubject {
     },
     recipientCount: row.recipient_count,
     recipients: row.recipients,
+    thread:
+      row.thread_id === null
+        ? null
+        : {
+            isPaused: row.thread_paused === true,
+            pausedUntil: row.thread_paused_until === null ? null : new Date(row.thread_paused_until),
+          },
   };
 }

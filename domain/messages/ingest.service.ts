@@ -1,23 +1,23 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { refusesValue } from '../../platform/database/failures.ts';
-import { newId } from '../../platform/ids.ts';
 import { createSlots } from '../../platform/slots.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { AttachmentEntity } from '../attachments/attachment.entity.ts';
-import { addToThread, startThread } from '../threads/thread-summary.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { announceReceived } from './announce-received.ts';
-import { isAutomated } from './automated.ts';
-import { findThread } from './find-thread.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { isHidden } from './hidden-labels.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
+import type { Authenticate } from './mail-authentication.ts';
+import { MessageEntity } from './message.entity.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { unreadMail } from './parsed-mail.ts';
-import type { MailReader, ReadMail } from './parser-pool.ts';
-import { previewOf } from './preview.ts';
+import type { MailReader } from './parser-pool.ts';
+import { openRawMail, type RawMail, SMALL_MAIL_BYTES } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { type ExaminedMail, storeReceived } from './received-message.ts';
 import { outcomesOf } from './reported-outcomes.ts';
+import { type ScanForSpam, verdictByRule } from './spam-verdict.ts';
 
 export interface IngestService {
   /**
@@ -32,18 +32,17 @@ export interface IngestService {
 
 export interface IngestServiceOptions {
   database: Database;
-  storage: Pick<Storage, 'getStream' | 'putStream'>;
+  storage: Pick<Storage, 'getStream' | 'putStream' | 'deleteMany'>;
   outcomes: OutcomeService;
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
   relayedIsDelivered: boolean;
   reader: Pick<MailReader, 'read'>;
+  authenticate: Authenticate;
+  scanForSpam: ScanForSpam;
   /** Fewer than the reader's processes, so that small mail never waits for large. */
   largeMailsAtOnce: number;
 }
-
-/** A mail's text is in memory several times while it is read; a smaller one is kept whole, and read from storage once. */
-const LARGE_MAIL_BYTES = 1024 * 1024;
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { database } = options;
@@ -54,7 +53,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return 'processed before';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
-      if (receipt.sizeBytes <= LARGE_MAIL_BYTES) return ingestMail(options, receipt);
+      if (receipt.sizeBytes <= SMALL_MAIL_BYTES) return ingestMail(options, receipt);
       const release = await largeMails.take();
       return ingestMail(options, receipt).finally(release);
     },
@@ -70,110 +69,124 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
   });
   if (!reported) return false;
   return database.systemTransaction(async (transaction) => {
-    if (await finish(transaction, receipt.id)) await outcomes.fold(transaction, receipt.messageId, reported);
+    if (await finish(transaction, receipt.id, {}))
+      await outcomes.fold(transaction, receipt.messageId, reported);
     return true;
   });
 }
 
 async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
-  const { storage, reader } = options;
-  const messageId = messageIdOfReceipt(receipt.id);
-  const mail = await reader.read(await storage.getStream(receipt.rawKey), {
-    async storeFile(index, content, contentType) {
-      const key = `attachments/${messageId}/${index}`;
-      return { key, stored: await storage.putStream(key, content, { contentType }) };
-    },
-  });
+  const raw = await openRawMail(options.storage, receipt);
+  const fingerprint = await fingerprintOf(await raw.open());
+  const { sha256 } = fingerprint;
+  const examined = await examine(options, receipt, { raw, ...fingerprint });
   try {
-    return await keep(options, receipt, mail);
+    return await keep(options, receipt, { ...examined, sha256 });
   } catch (error) {
     // It would be refused again for ever, and nobody see the mail.
     if (!refusesValue(error)) throw error;
-    const unread = unreadMail('The mail holds something that cannot be stored.');
-    return keep(options, receipt, { ...unread, extractedText: '' });
+    const mail = { ...unreadMail('The mail holds something that cannot be stored.'), extractedText: '' };
+    return keep(options, receipt, { ...examined, mail, sha256 });
   }
 }
 
-async function keep(options: IngestServiceOptions, receipt: Receipt, mail: ReadMail): Promise<string> {
-  return options.database.systemTransaction(async (transaction) => {
-    if (!(await finish(transaction, receipt.id))) return 'processed before';
-    const message = await store(transaction, receipt, mail);
-    await announceReceived(transaction, options.events, message);
-    return `stored as ${message.id}`;
-  });
+/** Reads the mail and finds out what can be known of its sender, all at once: each waits for something else. */
+async function examine(
+  { reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
+  receipt: Receipt,
+  { raw, isSigned }: { raw: RawMail; isSigned: boolean },
+): Promise<ExaminedMail> {
+  const messageId = messageIdOfReceipt(receipt.id);
+  const { clientIp, mailFrom } = receipt;
+  const [mail, authentication, scanned] = await Promise.all([
+    reader.read(await raw.open(), {
+      async storeFile(index, content, contentType) {
+        const key = `attachments/${messageId}/${index}`;
+        return { key, stored: await storage.putStream(key, content, { contentType }) };
+      },
+    }),
+    authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
+    scanForSpam(raw, receipt),
+  ]);
+  return { mail, authentication, spam: scanned ?? verdictByRule(authentication) };
+}
+
+async function keep(
+  options: IngestServiceOptions,
+  receipt: Receipt,
+  { sha256, ...examined }: ExaminedMail & { sha256: Buffer },
+): Promise<string> {
+  const { database, events, storage } = options;
+  for (;;) {
+    try {
+      return await database.systemTransaction(async (transaction) => {
+        if (!(await finish(transaction, receipt.id, { fingerprint: sha256 }))) return 'processed before';
+        const message = await storeReceived(transaction, receipt, examined);
+        if (isHidden(message.labels)) return `hidden as ${message.id}`;
+        await announceReceived(transaction, events, message);
+        return `stored as ${message.id}`;
+      });
+    } catch (error) {
+      if (!isKnownFingerprint(error)) throw error;
+      const outcome = await settleDuplicate(database, receipt, sha256);
+      if (outcome === undefined) continue;
+      await storage
+        .deleteMany(examined.mail.attachments.map(({ storageKey }) => storageKey))
+        .catch(() => undefined);
+      return outcome;
+    }
+  }
 }
 
 /** Marks the receipt as processed. @returns false where another run was faster. */
-async function finish({ em }: Transaction, receiptId: string): Promise<boolean> {
+async function finish(
+  { em }: Transaction,
+  receiptId: string,
+  facts: { fingerprint?: Buffer; duplicateOf?: string },
+): Promise<boolean> {
   const changed = await em.nativeUpdate(
     ReceiptEntity,
     { id: receiptId, status: 'received' },
-    { status: 'processed', processedAt: new Date() },
+    { status: 'processed', processedAt: new Date(), ...facts },
   );
   return changed === 1;
 }
 
-async function store({ em }: Transaction, receipt: Receipt, mail: ReadMail): Promise<Message> {
-  const messageId = messageIdOfReceipt(receipt.id);
-  const { organizationId, environmentId, inboxId } = receipt;
-  const from = mail.from ?? { email: receipt.mailFrom };
-  const { subject, extractedText } = mail;
-  const thread =
-    (await findThread(em, { inboxId, mail, from, at: receipt.receivedAt }, LockMode.PESSIMISTIC_WRITE)) ??
-    startThread(em, {
-      inbox: { id: inboxId, organizationId, environmentId },
-      subject,
-      at: receipt.receivedAt,
-    });
-  const message = em.create(MessageEntity, {
-    id: messageId,
-    organizationId: receipt.organizationId,
-    environmentId: receipt.environmentId,
-    inboxId: receipt.inboxId,
-    threadId: thread.id,
-    direction: 'inbound',
-    status: 'received',
-    fromEmail: from.email,
-    fromName: from.name ?? null,
-    to: mail.to,
-    cc: mail.cc,
-    bcc: [],
-    replyTo: mail.replyTo,
-    subject,
-    preview: previewOf(extractedText, mail.html),
-    textBody: mail.text,
-    htmlBody: mail.html,
-    extractedText,
-    headers: mail.headers,
-    hasAttachments: mail.attachments.length > 0,
-    rfcMessageId: mail.messageId,
-    inReplyTo: mail.inReplyTo,
-    references: mail.references,
-    automated: isAutomated(mail.headers, receipt.mailFrom),
-    announced: false,
-    parseError: mail.parseError,
-    rawKey: receipt.rawKey,
-    sizeBytes: receipt.sizeBytes,
-    createdAt: receipt.receivedAt,
-    receivedAt: receipt.receivedAt,
-  });
-  em.persist(message);
-  em.persist(
-    mail.attachments.map(({ stored, ...part }, position) =>
-      em.create(AttachmentEntity, {
-        id: newId('attachment'),
-        organizationId: receipt.organizationId,
-        environmentId: receipt.environmentId,
-        inboxId: receipt.inboxId,
-        messageId,
-        position,
-        ...part,
-        sizeBytes: stored.sizeBytes,
-        sha256: stored.sha256,
-        createdAt: receipt.receivedAt,
-      }),
-    ),
+/** The same mail is one message for so long; who sends it again later means it. */
+const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
+
+/** The unique index knows best: two that come at once cannot both be first. */
+function isKnownFingerprint(error: unknown): boolean {
+  return (
+    error instanceof UniqueConstraintViolationException &&
+    error.message.includes('inbound_receipts_fingerprint_unique')
   );
-  addToThread(thread, message, [from.email], receipt.receivedAt);
-  return message;
+}
+
+/**
+ * Ends a receipt whose mail is here already.
+ *
+ * @returns undefined where the other one is too old or gone: its place is free now.
+ */
+function settleDuplicate(
+  database: Database,
+  receipt: Receipt,
+  fingerprint: Buffer,
+): Promise<string | undefined> {
+  return database.systemTransaction(async (transaction) => {
+    const { em } = transaction;
+    const first = await em.findOne(
+      ReceiptEntity,
+      { inboxId: receipt.inboxId, fingerprint },
+      { lockMode: LockMode.PESSIMISTIC_WRITE },
+    );
+    if (!first) return undefined;
+    const isRecent = receipt.receivedAt.getTime() - first.receivedAt.getTime() <= DUPLICATE_WINDOW_MS;
+    if (!isRecent || !(await em.findOne(MessageEntity, { id: first.messageId }, { fields: ['id'] }))) {
+      first.fingerprint = null;
+      return undefined;
+    }
+    const isFirstRun = await finish(transaction, receipt.id, { duplicateOf: first.messageId });
+    return isFirstRun ? `duplicate of ${first.messageId}` : 'processed before';
+  });
 }

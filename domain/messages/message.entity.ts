@@ -6,6 +6,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { ThreadEntity } from '../threads/thread.entity.ts';
 import type { MailAddress } from './addresses.ts';
+import type { Signal } from './signals.ts';
 
 export const OUTBOUND_STATUSES = [
   'queued',
@@ -28,6 +29,8 @@ export interface MessageAuthentication {
   spf: string;
   dkim: string;
   dmarc: string;
+  /** Kept for operators; the API shows the three. */
+  arc?: string;
 }
 
 export interface SpamVerdict {
@@ -109,6 +112,7 @@ export const MessageEntity = defineEntity({
     authentication: p.json().$type<MessageAuthentication>().strictNullable(),
     spam: p.json().$type<SpamVerdict>().strictNullable(),
     automated: p.boolean().default(false),
+    signals: p.array().$type<Signal[]>().default([]),
     /** `message.received` was told; false on inbound mail that was hidden from the start. */
     announced: p.boolean().default(true),
     /** Set where the MIME structure could not be read; the raw message is there all the same. */

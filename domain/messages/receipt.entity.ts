@@ -16,6 +16,14 @@ export const ReceiptEntity = defineEntity({
       name: 'inbound_receipts_unprocessed_index',
       expression: `create index "inbound_receipts_unprocessed_index" on "inbound_receipts" ("received_at") where "status" = 'received'`,
     },
+    {
+      name: 'inbound_receipts_fingerprint_unique',
+      expression: `create unique index "inbound_receipts_fingerprint_unique" on "inbound_receipts" ("inbox_id", "fingerprint") where "fingerprint" is not null`,
+    },
+    {
+      name: 'inbound_receipts_transport_unique',
+      expression: `create unique index "inbound_receipts_transport_unique" on "inbound_receipts" ("inbox_id", "transport_id") where "transport_id" is not null`,
+    },
   ],
   properties: {
     id: primaryId(),
@@ -30,6 +38,12 @@ export const ReceiptEntity = defineEntity({
     rawKey: p.text(),
     sizeBytes: p.integer(),
     sha256: p.blob(),
+    /** What the provider that handed the mail over calls it; empty where there is none, as over SMTP. */
+    transportId: p.text().strictNullable(),
+    /** Of the mail without trace fields. Only the first of its kind in an inbox has one, from when it was processed. */
+    fingerprint: p.blob().strictNullable(),
+    /** The message that was here before this mail came once more; empty where this one became a message. */
+    duplicateOf: idColumn().strictNullable(),
     /** Envelope sender (RFC 5321 reverse-path); empty string for `<>`. */
     mailFrom: p.text(),
     rcptTo: p.text(),

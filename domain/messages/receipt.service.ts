@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -27,6 +27,8 @@ export type InboundRoute =
 
 /** One SMTP transaction, its bytes already in storage. */
 export interface AcceptedMail {
+  /** What the provider that hands the mail over calls it: the same id comes to an inbox once. None over SMTP. */
+  transportId?: string;
   rawKey: string;
   sizeBytes: number;
   sha256: Buffer;
@@ -88,6 +90,7 @@ export function createReceiptService({
     commit: (mail) =>
       database.systemTransaction(async (transaction) => {
         for (const { address, route } of distinctRoutes(mail.recipients)) {
+          if (await isKnown(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
           const receipt = transaction.em.create(ReceiptEntity, {
             id,
@@ -100,6 +103,7 @@ export function createReceiptService({
             rawKey: mail.rawKey,
             sizeBytes: mail.sizeBytes,
             sha256: mail.sha256,
+            transportId: route.kind === 'mail' ? transportIdOf(mail) : null,
             mailFrom: storableText(mail.mailFrom, 1_000),
             rcptTo: storableText(address, 1_000),
             clientIp: mail.clientIp,
@@ -112,6 +116,21 @@ export function createReceiptService({
         }
       }),
   };
+}
+
+/** Whether the provider has handed this mail over before. Of two at once the unique index refuses one, which comes again. */
+async function isKnown(
+  { em }: Transaction,
+  transportId: string | undefined,
+  route: InboundRoute,
+): Promise<boolean> {
+  if (transportId === undefined || route.kind !== 'mail') return false;
+  const { inboxId } = route;
+  return (await em.count(ReceiptEntity, { inboxId, transportId: transportIdOf({ transportId }) })) > 0;
+}
+
+function transportIdOf({ transportId }: Pick<AcceptedMail, 'transportId'>): string | null {
+  return transportId === undefined ? null : storableText(transportId, 500);
 }
 
 const ROUTE_FIELDS = ['organizationId', 'environmentId', 'inboxId'] as const;

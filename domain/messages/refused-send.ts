@@ -10,14 +10,18 @@ import { passGate, refusalError } from './send-gate.ts';
 /**
  * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
  * `message.rejected` event.
+ *
+ * @param threadId null where the message starts a thread.
  */
 export async function refuseAtCall(
   transaction: Transaction,
   events: EventService,
   inbox: Inbox,
   content: OutboundContent,
+  threadId: string | null = null,
 ): Promise<AppError | null> {
-  const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipientKeys(content)));
+  const recipients = recipientKeys(content);
+  const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
   await events.record(transaction, {
     organizationId: inbox.organizationId,

@@ -16,6 +16,8 @@ export interface GateSubject {
   recipientCount: number;
   /** Those still to be sent to which a suppression or a list names; the others are not told. */
   recipients: RecipientStanding[];
+  /** Null where the message starts a thread. */
+  thread: { isPaused: boolean; pausedUntil: Date | null } | null;
 }
 
 export interface Refusal {
@@ -101,6 +103,18 @@ const GATE: readonly GateCheck[] = [
         fix: 'Write to other addresses, or delete the suppression where it is known to be wrong.',
       };
     },
+  },
+  {
+    name: 'thread_not_looping',
+    refuse: ({ thread }) =>
+      thread?.isPaused
+        ? {
+            reason: 'rate_limited',
+            detail: `Sending in this thread is paused until ${thread.pausedUntil?.toISOString()}: more than 20 messages went each way within 10 minutes.`,
+            code: 'message_rejected',
+            fix: 'Do not answer mail whose `automated` is true; the pause ends by itself.',
+          }
+        : null,
   },
 ];
 

@@ -27,12 +27,15 @@ export const ThreadEntity = defineEntity({
     labels: p.array().$type<string[]>().default([]),
     /** Addresses other than the inbox's own, in order of appearance, at most 100. */
     participants: p.array().$type<string[]>().default([]),
+    /** 0: all there is is hidden (spam, blocked), and the thread is not listed. */
     messageCount: p.integer().default(0),
     lastMessageId: idColumn().strictNullable(),
     lastMessageAt: timestamp(),
     lastInboundAt: timestamp().strictNullable(),
     lastOutboundAt: timestamp().strictNullable(),
     hasAttachments: p.boolean().default(false),
+    /** Nothing is sent in it before: it ran in circles. Empty where it never did. */
+    sendPausedUntil: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

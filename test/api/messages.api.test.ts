@@ -333,6 +333,7 @@ const FIELDS = [
     'size_bytes',
     'headers',
     'authentication',
+    'signals',
     'spam',
     'parse_error',
     'automated',

@@ -186,9 +186,10 @@ test('large mails are read a few at a time, small ones beside them', async () =>
         const isLarge = !key.endsWith(smallId);
         if (isLarge) opened.push(opened.length);
         if (isLarge) await read.promise;
-        return Readable.from([Buffer.from(isLarge ? large : small)]);
+        return Readable.from([Buffer.from(isLarge ? large.replace('large', key) : small)]);
       },
       putStream: () => Promise.reject(new Error('There are no files')),
+      deleteMany: async () => undefined,
     },
   });
   const largeIds = await Promise.all(Array.from({ length: 6 }, () => accept(large)));

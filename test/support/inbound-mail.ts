@@ -2,9 +2,11 @@ import { resolve } from 'node:path';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
 import { createIngestService, type IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
+import { authenticateNothing } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createMailReader, type MailReader } from '../../domain/messages/parser-pool.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { scanNothing } from '../../domain/messages/spam-verdict.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
@@ -15,6 +17,9 @@ import { recordingOutbox } from './test-app.ts';
 export interface ReceiptFacts {
   kind?: 'mail' | 'report';
   mailFrom?: string;
+  clientIp?: string;
+  helo?: string;
+  receivedAt?: Date;
   /** Of a report: the message it tells of. */
   target?: string;
 }
@@ -33,6 +38,8 @@ export async function arrangeInbox(database: Database, overrides: Partial<Ingest
     events: createEventService({ outbox }),
     relayedIsDelivered: true,
     reader: testReader(),
+    authenticate: authenticateNothing,
+    scanForSpam: scanNothing,
     largeMailsAtOnce: 1,
     ...overrides,
   });
@@ -56,7 +63,7 @@ async function commitReceipt(
     facts,
   }: { objects: Map<string, Buffer>; inbox: Inbox; raw: Buffer; facts: ReceiptFacts },
 ): Promise<string> {
-  const { kind = 'mail', mailFrom = 'ada@people.example', target } = facts;
+  const { kind = 'mail', mailFrom = 'ada@people.example', clientIp = '192.0.2.1', target } = facts;
   const id = newId('receipt');
   objects.set(`raw/${id}`, raw);
   await database.systemTransaction(async ({ em }) => {
@@ -74,8 +81,9 @@ async function commitReceipt(
         sha256: Buffer.alloc(32),
         mailFrom,
         rcptTo: inbox.email,
-        clientIp: '192.0.2.1',
-        receivedAt: new Date(),
+        clientIp,
+        helo: facts.helo ?? null,
+        receivedAt: facts.receivedAt ?? new Date(),
       }),
     );
   });

@@ -97,7 +97,7 @@ export function mailServices(
 /** Objects in a map: for tests that are not about storage. */
 export function memoryStorage(
   objects: Map<string, Buffer>,
-): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
+): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes' | 'deleteMany'> {
   return {
     async putBytes(key, bytes) {
       objects.set(key, Buffer.from(bytes));
@@ -113,6 +113,9 @@ export function memoryStorage(
       return { sizeBytes: bytes.length, sha256: sha256(bytes) };
     },
     getStream: async (key) => Readable.from([objects.get(key) ?? Buffer.alloc(0)]),
+    async deleteMany(keys) {
+      for (const key of keys) objects.delete(key);
+    },
     getBytes: async (key) => objects.get(key) ?? Buffer.alloc(0),
   };
 }

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Authentication } from '../../domain/messages/mail-authentication.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { createSpamCheck } from '../../domain/messages/spam-verdict.ts';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import { createRspamdScanner } from '../../platform/spam-scanner.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { type RspamdServer, startRspamdServer } from '../support/rspamd-server.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+let database: Database;
+let rspamd: RspamdServer;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+  rspamd = await startRspamdServer();
+});
+afterAll(async () => {
+  await database?.close();
+  await rspamd?.stop();
+});
+
+const judged = (results: Partial<Authentication>) => ({
+  authenticate: async () => ({
+    spf: 'pass',
+    dkim: 'none',
+    dmarc: 'pass',
+    arc: 'none',
+    policy: null,
+    ...results,
+  }),
+});
+const scanned = (timeoutMs = 2_000) => {
+  const failures: unknown[] = [];
+  const scanner = createRspamdScanner({ url: rspamd.url, timeoutMs });
+  return { failures, scanForSpam: createSpamCheck(scanner, (error) => failures.push(error)) };
+};
+const eventsOf = (inboxId: string) =>
+  database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
+
+describe('what is known of the sender is on the message', () => {
+  test('mail that passes has no label and no signal', async () => {
+    const { receive } = await arrangeInbox(database, judged({}));
+    const { message } = await receive(mail({ Subject: 'Fine' }));
+    expect(message).toMatchObject({
+      authentication: { spf: 'pass', dkim: 'none', dmarc: 'pass', arc: 'none' },
+      spam: { verdict: 'ham', score: null },
+      labels: [],
+      signals: [],
+    });
+  });
+
+  test('mail that fails DMARC is labelled, and announced where its domain asks nothing', async () => {
+    const { receive, inbox } = await arrangeInbox(database, judged({ dmarc: 'fail', policy: 'none' }));
+    const { message } = await receive(mail({ Subject: 'Odd' }));
+    expect(message).toMatchObject({ labels: ['unauthenticated'], signals: ['authentication_failed'] });
+    expect(await eventsOf(inbox.id)).toHaveLength(1);
+  });
+
+  test.each([
+    { what: 'an automated mail', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
+    {
+      what: 'a Reply-To elsewhere',
+      fields: { 'Reply-To': 'eve@else.example' },
+      signals: ['reply_to_differs'],
+    },
+    { what: 'a Reply-To that is the sender', fields: { 'Reply-To': 'ADA@people.example' }, signals: [] },
+  ])('signals of $what', async ({ fields, signals }) => {
+    const { receive } = await arrangeInbox(database);
+    const { message } = await receive(
+      mail({ Subject: 'Signals', ...(fields as unknown as Record<string, string>) }),
+    );
+    expect(message?.signals).toEqual(signals);
+    expect(message?.automated).toBe(signals.includes('automated'));
+  });
+
+  test('a stranger in a thread is a new participant, somebody addressed in it is not', async () => {
+    const { receive } = await arrangeInbox(database);
+    const start = { 'Message-ID': '<start@people.example>', Cc: 'bob@people.example' };
+    const first = await receive(mail({ Subject: 'Plan', ...start }));
+    const answer = (from: string) =>
+      receive(
+        mail({ From: from, Subject: 'Re: Plan', 'In-Reply-To': '<start@people.example>', 'X-N': from }),
+      );
+    const [copied, stranger, again] = [
+      await answer('Bob@people.example'),
+      await answer('eve@else.example'),
+      await answer('"Eve" <eve@else.example>'),
+    ];
+    expect([first, copied, stranger, again].map(({ message }) => message?.signals)).toEqual([
+      [],
+      [],
+      ['new_participant'],
+      [],
+    ]);
+  });
+});
+
+describe('spam', () => {
+  test('is stored with its label and score, joins no list of threads, and is not announced', async () => {
+    rspamd.answerWith({ body: { action: 'add header', score: 9.25, required_score: 15, is_skipped: false } });
+    const { receive, inbox } = await arrangeInbox(database, scanned());
+    const { message, outcome } = await receive(mail({ Subject: 'Buy' }));
+    expect(outcome).toBe(`hidden as ${message?.id}`);
+    expect(message).toMatchObject({
+      labels: ['spam'],
+      spam: { verdict: 'spam', score: 9.25 },
+      announced: false,
+    });
+    expect(await eventsOf(inbox.id)).toEqual([]);
+    const thread = await database.systemTransaction(({ em }) =>
+      em.findOneOrFail(ThreadEntity, { id: message?.threadId ?? '' }),
+    );
+    expect(thread.messageCount).toBe(0);
+  });
+
+  test('the scanner is told the whole mail and its envelope', async () => {
+    rspamd.answerWith({ body: { action: 'no action', score: -1.5, required_score: 15 } });
+    const { receive } = await arrangeInbox(database, scanned());
+    const raw = mail({ Subject: 'Hello' }, 'x'.repeat(2_000_000));
+    const { message } = await receive(raw, {
+      mailFrom: 'ada@people.example',
+      clientIp: '203.0.113.9',
+      helo: 'mx.people.example\r\nEvil: 1',
+    });
+    expect(message).toMatchObject({ labels: [], spam: { verdict: 'ham', score: -1.5 } });
+    const request = rspamd.requests.at(-1);
+    expect(request).toMatchObject({
+      path: '/checkv2',
+      headers: {
+        'content-length': String(raw.length),
+        ip: '203.0.113.9',
+        from: 'ada@people.example',
+        helo: 'mx.people.exampleEvil:1',
+        rcpt: expect.stringContaining('@'),
+      },
+    });
+    expect(request?.body.equals(Buffer.from(raw))).toBe(true);
+  });
+
+  test.each([
+    { what: 'fails', answer: { status: 500, body: { error: 'x' } } },
+    { what: 'answers no JSON', answer: { body: 'sorry' } },
+    { what: 'answers something else', answer: { body: [] } },
+    { what: 'answers a score that is none', answer: { body: { action: 'reject', score: '1e400' } } },
+    { what: 'never answers', answer: null },
+  ])('mail is let through, and says so, where the scanner $what', async ({ answer }) => {
+    rspamd.answerWith(answer);
+    const { failures, scanForSpam } = scanned(500);
+    const { receive, inbox } = await arrangeInbox(database, { scanForSpam });
+    const { message } = await receive(mail({ Subject: 'Unjudged' }));
+    expect(message).toMatchObject({ labels: [], spam: { verdict: 'unscanned', score: null } });
+    expect(failures).toHaveLength(1);
+    expect(await eventsOf(inbox.id)).toHaveLength(1);
+  });
+
+  test.each([
+    { policy: 'reject', dmarc: 'fail', labels: ['spam', 'unauthenticated'] },
+    { policy: 'quarantine', dmarc: 'fail', labels: ['spam', 'unauthenticated'] },
+    { policy: 'none', dmarc: 'fail', labels: ['unauthenticated'] },
+    { policy: 'reject', dmarc: 'pass', labels: [] },
+    { policy: 'reject', dmarc: 'temperror', labels: [] },
+  ] as const)(
+    'without a scanner: DMARC $dmarc at p=$policy is $labels',
+    async ({ policy, dmarc, labels }) => {
+      const { receive } = await arrangeInbox(database, judged({ policy, dmarc }));
+      const { message } = await receive(mail({ Subject: 'Ruled' }));
+      expect(message?.labels).toEqual(labels);
+    },
+  );
+});
+
+describe('the same mail once more', () => {
+  const one = mail({ Subject: 'Twice', 'Message-ID': '<twice@people.example>' });
+  const count = (inboxId: string) =>
+    database.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
+
+  test('by another way is not stored or announced again; its receipt names the first', async () => {
+    const { receive, inbox } = await arrangeInbox(database);
+    const first = await receive(`Received: from a by b\r\n${one}`);
+    const second = await receive(`Received: from c by d\r\nDelivered-To: x@y.example\r\n${one}`);
+    expect(second).toMatchObject({ outcome: `duplicate of ${first.message?.id}`, message: null });
+    expect(await count(inbox.id)).toBe(1);
+    expect(await eventsOf(inbox.id)).toHaveLength(1);
+    const receipt = await database.systemTransaction(({ em }) =>
+      em.findOneOrFail(ReceiptEntity, { id: second.receiptId }),
+    );
+    expect(receipt).toMatchObject({ status: 'processed', duplicateOf: first.message?.id });
+  });
+
+  test('at the same moment is stored once', async () => {
+    const { accept, ingest, inbox } = await arrangeInbox(database);
+    const ids = await Promise.all(Array.from({ length: 5 }, () => accept(one)));
+    const outcomes = await Promise.all(ids.map((id) => ingest.ingest(id)));
+    expect(outcomes.map((outcome) => outcome.split(' ')[0]).sort()).toEqual([
+      ...Array.from({ length: 4 }, () => 'duplicate'),
+      'stored',
+    ]);
+    expect(await count(inbox.id)).toBe(1);
+  });
+
+  test('leaves no files behind', async () => {
+    const { receive, objects } = await arrangeInbox(database);
+    const file = '--b\r\nContent-Disposition: attachment\r\n\r\nfile\r\n--b--\r\n';
+    const raw = mail({ 'Content-Type': 'multipart/mixed; boundary=b' }, file);
+    await receive(raw);
+    await receive(raw);
+    expect([...objects.keys()].filter((key) => key.startsWith('attachments/'))).toHaveLength(1);
+  });
+
+  test('after the window, or after the first was deleted, is a message', async () => {
+    const { receive, inbox } = await arrangeInbox(database);
+    const weekAgo = new Date(Date.now() - 8 * 24 * 3_600_000);
+    await receive(one, { receivedAt: weekAgo });
+    const second = await receive(one);
+    expect(second.outcome).toMatch(/^stored/);
+    await database.systemTransaction(({ em }) =>
+      em.nativeDelete(MessageEntity, { id: second.message?.id ?? '' }),
+    );
+    const third = await receive(one);
+    expect(third.outcome).toMatch(/^stored/);
+    expect((await receive(one)).outcome).toBe(`duplicate of ${third.message?.id}`);
+    expect(await count(inbox.id)).toBe(2);
+  });
+
+  test('to another inbox, or another mail with its Message-ID, is a message', async () => {
+    const [mine, theirs] = [await arrangeInbox(database), await arrangeInbox(database)];
+    await mine.receive(one);
+    expect((await theirs.receive(one)).outcome).toMatch(/^stored/);
+    expect((await mine.receive(one.replace('Hello', 'Hello again'))).outcome).toMatch(/^stored/);
+    expect(await count(mine.inbox.id)).toBe(2);
+  });
+
+  test('by a provider that names it comes in once', async () => {
+    const { inbox } = await arrangeInbox(database);
+    const { outbox, commands } = recordingOutbox();
+    const returnPaths = createReturnPaths({
+      signingKey: Buffer.alloc(32).toString('base64'),
+      domain: 'bounces.mail.test',
+    });
+    const receipts = createReceiptService({ database, outbox, returnPaths });
+    const { organizationId, environmentId, id: inboxId } = inbox;
+    const accepted = () => ({
+      transportId: 'provider-1',
+      rawKey: `raw/${newId('receipt')}`,
+      sizeBytes: 1,
+      sha256: Buffer.alloc(32),
+      mailFrom: '',
+      clientIp: '192.0.2.1',
+      helo: null,
+      tls: true,
+      receivedAt: new Date(),
+      recipients: [
+        { address: inbox.email, route: { kind: 'mail' as const, organizationId, environmentId, inboxId } },
+      ],
+    });
+    await receipts.commit(accepted());
+    await receipts.commit(accepted());
+    expect(commands).toHaveLength(1);
+    // Another row of the same name would break the index, whoever is first.
+    expect(await database.systemTransaction(({ em }) => em.count(ReceiptEntity, { inboxId }))).toBe(1);
+  });
+});
