@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readGateSubject } from '../../domain/messages/gate-subject.ts';
 import type { Authentication } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { passGate } from '../../domain/messages/send-gate.ts';
 import { createSpamCheck } from '../../domain/messages/spam-verdict.ts';
 import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
@@ -265,5 +267,63 @@ describe('the same mail once more', () => {
     expect(commands).toHaveLength(1);
     // Another row of the same name would break the index, whoever is first.
     expect(await database.systemTransaction(({ em }) => em.count(ReceiptEntity, { inboxId }))).toBe(1);
+  });
+});
+
+describe('a thread that runs in circles', () => {
+  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+
+  async function arrangeLoop(sent: number, at: Date) {
+    const arranged = await arrangeInbox(database);
+    const { inbox, receive } = arranged;
+    const first = await receive(mail({ Subject: 'Ping', 'Message-ID': '<0@people.example>' }), {
+      receivedAt: at,
+    });
+    const threadId = first.message?.threadId ?? '';
+    await database.systemTransaction(async ({ em }) => {
+      for (let n = 0; n < sent; n += 1)
+        await em.execute(
+          `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+             reply_to, subject, headers, created_at, updated_at)
+           select ?, org_id, env_id, inbox_id, thread_id, 'outbound', 'sent', 'agent@mail.test', '[]', '[]', '[]', '[]',
+             'Re: Ping', '{}', created_at, updated_at from messages where id = ?`,
+          [newId('message'), first.message?.id ?? ''],
+        );
+      await em.nativeUpdate(ThreadEntity, { id: threadId }, { messageCount: sent + 1 });
+    });
+    const answer = (n: number) =>
+      receive(mail({ Subject: 'Re: Ping', 'In-Reply-To': '<0@people.example>', 'X-N': String(n) }), {
+        receivedAt: at,
+      });
+    const gate = () =>
+      database.systemTransaction(async ({ em }) =>
+        passGate(await readGateSubject(em, inbox.id, ['ada@people.example'], threadId)),
+      );
+    return { answer, gate, inbox };
+  }
+
+  test('is paused for an hour after more than 20 messages each way, and only it', async () => {
+    const { answer, gate, inbox } = await arrangeLoop(21, new Date());
+    for (let n = 0; n < 19; n += 1) await answer(n);
+    expect(await gate()).toBeNull();
+    await answer(19);
+    expect(await gate()).toMatchObject({
+      check: 'thread_not_looping',
+      reason: 'rate_limited',
+      code: 'message_rejected',
+    });
+    const elsewhere = await database.systemTransaction(async ({ em }) =>
+      passGate(await readGateSubject(em, inbox.id, ['ada@people.example'], null)),
+    );
+    expect(elsewhere).toBeNull();
+  });
+
+  test.each([
+    { what: 'one side alone writes', sent: 15, at: minutesAgo(0) },
+    { what: 'the pause is over', sent: 30, at: minutesAgo(61) },
+  ])('is not paused where $what', async ({ sent, at }) => {
+    const { answer, gate } = await arrangeLoop(sent, at);
+    for (let n = 0; n < 30; n += 1) await answer(n);
+    expect(await gate()).toBeNull();
   });
 });
