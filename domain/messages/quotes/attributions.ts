@@ -1,0 +1,169 @@
+import type { Line } from './lines.ts';
+import { WROTE } from './quote-headers.ts';
+
+/** `On Mon, 2 Mar 2026 at 10:11, Bob <bob@example.com> wrote:` is wrapped over up to this many lines. */
+const MAX_LINES = 5;
+const MAX_CHARACTERS = 400;
+
+/** How sure it is that a mail is quoted here: a weak one needs `>` below it. */
+type Attribution = { lines: number; weak: boolean };
+
+const ADDRESS = /[^\s<>@()[\]":;,]{1,64}@[^\s<>@()[\]":;,]{1,255}/;
+const BRACKETED_ADDRESS = /[<([]\s*(?:mailto:)?[^\s<>@()[\]]{1,64}@[^\s<>@()[\]]{1,255}/;
+const YEAR = /(?<!\d)(?:19|20)\d\d(?!\d)/;
+const NUMERIC_DATE = /(?<!\d)\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}(?!\d)/;
+const DAY_AND_MONTH =
+  /(?<![\p{L}\d])\d{1,2}(?:st|nd|rd|th|er|\.)?(?: de| of)? \p{L}{3,12}|(?<!\p{L})\p{L}{3,12}\.? \d{1,2}(?!\d)|\d{1,2} ?[月월]/u;
+const TIME = /(?<!\d)\d{1,2}(?:[:.h時时点點]|시 ?)\d{2}(?!\d)/;
+/** Up to five words and a number: `On Mon, Mar 2`, `W dniu 2`, `2026-03-02`, `in a message dated 3/2`. */
+const DATE_FIRST = /^["'“(*\s]*(?:[^\s\d<>@:!?]{1,16} ){0,5}(?:在|于|於)?[ (]?\d/u;
+const ENDS_IN_COLON = /[:\uff1a]["*_ ]*$/u;
+/** A person, not a mail program, says so of these. */
+const PRONOUN = /(?<!\p{L})(?:I|we|you|he|she|they|it|ich|wir|du|er|sie|je|j['’]ai|nous|vous|yo|eu|io|ik)$/iu;
+/** Programs that name no verb that is in the table: `Quoting Bob <bob@example.com>:`. */
+const QUOTING =
+  /^(?:quoting|citando|zitat von|citation de|selon|citando a|citat från|citaat van|quoth) .{2,120}[:\uff1a]$/iu;
+/** The dashes around `---- On Mon, 2 Mar 2026, Bob wrote ----`. */
+const DASHES = /^-{2,}\s*|\s*-{2,}$/g;
+
+/** The attribution that begins at this line, or null. */
+export function attributionAt(lines: Line[], at: number): Attribution | null {
+  const first = lines[at];
+  if (first?.kind !== 'text' || !mayBegin(lines, at)) return null;
+  if (runsOn(first.words)) return { lines: 1, weak: false };
+  let joined = '';
+  for (let count = 1; count <= MAX_LINES; count += 1) {
+    const line = lines[at + count - 1];
+    if (line?.kind !== 'text') return null;
+    joined = joined === '' ? line.words : `${joined} ${line.words}`;
+    if (joined.length > MAX_CHARACTERS) return null;
+    const match = attributionIn(joined, standsApart(lines[at - 1]));
+    if (match === null) continue;
+    return count > 1 && beginsLater(lines, at, count) ? null : { lines: count, weak: match === 'weak' };
+  }
+  return null;
+}
+
+function standsApart(before: Line | undefined): boolean {
+  return before === undefined || before.kind !== 'text';
+}
+
+/** Cheap, and false for nearly every line of prose. */
+function mayBegin(lines: Line[], at: number): boolean {
+  const words = lines[at]?.words ?? '';
+  if (DATE_FIRST.test(words) || /^-{2,}/.test(words)) return true;
+  if (ENDS_IN_COLON.test(words)) return true;
+  if (BRACKETED_ADDRESS.test(words)) return words.length <= 200;
+  const next = lines[at + 1];
+  if (next?.kind !== 'text' || words.length > 60) return false;
+  // "On Monday, Bob Smith" / "<bob@example.com> wrote:", and a date that only begins on the next line.
+  return (
+    standsApart(lines[at - 1]) &&
+    (/^[<([]/.test(next.words) || DATE_FIRST.test(next.words.replace(/^\S+ /, '')))
+  );
+}
+
+/** Where a converter of HTML lost the line break, the quoted mail goes on in the attribution's line. */
+function runsOn(words: string): boolean {
+  if (words.length < 40 || !DATE_FIRST.test(words)) return false;
+  const head = words.slice(0, MAX_CHARACTERS);
+  const end = /[>)\]],? ?(\p{L}[^:<>]{0,20})[:\uff1a] /u.exec(head);
+  if (end === null || !WROTE.test(end[1] ?? '')) return false;
+  const before = head.slice(0, end.index + 1);
+  return BRACKETED_ADDRESS.test(before) && TIME.test(before) && before.length < 200;
+}
+
+/** Prose above an attribution is no part of it: the last line that can begin one does. */
+function beginsLater(lines: Line[], at: number, count: number): boolean {
+  for (let later = 1; later < count; later += 1) {
+    const rest = lines
+      .slice(at + later, at + count)
+      .map((line) => line.words)
+      .join(' ');
+    const begins = DATE_FIRST.test(rest) && /\p{L}/u.test(rest.slice(0, 1));
+    if (!begins || attributionIn(rest, true) === null) continue;
+    const first = lines[at]?.words ?? '';
+    return hasLead(rest) || (!hasLead(first) && !/\d/.test(first));
+  }
+  return false;
+}
+
+/** `Mon, 2 Mar 2026 …` may go on from `On`; a line with its own beginning says more than a date. */
+function hasLead(words: string): boolean {
+  return /^(?:on|at|am|le|el|em|op|il|den|w|dnia|dne|på|pe|στις|în|في|בתאריך|在|于|於)(?![\p{L}])/iu.test(
+    words,
+  );
+}
+
+function attributionIn(joined: string, apart: boolean): 'strong' | 'weak' | null {
+  const dashed = /^-{2,}.*-{2,}$/.test(joined);
+  const words = joined.replace(DASHES, '').trim();
+  const colon = ENDS_IN_COLON.test(words);
+  if (!colon && !dashed && !/\p{L}$/u.test(words)) return null;
+  if (QUOTING.test(words)) return BRACKETED_ADDRESS.test(words) ? 'strong' : 'weak';
+  const verb = WROTE.exec(words);
+  const address = ADDRESS.test(words);
+  const time = TIME.test(words);
+  const date =
+    (YEAR.test(words) && (DAY_AND_MONTH.test(words) || /\d.*\d/.test(words))) || NUMERIC_DATE.test(words);
+  const dateFirst = DATE_FIRST.test(words);
+  if (verb === null) {
+    return colon && address && date && time && (dateFirst || BRACKETED_ADDRESS.test(words)) ? 'strong' : null;
+  }
+  return withVerb({ words, verb, colon: colon || dashed, dashed, address, time, date, dateFirst, apart });
+}
+
+interface Traits {
+  words: string;
+  verb: RegExpExecArray;
+  colon: boolean;
+  dashed: boolean;
+  address: boolean;
+  time: boolean;
+  date: boolean;
+  dateFirst: boolean;
+  apart: boolean;
+}
+
+function withVerb({
+  words,
+  verb,
+  colon,
+  dashed,
+  address,
+  time,
+  date,
+  dateFirst,
+  apart,
+}: Traits): 'strong' | 'weak' | null {
+  const before = words.slice(0, verb.index).trim();
+  const after = words.slice(verb.index + verb[0].length);
+  const last = /^[\s:\uff1a"*_,.)]*$/u.test(after);
+  if (!last && !mayFollowVerb(verb[0], after)) return null;
+  if (PRONOUN.test(before)) return colon && (date || address || time) ? 'weak' : null;
+  const dayAndMonth = date || DAY_AND_MONTH.test(words);
+  if (dashed && last) return 'strong';
+  if (!colon) return dateFirst && last && date && time ? 'strong' : null;
+  if (dateFirst && dayAndMonth && (address || time)) return 'strong';
+  if (BRACKETED_ADDRESS.test(words) && (dayAndMonth || nameAndAddress(before, after))) return 'strong';
+  if (date && time) return 'strong';
+  if (dateFirst && date && apart) return 'strong';
+  return dayAndMonth || address || (apart && words.length <= 80) ? 'weak' : null;
+}
+
+/** `schrieb Bob:`, `escreveu (segunda, 2/03/2026 à(s) 10:11):`, `wrote on 03/02/2026 10:11:00 AM:`. */
+function mayFollowVerb(verb: string, after: string): boolean {
+  if (after.length > 160 || /[!?]|\p{Ll}{3}\. \p{Lu}/u.test(after)) return false;
+  return (
+    !/^(?:wrote|writes)$/i.test(verb) ||
+    /^ (?:on|at|am|le|the following on|in|\()/i.test(after) ||
+    /^ ?\(/.test(after)
+  );
+}
+
+/** Nothing but a name and an address on one side of the verb. */
+function nameAndAddress(before: string, after: string): boolean {
+  const name =
+    /^["'“]?[^<>@!?:]{0,80}["'”]?\s*[<([]\s*(?:mailto:)?[^\s<>@]{1,64}@[^\s]{1,255}\s*[>)\]],?(?: \p{Ll}{1,4})?$/u;
+  return name.test(before) || (before === '' && name.test(after.replace(/[:\uff1a\s]+$/u, '').trim()));
+}

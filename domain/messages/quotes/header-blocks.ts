@@ -1,0 +1,133 @@
+import type { Line } from './lines.ts';
+import { HEADER_FIELDS, type HeaderField, isForwardedWords, isOriginalWords } from './quote-headers.ts';
+
+const MAX_BLOCK_LINES = 30;
+/** `*From:* Bob`, `**Von:** Bob`, `| From | Bob |`, `差出人: Bob`, `De : Bob`. */
+const FIELD = /^[|*_ ]*([\p{L}\p{M}][\p{L}\p{M}'’./ -]{0,29}?)[*_ ]*(?:[:\uff1a]|\|)[*_ ]*(.*)$/u;
+/** eM Client writes its fields without a colon, below a divider. */
+const FIELD_WITHOUT_COLON = /^(from|to|cc|sent|date|subject|von|an|datum|betreff|de|à|objet) +(\S.*)$/iu;
+/** All on one line, as converters of HTML leave it. */
+const FIELDS_IN_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
+const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
+const TIME = /(?<!\d)\d{1,2}[:.h時时]\d{2}(?!\d)/;
+/** A rule of dashes, underscores or the like, and nothing else. */
+const RULE = /^[-_=*─—–\u2010\u2011]{3,}$/;
+
+export function isRule(line: Line | undefined): boolean {
+  return line !== undefined && line.kind === 'text' && RULE.test(line.words);
+}
+
+/**
+ * The block of fields Outlook and others put above a quoted mail, `From:`, `Sent:`, `To:` and `Subject:` in any language
+ * and order. One field proves nothing, people write `From: London` and `To: Paris`; what counts is a sender together
+ * with a subject or with an address and a date.
+ *
+ * @returns how many lines it has, or null.
+ */
+export function headerBlockAt(lines: Line[], at: number, belowDivider = false): number | null {
+  const first = fieldOf(lines[at], belowDivider);
+  if (first === null) return null;
+  if (isBlockInOneLine(lines[at])) return 1;
+  const seen = new Set<HeaderField>();
+  let senderHasAddress = false;
+  let hasTime = false;
+  let end = at;
+  for (let next = at; next < lines.length && next < at + MAX_BLOCK_LINES; next += 1) {
+    const line = lines[next];
+    const field = fieldOf(line, belowDivider);
+    if (field === null) {
+      if (!goesOn(lines, next, belowDivider)) break;
+      continue;
+    }
+    for (const meaning of field.meanings) seen.add(meaning);
+    if (field.meanings.has('from') && ADDRESS.test(field.value || (lines[next + 1]?.words ?? '')))
+      senderHasAddress = true;
+    if (field.meanings.has('date') && TIME.test(field.value)) hasTime = true;
+    end = next + 1;
+  }
+  return isSender(seen, { senderHasAddress, hasTime, belowDivider }) ? end - at : null;
+}
+
+function isSender(
+  seen: Set<HeaderField>,
+  {
+    senderHasAddress,
+    hasTime,
+    belowDivider,
+  }: { senderHasAddress: boolean; hasTime: boolean; belowDivider: boolean },
+): boolean {
+  if (!seen.has('from')) return false;
+  if (belowDivider) return seen.size >= 2 || senderHasAddress;
+  if (seen.has('subject')) return seen.size >= 3 || (seen.size === 2 && senderHasAddress);
+  return seen.has('date') && (senderHasAddress || (hasTime && seen.has('to')));
+}
+
+function fieldOf(
+  line: Line | undefined,
+  colonless: boolean,
+): { meanings: ReadonlySet<HeaderField>; value: string } | null {
+  if (line === undefined || line.kind !== 'text') return null;
+  const match = FIELD.exec(line.words) ?? (colonless ? FIELD_WITHOUT_COLON.exec(line.words) : null);
+  const meanings = HEADER_FIELDS.get(match?.[1]?.trim().toLowerCase() ?? '');
+  return meanings === undefined ? null : { meanings, value: match?.[2] ?? '' };
+}
+
+/** Blank lines between fields, a value wrapped onto the next line, and fields nobody knows (`Importance:`). */
+function goesOn(lines: Line[], at: number, belowDivider: boolean): boolean {
+  const line = lines[at];
+  if (line?.kind === 'blank') {
+    // A block has blank lines between all of its fields or between none.
+    return fieldOf(lines[at + 1], belowDivider) !== null;
+  }
+  if (line?.kind !== 'text') return false;
+  const next = lines[at + 1];
+  const wrapped = /^\s/.test(line.raw) || /[;@]/.test(line.words) || /^[^:]{1,30}: /.test(line.words);
+  return wrapped || fieldOf(next, belowDivider) !== null;
+}
+
+function isBlockInOneLine(line: Line | undefined): boolean {
+  if (line === undefined) return false;
+  const seen = new Set<HeaderField>();
+  for (const [, name] of line.words.matchAll(FIELDS_IN_LINE)) {
+    const last = name?.toLowerCase().split(' ').at(-1) ?? '';
+    for (const meaning of HEADER_FIELDS.get(last) ?? []) seen.add(meaning);
+  }
+  return seen.has('from') && seen.has('subject') && seen.has('date') && ADDRESS.test(line.words);
+}
+
+/** `-----Original Message-----` and its kind; `forward` where it announces a mail passed on. */
+export function dividerAt(lines: Line[], at: number): 'original' | 'forward' | null {
+  const line = lines[at];
+  if (line?.kind !== 'text' || line.words.length > 120) return null;
+  const framed = /^[-_=*#~─—–\u2010\u2011 ]{2,}/.test(line.words);
+  const words = line.words
+    .replace(/^[-_=*#~─—–\u2010\u2011<[( ]+|[-_=*#~─—–\u2010\u2011>\]) ]+$/gu, '')
+    .toLowerCase();
+  const bare = words.replace(/[:\uff1a]$/u, '').trim();
+  if (isForwardedWords(bare) && (framed || words !== bare)) return 'forward';
+  // "Original Message" without dashes, where fields follow.
+  if (isOriginalWords(bare) && (framed || headerBlockAt(lines, at + 1, true) !== null)) return 'original';
+  // `-----Bob/ACME wrote: -----` of Notes is an attribution.
+  return null;
+}
+
+const REPLY_ABOVE = [
+  /(?:reply|respond|answer|type your (?:reply|response)|write your (?:reply|response)|your reply|response) (?:only )?(?:just )?(?:above|over) (?:this|the|dotted|here)/i,
+  /(?:antwort\w*|schreiben).{0,40}(?:über|oberhalb) (?:dieser|diese|der) (?:linie|zeile)/i,
+  /(?:répond\w*|réponse|écri\w+).{0,40}au[- ]dessus de (?:cette|la) ligne/i,
+  /(?:respond\w*|respuesta|escrib\w+|conteste).{0,40}(?:encima|arriba|por encima) de (?:esta|la) línea/i,
+  /(?:respond\w*|resposta|escrev\w+|digite).{0,40}acima (?:desta|da) linha/i,
+  /(?:antwoord\w*|reageer|typ\w*|reactie).{0,40}boven deze (?:regel|lijn)/i,
+  /(?:rispond\w+|risposta|scriv\w+).{0,40}(?:sopra|al di sopra di|sopra a) (?:questa|la) (?:riga|linea)/i,
+  /この(?:行|線|ライン)(?:より|の)上(?:に|で).{0,12}(?:返信|入力|記入)/,
+  /(?:请|請)?在(?:此|本|这|這)(?:行|线|線)(?:以上|之上|上方|上面).{0,12}(?:回复|回覆|输入|輸入)/,
+  /(?:odpowied\w+|odpisz|wpisz).{0,40}(?:powyżej|nad) (?:tej|tą) lini/i,
+  /(?:svara?|svar).{0,40}(?:ovanför|ovenfor|over) (?:denna|denne|den här) (?:rad|raden|linje|linjen|linien)/i,
+];
+
+/** `##- Please type your reply above this line -##`: what ticket systems put above the mail they sent. */
+export function isReplyAboveMarker(line: Line | undefined): boolean {
+  if (line?.kind !== 'text' || line.words.length > 160) return false;
+  const framed = /^[^\p{L}\p{N}]{2,}|[^\p{L}\p{N}.!]{2,}$/u.test(line.words);
+  return (framed || line.words.length <= 60) && REPLY_ABOVE.some((marker) => marker.test(line.words));
+}

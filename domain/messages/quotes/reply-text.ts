@@ -1,0 +1,237 @@
+import { attributionAt } from './attributions.ts';
+import { dividerAt, headerBlockAt, isReplyAboveMarker, isRule } from './header-blocks.ts';
+import type { Line } from './lines.ts';
+import { isMobileSignature } from './mobile-signatures.ts';
+
+export interface Reply {
+  /** Lines of the mail; empty where all of it is quoted. */
+  lines: string[];
+  /** Whether any history was found, left out or kept. */
+  quotes: boolean;
+}
+
+/**
+ * The lines somebody wrote, told from those they quote.
+ *
+ * - From an unquoted history on (`-----Original Message-----`, `From: … Subject: …`, `On … wrote:` without `>` below) all
+ *   goes.
+ * - Quoted lines go where they stand at the end, at the beginning or, with their attribution, around nothing: a reply
+ *   above, below or on both sides of one quote.
+ * - Answers between quoted lines keep the lines they answer. So does a passage somebody put in by hand.
+ */
+export function replyIn(lines: Line[]): Reply {
+  const { cut, forward } = markHistory(lines);
+  const runs = runsOf(lines.slice(0, cut ?? lines.length));
+  const quotes = cut !== null || runs.some((run) => run.quoted);
+  const written = says(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
+  if (!written && (forward || (cut !== null && runs.length === 0)))
+    return { lines: wholeOf(lines), quotes: false };
+  return { lines: shown(withoutSignatures(runs)), quotes };
+}
+
+interface History {
+  /** Where the rest of the mail is history without `>`; null where it is nowhere. */
+  cut: number | null;
+  /** Whether the first thing in the mail announces a forwarded one. */
+  forward: boolean;
+}
+
+/** Finds the announcements; those above `>` become `attribution` lines. */
+function markHistory(lines: Line[]): History {
+  let written = false;
+  let forward = false;
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at];
+    if (line === undefined || line.kind === 'blank' || line.kind === 'quoted') continue;
+    if (line.kind === 'cut') return { cut: at, forward };
+    const announced = line.kind === 'text' ? announcementAt(lines, at) : null;
+    if (announced === null) {
+      written ||= line.kind === 'text';
+      if (line.kind === 'attribution' && !written && dividerAt([{ ...line, kind: 'text' }], 0) === 'forward')
+        forward = true;
+      continue;
+    }
+    if (announced.forward && !says(lines.slice(0, at))) return { cut: forwardFrom(lines, at), forward: true };
+    const below = firstFilled(lines, at + announced.lines);
+    if (lines[below]?.kind !== 'quoted') {
+      if (announced.weak) written = true;
+      else return { cut: withRuleAbove(lines, at), forward };
+      continue;
+    }
+    if (announced.weak && line.kind === 'text' && !endsMail(lines, below) && written) continue;
+    for (let inside = at; inside < at + announced.lines; inside += 1) {
+      const part = lines[inside];
+      if (part && part.kind !== 'blank') part.kind = 'attribution';
+    }
+    at += announced.lines - 1;
+  }
+  return { cut: null, forward };
+}
+
+/** Whether there are words besides a signature. */
+function says(lines: Line[]): boolean {
+  return withoutSignature(lines.filter(({ kind }) => kind === 'text')).length > 0;
+}
+
+/** A forwarded mail with nothing above it is what the sender has to say. */
+function forwardFrom(lines: Line[], at: number): number {
+  for (const line of lines.slice(at)) if (line.kind === 'quoted') line.kind = 'text';
+  return at;
+}
+
+interface Announcement {
+  lines: number;
+  weak: boolean;
+  forward: boolean;
+}
+
+function announcementAt(lines: Line[], at: number): Announcement | null {
+  const divider = dividerAt(lines, at);
+  if (divider !== null) {
+    const below = firstFilled(lines, at + 1);
+    const block = headerBlockAt(lines, below, true);
+    const attribution = block === null ? attributionAt(lines, below) : null;
+    const found = block ?? attribution?.lines ?? 0;
+    return { lines: found === 0 ? 1 : below - at + found, weak: false, forward: divider === 'forward' };
+  }
+  if (isReplyAboveMarker(lines[at])) return { lines: 1, weak: false, forward: false };
+  const block = headerBlockAt(lines, at, isRule(lines[lastFilled(lines, at - 1)]));
+  if (block !== null) return { lines: block, weak: false, forward: false };
+  const attribution = attributionAt(lines, at);
+  return attribution && { ...attribution, forward: false };
+}
+
+function firstFilled(lines: Line[], from: number): number {
+  let at = from;
+  while (at < from + 4 && lines[at]?.kind === 'blank') at += 1;
+  return at;
+}
+
+function lastFilled(lines: Line[], from: number): number {
+  let at = from;
+  while (at > from - 3 && lines[at]?.kind === 'blank') at -= 1;
+  return at;
+}
+
+/** A rule right above belongs to what it rules off. */
+function withRuleAbove(lines: Line[], at: number): number {
+  const above = lastFilled(lines, at - 1);
+  return isRule(lines[above]) ? above : at;
+}
+
+function endsMail(lines: Line[], from: number): boolean {
+  for (let at = from; at < lines.length; at += 1) {
+    if (lines[at]?.kind === 'text') return false;
+  }
+  return true;
+}
+
+interface Run {
+  quoted: boolean;
+  /** Whether an attribution stands above what is quoted. */
+  attributed: boolean;
+  lines: Line[];
+}
+
+/** Blank lines belong to the run above them; those at the beginning to none. */
+function runsOf(lines: Line[]): Run[] {
+  const runs: Run[] = [];
+  for (const [at, line] of lines.entries()) {
+    const run = runs.at(-1);
+    if (line.kind === 'blank') {
+      run?.lines.push(line);
+      continue;
+    }
+    const quoted = line.kind === 'quoted' || line.kind === 'attribution' || isTornOff(lines, at);
+    if (run === undefined || run.quoted !== quoted) runs.push({ quoted, attributed: false, lines: [line] });
+    else run.lines.push(line);
+    const last = runs.at(-1);
+    if (last && line.kind === 'attribution') last.attributed = true;
+  }
+  return runs;
+}
+
+/** A quoted line too long for some program on the way: its end stands on a line without `>`. */
+function isTornOff(lines: Line[], at: number): boolean {
+  const [above, line, below] = [lines[at - 1], lines[at], lines[at + 1]];
+  if (above?.kind !== 'quoted' || below?.kind !== 'quoted' || line?.kind !== 'text') return false;
+  return above.words.length >= 68 && line.words.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.words);
+}
+
+/** Signatures go; but where nothing else was written, they are what was written. */
+function withoutSignatures(runs: Run[]): Run[] {
+  const stripped = runs.map((run) => (run.quoted ? run : { ...run, lines: withoutSignature(run.lines) }));
+  const left = stripped.filter((run) => run.quoted || run.lines.some((line) => line.kind !== 'blank'));
+  return left.some((run) => !run.quoted) ? left : runs;
+}
+
+function withoutSignature(lines: Line[]): Line[] {
+  const separator = lines.findIndex((_line, at) => isSeparator(lines, at));
+  const above = separator === -1 ? lines : lines.slice(0, separator);
+  let end = above.length;
+  while (end > 0 && isTrailer(above[end - 1])) end -= 1;
+  const left = above.slice(0, end).filter((line) => line.kind !== 'signature');
+  // The blank lines that part it from what follows stay.
+  return left.length === 0
+    ? left
+    : [...left, ...lines.slice(lines.findLastIndex(({ kind }) => kind !== 'blank') + 1)];
+}
+
+function isTrailer(line: Line | undefined): boolean {
+  return line === undefined || line.kind !== 'text' || isRule(line) || isMobileSignature(line.words);
+}
+
+const MAX_SIGNATURE_LINES = 15;
+
+/** RFC 3676 section 4.3 (`-- `), also where the space was lost; list software's underscores. */
+function isSeparator(lines: Line[], at: number): boolean {
+  const line = lines[at];
+  if (line?.kind !== 'text') return false;
+  if (/^--[ \u00a0]$/.test(line.raw)) return true;
+  if (/^_{30,}$/.test(line.words)) return /mailing list|listinfo|unsubscribe/i.test(wordsBelow(lines, at, 4));
+  if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.words)) return false;
+  const below = lines.slice(at + 1, at + 2 + MAX_SIGNATURE_LINES).filter(({ kind }) => kind !== 'blank');
+  if (line.words === '--') return below.length < MAX_SIGNATURE_LINES;
+  return (
+    below.length > 0 &&
+    lines.length - at <= 10 &&
+    below.every(({ words }) => isContactLine(words)) &&
+    below.some(({ words }) => isContact(words))
+  );
+}
+
+function wordsBelow(lines: Line[], at: number, count: number): string {
+  return lines
+    .slice(at + 1, at + 1 + count)
+    .map(({ words }) => words)
+    .join(' ');
+}
+
+/** Lines of a visiting card are short and no sentences. */
+function isContactLine(words: string): boolean {
+  return words.length <= 70 && !/[?!]$|\p{Ll}\.$/u.test(words);
+}
+
+function isContact(words: string): boolean {
+  return /@|https?:|www\.|\+?\d[\d ()./-]{6,}\d/.test(words);
+}
+
+function shown(runs: Run[]): string[] {
+  const end = runs.findLastIndex((run) => !run.quoted) + 1;
+  const quotes = runs.filter((run) => run.quoted).length;
+  const interleaved = quotes > 1 && runs.slice(0, end).some((run) => run.quoted);
+  const kept = runs
+    .slice(0, end)
+    .filter((run, at) => !run.quoted || interleaved || (at > 0 && !run.attributed));
+  return trimmed(kept.flatMap((run) => run.lines.map(({ raw }) => raw)));
+}
+
+function wholeOf(lines: Line[]): string[] {
+  return trimmed(lines.filter(({ kind }) => kind !== 'cut').map(({ raw }) => raw));
+}
+
+function trimmed(lines: string[]): string[] {
+  const filled = (line: string) => line.trim() !== '';
+  const first = lines.findIndex(filled);
+  return first === -1 ? [] : lines.slice(first, lines.findLastIndex(filled) + 1);
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+
+/** A mail as a client writes it, and what its writer said. Made for these tests, none is a real person's. */
+export interface ReplyFixture {
+  name: string;
+  text: string | null;
+  html: string | null;
+  reply: string;
+}
+
+const DIRECTORY = new URL('../fixtures/replies/', import.meta.url);
+const REPLY = 'Friday at noon works for us.\n\nShall I book the table?\n\nBest,\nAlice';
+const HISTORY = ['Hello Alice,', '', 'does Friday suit you? We could also come on Monday.', '', 'Bob'];
+
+interface Section {
+  title: string;
+  body: string;
+}
+
+function sectionsOf(file: string): Section[] {
+  return readFileSync(new URL(file, DIRECTORY), 'utf8')
+    .split(/^%%%% /m)
+    .slice(1)
+    .map((section) => {
+      const titleEnd = section.indexOf('\n');
+      return { title: section.slice(0, titleEnd), body: section.slice(titleEnd + 1).replace(/\n$/, '') };
+    });
+}
+
+/** The same reply below which each client says in its way what it quotes. */
+export function announcedReplies(): ReplyFixture[] {
+  return sectionsOf('announcements.txt').map(({ title, body }) => {
+    const quoted = title.endsWith(', quoted');
+    const history = HISTORY.map((line) => (quoted ? `> ${line}`.trimEnd() : line)).join('\n');
+    return { name: title, text: `${REPLY}\n\n${body}\n\n${history}\n`, html: null, reply: REPLY };
+  });
+}
+
+/** Pairs of a mail and, below `%%%% reply`, what is to be found in it. */
+export function wholeMails(file: string, type: 'text' | 'html'): ReplyFixture[] {
+  const sections = sectionsOf(file);
+  return sections.flatMap(({ title, body }, at) => {
+    const reply = sections[at + 1];
+    if (title === 'reply' || reply?.title !== 'reply') return [];
+    const mail = body.replaceAll('<CRLF>\n', '\r\n').replaceAll('<SP>', ' ');
+    const bodies = type === 'text' ? { text: mail, html: null } : { text: null, html: mail };
+    return [{ name: title, ...bodies, reply: reply.body.replaceAll('<SP>', ' ').trim() }];
+  });
+}
