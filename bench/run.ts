@@ -1,8 +1,13 @@
 import { benchInbound } from './inbound.ts';
+import { benchReplies } from './replies.ts';
 import { benchSend } from './send.ts';
 
 /** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
-const BENCHES: Record<string, () => Promise<void>> = { send: benchSend, inbound: benchInbound };
+const BENCHES: Record<string, () => Promise<void>> = {
+  send: benchSend,
+  inbound: benchInbound,
+  replies: async () => benchReplies(),
+};
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in BENCHES));
