@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
-import { leafParts, parseFields } from './mime-parts.ts';
+import { type BounceReason, enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
+import { type LeafPart, leafParts, parseFields } from './mime-parts.ts';
 
 export const REPORT_ACTIONS = ['failed', 'delayed', 'delivered', 'relayed', 'expanded'] as const;
 export type ReportAction = (typeof REPORT_ACTIONS)[number];
@@ -28,6 +29,7 @@ export interface DeliveryReport {
 /** A report is text and headers; one that returns a large mail whole is read only this far. */
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const MAX_RECIPIENTS = 100;
+const MAX_BLOCKS = 2 * MAX_RECIPIENTS;
 const MAX_FIELD_CHARACTERS = 1_000;
 const REPORT_TYPES = new Set(['message/delivery-status', 'message/global-delivery-status']);
 
@@ -39,7 +41,12 @@ const REPORT_TYPES = new Set(['message/delivery-status', 'message/global-deliver
  */
 export async function parseDeliveryReport(raw: Readable | Buffer): Promise<DeliveryReport | null> {
   const bytes = Buffer.isBuffer(raw) ? raw.subarray(0, MAX_REPORT_BYTES) : await readAtMost(raw);
-  for (const { contentType, content } of leafParts(bytes)) {
+  return deliveryReportIn(leafParts(bytes));
+}
+
+/** The same, of a mail already taken apart. */
+export function deliveryReportIn(leaves: LeafPart[]): DeliveryReport | null {
+  for (const { contentType, content } of leaves) {
     if (!REPORT_TYPES.has(contentType)) continue;
     const report = readReport(content);
     if (report.recipients.length > 0) return report;
@@ -47,7 +54,8 @@ export async function parseDeliveryReport(raw: Readable | Buffer): Promise<Deliv
   return null;
 }
 
-async function readAtMost(stream: Readable): Promise<Buffer> {
+/** The first 4 MiB; the stream is left destroyed. */
+export async function readAtMost(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -60,45 +68,95 @@ async function readAtMost(stream: Readable): Promise<Buffer> {
 
 /**
  * Blocks of fields, an empty line between them: first the message's, then one for each recipient. Some servers leave
- * the first one out or the empty line before the second away, so a block is known by its fields.
+ * the first one out, or the empty lines between them, or put one where none belongs, so a block is known by its fields.
  */
-function readReport(content: string): DeliveryReport {
+export function readReport(content: string): DeliveryReport {
   const blocks = content
     .split(/\n[ \t]*(?:\n[ \t]*)+/)
-    .slice(0, MAX_RECIPIENTS + 1)
-    .map((block) => parseFields(Buffer.from(block, 'latin1').toString('utf8')));
+    .slice(0, MAX_BLOCKS)
+    .flatMap((block) => splitRecipients(Buffer.from(block, 'latin1').toString('utf8')))
+    .slice(0, MAX_BLOCKS)
+    .map(parseFields);
   const first = blocks[0] ?? new Map<string, string>();
   return {
-    recipients: blocks.flatMap((fields) => readRecipient(fields) ?? []).slice(0, MAX_RECIPIENTS),
+    recipients: joinParted(blocks)
+      .flatMap((fields) => readRecipient(fields) ?? [])
+      .slice(0, MAX_RECIPIENTS),
     originalEnvelopeId:
       decodeXtext(first.get('original-envelope-id')?.slice(0, MAX_FIELD_CHARACTERS) ?? '') || null,
     arrivalDate: readDate(first.get('arrival-date')),
   };
 }
 
+/** A second recipient in one block begins where its first field does. */
+function splitRecipients(block: string): string[] {
+  const starts = [...block.matchAll(/^final-recipient[ \t]*:/gim)]
+    .map(({ index }) => index)
+    .slice(0, MAX_RECIPIENTS);
+  if (starts.length < 2) return [block];
+  return starts.map((start, n) => block.slice(n === 0 ? 0 : start, starts[n + 1]));
+}
+
+/** An empty line within a recipient's block leaves a block behind that names nobody: it goes with the one before. */
+function joinParted(blocks: Map<string, string>[]): Map<string, string>[] {
+  const joined: Map<string, string>[] = [];
+  for (const fields of blocks) {
+    const before = joined.at(-1);
+    const goesOn =
+      before &&
+      namesRecipient(before) &&
+      !namesRecipient(fields) &&
+      !(fields.has('action') && before.has('action'));
+    if (goesOn) joined[joined.length - 1] = new Map([...fields, ...before]);
+    else joined.push(fields);
+  }
+  return joined;
+}
+
+function namesRecipient(fields: Map<string, string>): boolean {
+  return fields.has('final-recipient') || fields.has('original-recipient');
+}
+
 function readRecipient(fields: Map<string, string>): ReportedRecipient | null {
   const status = /\b([245]\.\d{1,3}\.\d{1,3})\b/.exec(fields.get('status') ?? '')?.[1] ?? null;
-  const action = readAction(fields.get('action'), status);
-  const known = fields.has('final-recipient') || fields.has('original-recipient') || fields.has('action');
+  const diagnosticCode =
+    fields.get('diagnostic-code')?.replace(/\s+/g, ' ').slice(0, MAX_FIELD_CHARACTERS) || null;
+  const action = readAction(fields.get('action'), status, diagnosticCode);
+  const known = namesRecipient(fields) || fields.has('action');
   if (!known || action === null) return null;
   return {
     action,
     status,
-    diagnosticCode:
-      fields.get('diagnostic-code')?.replace(/\s+/g, ' ').slice(0, MAX_FIELD_CHARACTERS) || null,
-    finalRecipient: readAddress(fields.get('final-recipient')),
+    diagnosticCode,
+    finalRecipient:
+      readAddress(fields.get('final-recipient')) ?? readAddress(fields.get('x-actual-recipient')),
     originalRecipient: readAddress(fields.get('original-recipient')),
   };
 }
 
-/** The field's word; where a server wrote another one (`failure`), what the status says. */
-function readAction(field: string | undefined, status: string | null): ReportAction | null {
-  const word = /[a-z]+/i.exec(field ?? '')?.[0]?.toLowerCase();
-  const action = REPORT_ACTIONS.find((known) => known === word);
+/** How servers spell the actions of RFC 3464 section 2.3.3, and what they write in their place. */
+const ACTION_WORDS: readonly [RegExp, ReportAction][] = [
+  [/^(?:fail|error|expired?|denied|bounced?|reject|undeliver|refused)/i, 'failed'],
+  [/^(?:dela[iy]|defer|warn|retry)/i, 'delayed'],
+  [/^(?:deliver|success)/i, 'delivered'],
+  [/^relay/i, 'relayed'],
+  [/^expan/i, 'expanded'],
+];
+
+/** The field's word; where a server wrote none that is known, what the codes say. */
+function readAction(
+  field: string | undefined,
+  status: string | null,
+  diagnostic: string | null,
+): ReportAction | null {
+  const word = /[a-z]+/i.exec(field ?? '')?.[0] ?? '';
+  const action = ACTION_WORDS.find(([spelling]) => spelling.test(word))?.[1];
   if (action) return action;
-  if (status === null) return null;
-  if (status.startsWith('2')) return 'delivered';
-  return status.startsWith('4') ? 'delayed' : 'failed';
+  const code =
+    status ?? (diagnostic === null ? null : (enhancedCodeIn(diagnostic) ?? replyCodeIn(diagnostic)));
+  if (code === null) return null;
+  if (code.startsWith('2')) return 'delivered';
+  return code.startsWith('4') ? 'delayed' : 'failed';
 }
 
 /** `rfc822; user@example.com`, with or without type and angle brackets; RFC 6533 writes `utf-8;` and `\x{…}`. */
@@ -138,33 +196,51 @@ export interface BounceKind {
 const BAD_ADDRESS = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
 /** Codes that say no more than "no": their text decides. */
 const VAGUE = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
-const SAYS_NO_MAILBOX =
-  /\b(?:(?:user|recipient|mailbox|address|account|domain|host)(?: name)?(?: is| was)? (?:unknown|not found|does(?: not|n't) exist|not exist|unavailable|disabled|inactive|rejected)|(?:no such|unknown|invalid|nonexistent|non-existent|undeliverable) (?:\w+ )?(?:user|recipient|mailbox|address|account|domain|host))\b/i;
+/** What the words must say for the address to be the bad thing. */
+const BAD_ADDRESS_REASONS = new Set<BounceReason>([
+  'user_unknown',
+  'host_unknown',
+  'account_disabled',
+  'moved',
+]);
+/** Refusals of this kind name the address too, and are not about it. */
 const SAYS_POLICY =
   /\b(?:spam|blocked|black ?list|block ?list|policy|reputation|relay(?:ing)?|dmarc|spf|dkim|rate|virus)\b/i;
-const SAYS_SUPPRESSED = /\bsuppress(?:ed|ion)\b/i;
 
 /**
- * The kind of a bounce, from an answer or a report.
+ * The kind of a bounce, from an answer or a report. The class of the status code decides, except that a full mailbox is
+ * transient whatever its code (full mailboxes are emptied), and that words which speak of a passing state do where the
+ * code says nothing but "no".
  *
  * @param status enhanced status code, or null.
  * @param diagnostic the server's words, or null.
  */
 export function classifyBounce(status: string | null, diagnostic: string | null): BounceKind {
   const text = diagnostic ?? '';
-  // `5.0.0` is what servers put where they have nothing to say; their words may carry the real code.
-  const code = status === null || status.endsWith('.0.0') ? codeIn(text, status) : status;
-  // 5.2.2 is called permanent, but full mailboxes are emptied.
+  const reason = reasonIn(text)?.reason ?? null;
+  const code = statusOf(status, text);
   if (code.startsWith('4') || code === '5.2.2') return { type: 'Transient', subType: 'General' };
-  if (SAYS_SUPPRESSED.test(text)) return { type: 'Permanent', subType: 'Suppressed' };
+  if (reason === 'suppressed') return { type: 'Permanent', subType: 'Suppressed' };
+  if (BAD_ADDRESS.has(code)) return { type: 'Permanent', subType: 'NoEmail' };
+  if (reason === 'mailbox_full') return { type: 'Transient', subType: 'General' };
   const bad =
-    BAD_ADDRESS.has(code) || (VAGUE.has(code) && SAYS_NO_MAILBOX.test(text) && !SAYS_POLICY.test(text));
+    VAGUE.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !SAYS_POLICY.test(text);
   return { type: 'Permanent', subType: bad ? 'NoEmail' : 'General' };
 }
 
-/** The code a text carries: an enhanced one, else what was said beside it, else the class of its reply code. */
-function codeIn(text: string, status: string | null): string {
-  const enhanced = /\b([245]\.\d{1,3}\.\d{1,3})\b/.exec(text)?.[1];
-  if (enhanced) return enhanced;
-  return status ?? `${/\b([45])\d\d\b/.exec(text)?.[1] ?? '5'}.0.0`;
+/**
+ * The enhanced status code an outcome has: the one reported; where that is missing or `5.0.0`, what servers put that
+ * have nothing to say, the one in the text; else what the words mean, in the class that was reported.
+ */
+export function statusOf(status: string | null, text: string): string {
+  if (status !== null && !status.endsWith('.0.0')) return status;
+  const told = enhancedCodeIn(text);
+  if (told !== null && !told.endsWith('.0.0')) return told;
+  const reason = reasonIn(text);
+  const replyClass = replyCodeIn(text)?.[0];
+  const reportedClass = replyClass ?? told?.[0] ?? status?.[0];
+  if (reason === null) return told ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
+  // Words of time and ways are stronger than the class a server puts on everything it gives up.
+  if (reason.status.startsWith('4') && replyClass !== '5') return reason.status;
+  return `${reportedClass ?? reason.status[0]}${reason.status.slice(1)}`;
 }

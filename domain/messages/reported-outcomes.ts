@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import { storableText } from '../../platform/database/storable.ts';
 import type { DeliveryOutcome } from './delivery-outcome.ts';
-import { parseDeliveryReport, type ReportAction } from './delivery-report.ts';
+import { type ReportAction, readAtMost } from './delivery-report.ts';
+import { readMailReport } from './mail-report.ts';
 
 const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 
@@ -9,19 +10,20 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 const WEIGHT: Record<ReportAction, number> = { failed: 4, delivered: 3, expanded: 2, relayed: 1, delayed: 0 };
 
 /**
- * Reads a delivery report that came to a signed return path. The path names the one recipient it may tell of; whatever
- * else the report claims is not believed.
+ * Reads a delivery report that came to a signed return path, in whatever form its server writes them. The path names
+ * the one recipient it may tell of; whatever else the report claims is not believed.
  *
- * @returns null where the mail is no delivery report, or tells nothing of a recipient.
+ * @returns null where the mail is no delivery report (an absent reader's machine answers to return paths too), or
+ * tells nothing of a recipient.
  */
 export async function outcomesOf(
   raw: Readable,
   { position, relayedIsDelivered }: { position: number; relayedIsDelivered: boolean },
 ): Promise<DeliveryOutcome[] | null> {
-  const report = await parseDeliveryReport(raw);
-  const [told] = (report?.recipients ?? []).toSorted((a, b) => WEIGHT[b.action] - WEIGHT[a.action]);
+  const { recipients } = readMailReport(await readAtMost(raw));
+  const [told] = recipients.toSorted((a, b) => WEIGHT[b.action] - WEIGHT[a.action]);
   if (!told) return null;
-  const statusCode = told.status === null ? null : storableText(told.status, 32);
+  const statusCode = storableText(told.status, 32);
   const diagnosticCode =
     told.diagnosticCode === null ? null : storableText(told.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
   switch (told.action) {

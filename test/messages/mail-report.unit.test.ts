@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type MailReport, readMailReport } from '../../domain/messages/mail-report.ts';
+
+interface Expected {
+  kind: MailReport['kind'];
+  recipients?: (string | null)[];
+  /** Of every recipient. */
+  permanence?: 'Permanent' | 'Transient';
+  /** Of the first. */
+  status?: string;
+}
+
+const FOLDER = new URL('../fixtures/bounces/', import.meta.url);
+const read = (name: string) => readFileSync(new URL(name, FOLDER));
+const EXPECTED = JSON.parse(read('expected.json').toString('utf8')) as Record<string, Expected>;
+
+function addressesOf({ recipients, feedback }: MailReport): (string | null)[] {
+  return feedback ? feedback.originalRecipients : recipients.map(({ address }) => address);
+}
+
+describe('what a mail tells of mails sent before', () => {
+  test.each(Object.entries(EXPECTED))('%s', (name, expected) => {
+    const report = readMailReport(read(`${name}.eml`));
+    expect(report.kind).toBe(expected.kind);
+    if (expected.recipients) expect(addressesOf(report)).toEqual(expected.recipients);
+    if (expected.status) expect(report.recipients[0]?.status).toBe(expected.status);
+    if (expected.permanence)
+      for (const { permanence } of report.recipients) expect(permanence).toBe(expected.permanence);
+  });
+
+  test.each(Object.keys(EXPECTED))('%s says the same with CRLF', (name) => {
+    const raw = read(`${name}.eml`).toString('latin1');
+    const crlf = Buffer.from(raw.replace(/\r?\n/g, '\r\n'), 'latin1');
+    expect(addressesOf(readMailReport(crlf))).toEqual(
+      addressesOf(readMailReport(Buffer.from(raw, 'latin1'))),
+    );
+  });
+});
+
+describe('whatever comes', () => {
+  const samples = Object.keys(EXPECTED).map((name) => read(`${name}.eml`));
+
+  test('nothing throws, whatever the bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
+        expect(readMailReport(Buffer.from(bytes)).kind).toBe('mail');
+      }),
+    );
+  });
+
+  test('nothing throws, wherever a report is cut off', () => {
+    for (const name of ['dsn-base64', 'exim-rcpt', 'jp-raw-iso2022', 'arf-abuse', 'exchange2007-html']) {
+      const whole = read(`${name}.eml`);
+      for (let length = 0; length < whole.length; length += 1) readMailReport(whole.subarray(0, length));
+    }
+    fc.assert(
+      fc.property(fc.constantFrom(...samples), fc.double({ min: 0, max: 1, noNaN: true }), (sample, part) => {
+        readMailReport(sample.subarray(0, Math.floor(sample.length * part)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('nothing throws, wherever a report is damaged', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...samples),
+        fc.nat(5_000),
+        fc.nat(60),
+        fc.string(),
+        (sample, at, length, put) => {
+          const text = sample.toString('latin1');
+          readMailReport(Buffer.from(text.slice(0, at) + put + text.slice(at + length), 'latin1'));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  const DAEMON = 'From: MAILER-DAEMON@x.example\nSubject: failure notice\n\n';
+  test.each([
+    ['addresses by the thousand', `${DAEMON}${'a@b.example '.repeat(300_000)}`],
+    ['lines of addresses', `${DAEMON}${'<a@b.example>: 550 no\n'.repeat(200_000)}`],
+    ['a local part without end', `${DAEMON}${'a.'.repeat(2_000_000)}@b.example`],
+    ['at signs', `${DAEMON}${'@'.repeat(4_000_000)}`],
+    ['brackets', `${DAEMON}${'<'.repeat(4_000_000)}`],
+    ['words without end', `${DAEMON}${'user unknown recipient address '.repeat(100_000)}`],
+    ['one long word', `${DAEMON}user ${'x'.repeat(4_000_000)}`],
+    ['spaces', `${DAEMON}user${' '.repeat(4_000_000)}unknown`],
+    ['header lines', `${DAEMON}${'Received: x\n'.repeat(300_000)}`],
+    ['announcements of a mail', `${DAEMON}${'original message\nFrom: a\n'.repeat(200_000)}`],
+    ['encoded words', `Subject: ${'=?utf-8?q?a?= '.repeat(100_000)}\n\nx`],
+    [
+      'reports',
+      `Content-Type: message/delivery-status\n\n${'Final-Recipient: rfc822;a@b\nAction: failed\n'.repeat(80_000)}`,
+    ],
+  ])('%s cost little', (_what, raw) => {
+    const bytes = Buffer.from(raw);
+    const startedAt = performance.now();
+    readMailReport(bytes);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+});
