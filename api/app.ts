@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { AttachmentService } from '../domain/attachments/attachment.service.ts';
 import type { ListService } from '../domain/deliverability/list.service.ts';
 import type { SuppressionService } from '../domain/deliverability/suppression.service.ts';
+import type { DomainService } from '../domain/domains/domain.service.ts';
 import type { DraftService } from '../domain/drafts/draft.service.ts';
 import type { ApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createAuthenticationService } from '../domain/identity/authentication.service.ts';
@@ -33,6 +34,7 @@ import {
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
+import { domainRoutes } from './domains/domains.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { apiKeyRoutes } from './identity/api-keys.routes.ts';
@@ -63,6 +65,7 @@ export interface AppOptions {
   database: Database;
   probes: { database: Probe; temporal: Probe };
   services: {
+    domains: DomainService;
     inboxes: InboxService;
     credentials: CredentialService;
     drafts: DraftService;
@@ -121,6 +124,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     async (v1) => {
       await v1.register(organizationRoutes({ ...services, lists }));
       await v1.register(apiKeyRoutes({ ...services, lists }));
+      await v1.register(domainRoutes({ ...services, lists }));
       await v1.register(inboxRoutes({ ...services, lists }));
       await v1.register(credentialRoutes({ ...services, config }));
       await v1.register(draftRoutes({ ...services, lists }));

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
+import { createDomainService } from '../domain/domains/domain.service.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
@@ -15,9 +16,10 @@ import { createOrganizationService } from '../domain/organizations/organization.
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
-import { type Config, loadConfig } from '../platform/config.ts';
+import { bounceDomain, type Config, inboundMxHost, loadConfig, spfMechanism } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
+import { createDnsLookup } from '../platform/dns.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
@@ -38,6 +40,7 @@ interface Parts {
 /** The use-cases the API offers, on the parts of this process. */
 export function createServices({ config, database, outbox, storage }: Parts): AppOptions['services'] {
   const events = createEventService({ outbox });
+  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   return {
     inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
     credentials: createCredentialService({ database }),
@@ -48,10 +51,19 @@ export function createServices({ config, database, outbox, storage }: Parts): Ap
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),
+    domains: createDomainService({
+      database,
+      outbox,
+      events,
+      dns: createDnsLookup(config),
+      secretBox,
+      settings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
+      ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)],
+    }),
     webhookEndpoints: createWebhookEndpointService({
       database,
       outbox,
-      secretBox: createSecretBox(config.ENCRYPTION_KEY),
+      secretBox,
       allowInsecureUrls: config.NODE_ENV !== 'production',
     }),
     organizations: createOrganizationService({ database }),

@@ -1,6 +1,7 @@
 import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
 import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas.ts';
 import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
+import { CreateDomain, DomainRecordSchema } from './domains/domains.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
@@ -32,6 +33,8 @@ export const sharedSchemas = [
   ApiKeyRecord,
   CreateApiKey,
   CreatedApiKey,
+  DomainRecordSchema,
+  CreateDomain,
   InboxRecord,
   CreateInbox,
   UpdateInbox,

@@ -6,6 +6,8 @@ import { DiscardedObjectEntity } from './attachments/discarded-object.entity.ts'
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
+import { DkimKeyEntity } from './domains/dkim-key.entity.ts';
+import { DomainEntity } from './domains/domain.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { ApiKeyEntity } from './identity/api-key.entity.ts';
 import { UserEntity } from './identity/user.entity.ts';
@@ -32,6 +34,8 @@ export const entities = [
   EnvironmentEntity,
   UserEntity,
   MemberEntity,
+  DomainEntity,
+  DkimKeyEntity,
   InboxEntity,
   AddressClaimEntity,
   InboxCredentialEntity,

@@ -214,6 +214,13 @@ export function inboundMxHost(
   return config.INBOUND_MX_HOST ?? config.INBOUND_SMTP_HOSTNAME ?? config.MAIL_DOMAIN;
 }
 
+/** SPF term of custom domains. */
+export function spfMechanism(
+  config: Pick<Config, 'SPF_MECHANISM' | 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>,
+): string {
+  return config.SPF_MECHANISM ?? `include:${bounceDomain(config)}`;
+}
+
 /** The domain return paths live on. */
 export function bounceDomain(config: Pick<Config, 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>): string {
   return config.BOUNCE_DOMAIN ?? `bounces.${config.MAIL_DOMAIN}`;

@@ -10,6 +10,7 @@ export const ID_PREFIXES = {
   draft: 'drf',
   thread: 'thr',
   message: 'msg',
+  domain: 'dom',
   attachment: 'att',
   event: 'evt',
   webhookEndpoint: 'whe',

@@ -1,10 +1,15 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { createDomainActivities } from '../activities/domains.activities.ts';
 import { createDraftActivities } from '../activities/drafts.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
+import { createDkimKeys } from '../domain/domains/dkim-keys.ts';
+import { overdueDomains } from '../domain/domains/overdue-domains.ts';
+import { sharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
+import { createVerificationService } from '../domain/domains/verification.service.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
@@ -24,11 +29,11 @@ import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
-import { bounceDomain, type Config } from '../platform/config.ts';
+import { bounceDomain, type Config, inboundMxHost, spfMechanism } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { purgeExpired } from '../platform/database/purge.ts';
-import { createResolver } from '../platform/dns.ts';
+import { createDnsLookup, createResolver } from '../platform/dns.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
 import { createSimulatorTransport, simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
@@ -74,8 +79,21 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
     simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
   });
+  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
+  const verifications = createVerificationService({
+    database,
+    events,
+    dns: createDnsLookup(config),
+    settings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
+  });
   const dispatch = createDispatchService({
     database,
+    dkimKeys: createDkimKeys({
+      database,
+      secretBox,
+      mailDomain: config.MAIL_DOMAIN,
+      shared: await sharedDkimKey(config),
+    }),
     storage,
     mailTransport,
     simulator,
@@ -99,7 +117,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
   const deliveries = createDeliveryService({
     database,
     egress: createEgress(egressOptions(config)),
-    secretBox: createSecretBox(config.ENCRYPTION_KEY),
+    secretBox,
     timeoutMs: config.WEBHOOK_TIMEOUT_MS,
     random: Math.random,
   });
@@ -108,6 +126,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     overdueReceipts(database),
     overdueDrafts(database, drafts),
     overdueDeliveries(database, deliveries),
+    overdueDomains(database, verifications),
   ];
   return {
     database,
@@ -121,18 +140,21 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         ...createDraftActivities({ drafts }),
       },
       [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
-      [MAINTENANCE_QUEUE]: createMaintenanceActivities({
-        outbox,
-        workflows,
-        sources,
-        chores: {
-          released: () => releaseForgottenDeliveries(database, outbox),
-          purged: () => purgeExpired(database),
-          unusedUploads: () => removeUnusedUploads(database),
-          objects: () => sweepObjects(database, storage),
-        },
-        logger,
-      }),
+      [MAINTENANCE_QUEUE]: {
+        ...createDomainActivities({ verifications }),
+        ...createMaintenanceActivities({
+          outbox,
+          workflows,
+          sources,
+          chores: {
+            released: () => releaseForgottenDeliveries(database, outbox),
+            purged: () => purgeExpired(database),
+            unusedUploads: () => removeUnusedUploads(database),
+            objects: () => sweepObjects(database, storage),
+          },
+          logger,
+        }),
+      },
     },
     close: () => closeAll({ database, storage, outbox, temporal, mailTransport, reader }),
   };

@@ -1,4 +1,14 @@
-import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import {
+  type Client,
+  ScheduleAlreadyRunning,
+  type ScheduleOptions,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client';
+import {
+  RECHECK_DOMAINS,
+  RECHECK_DOMAINS_EVERY_MS,
+  RECHECK_DOMAINS_SCHEDULE_ID,
+} from '../workflows/domains/recheck-domains.contract.ts';
 import {
   RECONCILE,
   RECONCILE_EVERY_MS,
@@ -8,13 +18,23 @@ import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 
 /** Creates the schedules that are not there yet; one an operator paused or changed stays as it is. */
 export async function ensureSchedules(temporal: Client): Promise<void> {
+  await ensureSchedule(temporal, {
+    scheduleId: RECONCILE_SCHEDULE_ID,
+    spec: { intervals: [{ every: RECONCILE_EVERY_MS }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
+    action: { type: 'startWorkflow', workflowType: RECONCILE, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  });
+  await ensureSchedule(temporal, {
+    scheduleId: RECHECK_DOMAINS_SCHEDULE_ID,
+    spec: { intervals: [{ every: RECHECK_DOMAINS_EVERY_MS }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
+    action: { type: 'startWorkflow', workflowType: RECHECK_DOMAINS, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  });
+}
+
+async function ensureSchedule(temporal: Client, schedule: ScheduleOptions): Promise<void> {
   try {
-    await temporal.schedule.create({
-      scheduleId: RECONCILE_SCHEDULE_ID,
-      spec: { intervals: [{ every: RECONCILE_EVERY_MS }] },
-      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
-      action: { type: 'startWorkflow', workflowType: RECONCILE, taskQueue: MAINTENANCE_QUEUE, args: [] },
-    });
+    await temporal.schedule.create(schedule);
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
   }

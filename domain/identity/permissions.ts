@@ -15,17 +15,20 @@ export const PERMISSIONS = [
   'suppressions:manage',
   'lists:read',
   'lists:manage',
+  'domains:read',
+  'domains:manage',
   'keys:manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** What a person weighs: who may be written to, and whether a sender that did harm goes on. */
+/** What a person weighs: who may be written to, whether a sender that did harm goes on, whose name mail bears. */
 const NOT_FOR_AGENTS: readonly Permission[] = [
   'keys:manage',
   'inboxes:manage',
   'suppressions:manage',
   'lists:manage',
+  'domains:manage',
 ];
 
 /** What an agent gets when nobody says otherwise. */

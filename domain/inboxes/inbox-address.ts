@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { AppError, invalid } from '../../platform/errors.ts';
+import { parseDomainName } from '../domains/domain-name.ts';
 
 export interface InboxAddress {
   /** Lower case. */
@@ -15,11 +16,16 @@ export interface WantedAddress {
   email?: string;
 }
 
-/** RFC 2142's mailboxes, and the local parts the service itself sends from or receives reports at. */
+/** Mailboxes that speak for a whole domain (RFC 2142), and those the service itself sends from or takes reports at. */
 const RESERVED = new Set([
-  ...['postmaster', 'abuse', 'hostmaster', 'webmaster', 'noc', 'security', 'mailer-daemon', 'root', 'admin'],
+  ...['postmaster', 'abuse', 'hostmaster', 'mailer-daemon', 'noreply', 'no-reply', 'bounce', 'bounces'],
+  ...['complaints', 'feedback'],
+]);
+
+/** On the shared domain these would pass for the service's own; on one of their own, organizations want them. */
+const RESERVED_ON_SHARED = new Set([
+  ...['webmaster', 'noc', 'security', 'root', 'admin', 'dmarc', 'tls-reports'],
   ...['administrator', 'info', 'support', 'sales', 'marketing', 'usenet', 'news', 'www', 'uucp', 'ftp'],
-  ...['noreply', 'no-reply', 'bounce', 'bounces', 'complaints', 'feedback', 'dmarc', 'tls-reports'],
 ]);
 
 /** A dot-atom (RFC 5321) of the characters every system takes. A plus-tag is the sender's to add. */
@@ -31,9 +37,9 @@ const NOUNS =
   'badger beacon birch bison brook canyon cedar cliff comet condor cove crane creek delta dune eagle ember falcon fern finch fjord forest fox galaxy garnet glade harbor hawk heron hill ibis island jaguar juniper kestrel lagoon lake lark lemur lion lynx maple meadow mesa meteor moose nova oak ocean orca orchid osprey otter owl panda pebble pine planet puffin quartz raven reef river robin';
 
 /**
- * The address a new inbox asks for.
+ * The address a new inbox asks for. Whether a domain other than the shared one is the organization's is not looked at.
  *
- * @throws AppError `validation_error`; `domain_not_verified` for any domain but the shared one.
+ * @throws AppError `validation_error`.
  */
 export function parseInboxAddress(wanted: WantedAddress, sharedDomain: string): InboxAddress {
   if (wanted.email !== undefined) {
@@ -47,13 +53,8 @@ export function parseInboxAddress(wanted: WantedAddress, sharedDomain: string): 
 
 function address(path: string, localPart: string, domainPart: string, sharedDomain: string): InboxAddress {
   const username = localPart.toLowerCase();
-  const domain = domainPart.toLowerCase();
-  if (domain !== sharedDomain.toLowerCase()) {
-    throw new AppError('domain_not_verified', {
-      detail: `The domain ${domain.slice(0, 255)} is not verified for this organization.`,
-      fix: `Use the shared domain ${sharedDomain}.`,
-    });
-  }
+  const shared = domainPart.toLowerCase() === sharedDomain.toLowerCase();
+  const domain = shared ? sharedDomain.toLowerCase() : customDomain(domainPart);
   if (username.includes('+'))
     throw invalid(
       path,
@@ -66,9 +67,23 @@ function address(path: string, localPart: string, domainPart: string, sharedDoma
       'must be 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit',
       'Choose another name, or none for a random one.',
     );
-  if (RESERVED.has(username))
+  if (RESERVED.has(username) || (shared && RESERVED_ON_SHARED.has(username)))
     throw invalid(path, 'is reserved', 'Choose another name, or none for a random one.');
   return { email: `${username}@${domain}`, username, domain };
+}
+
+/** What is no domain at all is answered like one that is not verified: the caller's next step is the same. */
+function customDomain(given: string): string {
+  const parsed = parseDomainName(given);
+  if ('problem' in parsed) throw domainNotVerified(given);
+  return parsed.name;
+}
+
+export function domainNotVerified(domain: string): AppError {
+  return new AppError('domain_not_verified', {
+    detail: `The domain ${domain.slice(0, 255)} is not verified for this organization.`,
+    fix: 'Add the domain and verify it first, or leave it out for an address on the shared domain.',
+  });
 }
 
 /** `amber-falcon-4821`: readable on the phone, and one of 40 million. */

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { DomainEntity } from '../domains/domain.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
@@ -9,7 +10,7 @@ export const InboxEntity = defineEntity({
   name: 'Inbox',
   tableName: 'inboxes',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['environmentId', 'id'] }],
+  indexes: [{ properties: ['environmentId', 'id'] }, { properties: ['domainId'] }],
   uniques: [
     {
       name: 'inboxes_email_unique',
@@ -30,6 +31,8 @@ export const InboxEntity = defineEntity({
     email: p.text(),
     username: p.text(),
     domain: p.text(),
+    /** Empty on the shared domain, and where the organization's domain was deleted after the inbox. */
+    domainId: () => p.manyToOne(DomainEntity).mapToPk().nullable().deleteRule('set null'),
     displayName: p.text().strictNullable(),
     clientId: p.text().strictNullable(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),

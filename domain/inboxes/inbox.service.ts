@@ -1,17 +1,23 @@
-import type { FilterQuery } from '@mikro-orm/core';
+import { type FilterQuery, LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { DomainEntity } from '../domains/domain.entity.ts';
 import { unplanDraftsOfInbox } from '../drafts/unplan-drafts-of-inbox.ts';
 import type { Scope } from '../identity/scope.ts';
 import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 import { findInbox } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
-import { type InboxAddress, parseInboxAddress, type WantedAddress } from './inbox-address.ts';
+import {
+  domainNotVerified,
+  type InboxAddress,
+  parseInboxAddress,
+  type WantedAddress,
+} from './inbox-address.ts';
 
 /** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
 export interface NewInbox extends WantedAddress {
@@ -180,21 +186,43 @@ async function claimAddress(
   em: EntityManager,
   scope: Scope,
   { id, input, mailDomain }: { id: string; input: NewInbox; mailDomain: string },
-): Promise<InboxAddress> {
+): Promise<InboxAddress & { domainId: string | null }> {
   const named = input.email !== undefined || input.username !== undefined;
   for (let tries = named ? 1 : RANDOM_TRIES; tries > 0; tries -= 1) {
     const address = parseInboxAddress(input, mailDomain);
+    const domainId = await findVerifiedDomain(em, scope, address.domain, mailDomain);
     const [row] = await em.execute<{ claimed: boolean }[]>('select claim_address(?, ?, ?) as claimed', [
       address.email,
       scope.organizationId,
       id,
     ]);
-    if (row?.claimed) return address;
+    if (row?.claimed) return { ...address, domainId };
   }
   throw new AppError('already_exists', {
     detail: 'The address is taken.',
     fix: 'Choose another name, or none for a random one.',
   });
+}
+
+/**
+ * Null: the shared domain. The row stays locked until the inbox is there, so that its domain is not deleted meanwhile.
+ *
+ * @throws AppError `domain_not_verified`.
+ */
+async function findVerifiedDomain(
+  em: EntityManager,
+  { organizationId }: Scope,
+  domainName: string,
+  mailDomain: string,
+): Promise<string | null> {
+  if (domainName === mailDomain.toLowerCase()) return null;
+  const domain = await em.findOne(
+    DomainEntity,
+    { organizationId, domainName, verificationStatus: 'verified' },
+    { lockMode: LockMode.PESSIMISTIC_READ },
+  );
+  if (!domain) throw domainNotVerified(domainName);
+  return domain.id;
 }
 
 function refuseMixedVariants(input: NewInbox): void {

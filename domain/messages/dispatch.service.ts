@@ -6,6 +6,7 @@ import type { SimulatorTransport } from '../../platform/mail-transport/simulator
 import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
+import type { DkimKeys } from '../domains/dkim-keys.ts';
 import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
@@ -57,6 +58,8 @@ export interface DispatchServiceOptions {
   /** What mail of sandbox environments ends in, and mail to the simulator's own addresses: nothing leaves. */
   simulator: SimulatorTransport;
   returnPaths: ReturnPaths;
+  /** What mail is signed with when it is written. */
+  dkimKeys: DkimKeys;
   outcomes: OutcomeService;
   events: EventService;
 }
@@ -232,11 +235,11 @@ async function transmit(
   messageId: string,
   aborted: () => boolean,
 ): Promise<void> {
-  const { database, storage, returnPaths, outcomes, kinds } = options;
+  const { database, storage, returnPaths, outcomes, kinds, dkimKeys } = options;
   const loaded = await load(database, kinds, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
-  const stored = await ensureStored(database, storage, message);
+  const stored = await ensureStored(database, storage, message, dkimKeys);
   const openRaw = rawSource(storage, stored);
   const { simulator, mailTransport } = options;
   for (const recipient of recipients) {

@@ -14,12 +14,15 @@ interface GateRow {
   thread_id: string | null;
   thread_paused: boolean | null;
   thread_paused_until: Date | string | null;
+  domain_verified: boolean;
 }
 
 const GATE_OF_INBOX = `o.status as organization_status, e.status as environment_status, i.status as inbox_status,
     i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted,
-    t.id as thread_id, t.send_paused_until > now() as thread_paused, t.send_paused_until as thread_paused_until
-  from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
+    t.id as thread_id, t.send_paused_until > now() as thread_paused, t.send_paused_until as thread_paused_until,
+    i.domain_id is null or d.verification_status = 'verified' as domain_verified
+  from inboxes i left join domains d on d.id = i.domain_id
+    join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
 const AT_CALL = `select ${standingsSql('select value as email from jsonb_array_elements_text(?::jsonb)')} as recipients,
     ? as recipient_count, ${GATE_OF_INBOX} left join threads t on t.id = ? where i.id = ?`;
@@ -70,6 +73,7 @@ function subjectOf(row: GateRow): GateSubject {
       sendPaused: row.send_paused,
       sendPausedReason: row.send_paused_reason,
       deleted: row.deleted,
+      domainVerified: row.domain_verified,
     },
     recipientCount: row.recipient_count,
     recipients: row.recipients,

@@ -1,3 +1,4 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
@@ -8,7 +9,8 @@ import {
   receiveMessageWorkflowId,
 } from '../../workflows/messages/receive-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { DomainEntity } from '../domains/domain.entity.ts';
+import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { MessageEntity } from './message.entity.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
@@ -82,7 +84,7 @@ export function createReceiptService({
         }
         const email = storableText(baseAddress(address));
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
-        if (!inbox) return 'unknown';
+        if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         return { kind: 'mail', organizationId, environmentId, inboxId: id };
       }),
@@ -178,4 +180,15 @@ export function startOfReceive(
     },
     summary: `Receive ${receipt.kind} ${receipt.messageId}`,
   };
+}
+
+/** A name may have passed to another organization, with inboxes of the old one left: its mail is not theirs any more. */
+async function isAnothersDomain(em: EntityManager, inbox: Inbox): Promise<boolean> {
+  if (!inbox.domainId) return false;
+  const holders = await em.count(DomainEntity, {
+    domainName: inbox.domain,
+    verificationStatus: 'verified',
+    organizationId: { $ne: inbox.organizationId },
+  });
+  return holders > 0;
 }

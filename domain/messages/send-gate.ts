@@ -11,13 +11,17 @@ import type { RejectionReason } from '../webhooks/event-types.ts';
 export interface GateSubject {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
-  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & { deleted: boolean };
   /** How many the message has in all, whatever became of them. */
   recipientCount: number;
   /** Those still to be sent to which a suppression or a list names; the others are not told. */
   recipients: RecipientStanding[];
   /** Null where the message starts a thread. */
   thread: { isPaused: boolean; pausedUntil: Date | null } | null;
+  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & {
+    deleted: boolean;
+    /** Of a custom domain; the shared one always is. */
+    domainVerified: boolean;
+  };
 }
 
 export interface Refusal {
@@ -61,6 +65,18 @@ const GATE: readonly GateCheck[] = [
       inbox.status === 'active' && !inbox.deleted
         ? null
         : suspended('inbox_suspended', 'The inbox is suspended or deleted.', 'Send from another inbox.'),
+  },
+  {
+    name: 'domain_verified',
+    refuse: ({ inbox }) =>
+      inbox.domainVerified
+        ? null
+        : {
+            reason: 'account_paused',
+            detail: 'The domain of this inbox is not verified any more.',
+            code: 'domain_not_verified',
+            fix: 'Look at the domain’s records, publish what is missing and verify it again.',
+          },
   },
   {
     name: 'sending_not_paused',

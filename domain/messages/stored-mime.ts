@@ -3,8 +3,11 @@ import { buffer } from 'node:stream/consumers';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { DkimKeys } from '../domains/dkim-keys.ts';
+import type { DkimSigningKey } from './dkim-signature.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { buildMime, type MimeAttachment } from './mime.ts';
+import { signBytes, signStream } from './signed-mime.ts';
 
 export interface StoredMime {
   rawKey: string;
@@ -26,11 +29,13 @@ export async function ensureStored(
   database: Database,
   storage: MimeStorage,
   message: Message,
+  dkimKeys: DkimKeys,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
   const rawKey = `raw/sent/${message.id}.eml`;
   const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
-  const stored = await store(storage, rawKey, { message, attachments });
+  const key = await dkimKeys.signingKeyFor(message.organizationId, domainOf(message.fromEmail));
+  const stored = await store(storage, rawKey, { message, attachments, key });
   await database.autocommit((em) =>
     em.nativeUpdate(MessageEntity, { id: message.id, rawKey: null }, { rawKey, sizeBytes: stored.sizeBytes }),
   );
@@ -41,17 +46,18 @@ export async function ensureStored(
 async function store(
   storage: MimeStorage,
   rawKey: string,
-  { message, attachments }: { message: Message; attachments: Attachment[] },
+  { message, attachments, key }: { message: Message; attachments: Attachment[]; key: DkimSigningKey | null },
 ): Promise<Omit<StoredMime, 'rawKey'>> {
   const files = attachments.map((attachment) => mimeAttachment(storage, attachment));
-  const mime = mimeOf(message, files);
+  const write = () => mimeOf(message, files);
   const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);
   const fileBytes = attachments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   if (bodyCharacters + fileBytes > MAX_BUFFERED_BYTES / 4) {
+    const mime = await signStream(write, key, message.createdAt);
     const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
     return { sizeBytes };
   }
-  const bytes = await buffer(mime);
+  const bytes = await signBytes(await buffer(write()), key, message.createdAt);
   await storage.putBytes(rawKey, bytes, 'message/rfc822');
   return { sizeBytes: bytes.length, bytes };
 }
@@ -66,6 +72,10 @@ function attachmentsOf(database: Database, messageId: string): Promise<Attachmen
 function mimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
   const { filename, contentType, contentId, disposition, storageKey } = attachment;
   return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
+}
+
+function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }
 
 function mimeOf(message: Message, attachments: MimeAttachment[]): Readable {

@@ -54,11 +54,22 @@ export interface EventDataByType {
     rejection_detail: string;
     rejected_at: string;
   };
+  'domain.verified': {
+    domain_id: string;
+    domain_name: string;
+    verification_status: 'verified';
+    spf_status: DomainRecordStatus;
+    dkim_status: DomainRecordStatus;
+    dmarc_status: DomainRecordStatus;
+    verified_at: string;
+  };
 }
+
+type DomainRecordStatus = 'pending' | 'verified' | 'failed';
 
 export type RejectionReason = 'blocked_recipient' | 'rate_limited' | 'account_paused';
 
-/** All types an endpoint may subscribe to; `domain.*` and `usage.*` are emitted by later parts of the service. */
+/** All types an endpoint may subscribe to; `usage.*` are emitted by later parts of the service. */
 export const EVENT_TYPES = [
   'message.received',
   'message.sent',

@@ -5,7 +5,7 @@ import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { startOfDelivery } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { type Event, EventEntity } from './event.entity.ts';
-import type { EventDataByType } from './event-types.ts';
+import type { EventDataByType, EventType } from './event-types.ts';
 
 export interface NewEvent<Type extends keyof EventDataByType> {
   organizationId: string;
@@ -39,7 +39,12 @@ export function createEventService({ outbox }: { outbox: Outbox }): EventService
       em.persist(event);
       const endpoints = await em.find(
         WebhookEndpointEntity,
-        { organizationId, environmentId, deletedAt: null, events: { $contains: [type] } },
+        {
+          organizationId,
+          ...(isOrganizationWide(type) ? {} : { environmentId }),
+          deletedAt: null,
+          events: { $contains: [type] },
+        },
         { fields: ['id', 'disabled', 'inboxIds'] },
       );
       for (const endpoint of endpoints) {
@@ -48,6 +53,11 @@ export function createEventService({ outbox }: { outbox: Outbox }): EventService
       }
     },
   };
+}
+
+/** What concerns the organization as a whole goes to the endpoints of every environment. */
+function isOrganizationWide(type: EventType): boolean {
+  return type.startsWith('domain.') || type.startsWith('usage.');
 }
 
 function addDelivery(

@@ -9,6 +9,7 @@ import { ensureStored } from '../../domain/messages/stored-mime.ts';
 import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
+import { unsigned } from '../support/mail-services.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { testStack } from '../support/stack.ts';
@@ -93,7 +94,7 @@ describe('the mail of a message with files', () => {
       { filename: 'empty', content: Buffer.alloc(0) },
     ];
     const id = await sendWith(files, '<img src="cid:logo@x">');
-    const { rawKey, sizeBytes } = await ensureStored(database, storage, await load(id));
+    const { rawKey, sizeBytes } = await ensureStored(database, storage, await load(id), unsigned);
     const raw = await storage.getBytes(rawKey, MEBIBYTE);
     expect(raw).toHaveLength(sizeBytes);
     const text = raw.toString('latin1');
@@ -134,7 +135,7 @@ describe('the mail of a message with files', () => {
       },
       putBytes: () => Promise.reject(new Error('A large message is not put in one piece')),
     };
-    const { sizeBytes } = await ensureStored(database, watched, message);
+    const { sizeBytes } = await ensureStored(database, watched, message, unsigned);
     expect(sizeBytes).toBeGreaterThan(33 * MEBIBYTE);
     expect(mostOpen).toBe(1);
   });

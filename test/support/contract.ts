@@ -71,7 +71,7 @@ export function readContract(app: FastifyInstance): Contract {
         throw new Error(`${name} answers ${type}, which is not in the description`);
       }
       const validate = validatorOf(schema);
-      if (!validate(response.json()))
+      if (!validate(type === 'text/plain' ? response.body : response.json()))
         throw new Error(`${name} ${ajv.errorsText(validate.errors)}: ${response.body}`);
     },
   };

@@ -1,5 +1,6 @@
 import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
+import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import { createDispatchService, type DispatchService } from '../../domain/messages/dispatch.service.ts';
 import { createOutcomeService, type OutcomeService } from '../../domain/messages/outcome.service.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
@@ -68,11 +69,18 @@ export interface MailServices {
   objects: Map<string, Buffer>;
 }
 
+/** No domain has a key: for tests that are not about signatures. */
+export const unsigned: DkimKeys = { signingKeyFor: async () => null };
+
 /** Dispatch and outcomes on a real database, with a relay and a storage of the test's own. */
 export function mailServices(
   database: Database,
   mailTransport: MailTransport,
-  { outbox, retryWindowMs = 24 * 3_600_000 }: { outbox: Outbox; retryWindowMs?: number },
+  {
+    outbox,
+    retryWindowMs = 24 * 3_600_000,
+    dkimKeys = unsigned,
+  }: { outbox: Outbox; retryWindowMs?: number; dkimKeys?: DkimKeys },
 ): MailServices {
   const events = createEventService({ outbox });
   const outcomes = createOutcomeService({
@@ -84,6 +92,7 @@ export function mailServices(
   const objects = new Map<string, Buffer>();
   const dispatch = createDispatchService({
     database,
+    dkimKeys,
     storage: memoryStorage(objects),
     mailTransport,
     simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),

@@ -3,6 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
+import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
 import { RECEIVE_MESSAGE } from '../../workflows/messages/receive-message.contract.ts';
@@ -42,6 +44,13 @@ const failing = () => {
   throw ApplicationFailure.create({
     type: 'DeliveryFailed',
     message: 'HTTP 500',
+    nextRetryDelay: '10 hours',
+  });
+};
+const missing = () => {
+  throw ApplicationFailure.create({
+    type: 'RecordsMissing',
+    message: 'Required records missing: spf.',
     nextRetryDelay: '10 hours',
   });
 };
@@ -127,6 +136,32 @@ const PATHS: Path[] = [
     input: { deliveryId: 'whd_1' },
     activities: { attemptDelivery: once(failing, 'delivered') },
     signals: [{ name: RETRY_DELIVERY_NOW, args: [] }],
+  },
+  {
+    name: 'verify-domain.verified',
+    workflowType: VERIFY_DOMAIN,
+    input: { domainId: 'dom_1', episode: 1 },
+    activities: { lookAtDomain: once(missing, 'verified') },
+  },
+  {
+    name: 'verify-domain.checked-now',
+    workflowType: VERIFY_DOMAIN,
+    input: { domainId: 'dom_1', episode: 1 },
+    activities: { lookAtDomain: once(missing, 'verified') },
+    signals: [{ name: CHECK_NOW, args: [] }],
+  },
+  {
+    name: 'verify-domain.canceled',
+    workflowType: VERIFY_DOMAIN,
+    input: { domainId: 'dom_1', episode: 1 },
+    activities: { lookAtDomain: async () => missing(), stopVerification: async () => undefined },
+    cancels: true,
+  },
+  {
+    name: 'recheck-domains.looked',
+    workflowType: RECHECK_DOMAINS,
+    input: {},
+    activities: { recheckVerifiedDomains: async () => ({ rechecked: 1 }) },
   },
   {
     name: 'reconcile.swept',

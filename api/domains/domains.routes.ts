@@ -1,0 +1,158 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { DomainService } from '../../domain/domains/domain.service.ts';
+import type { DomainLook } from '../../domain/domains/domain-look.ts';
+import { writeZoneFile } from '../../domain/domains/zone-file.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
+import { CreateDomain, DomainRecordSchema, presentDomain } from './domains.schemas.ts';
+
+const OneDomain = closed({ id: id('Domain id (dom_…).') });
+
+export const domainRoutes =
+  ({ domains, lists }: { domains: DomainService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/domains',
+      {
+        config: { permission: 'domains:manage' },
+        schema: {
+          operationId: 'domains.create',
+          summary: 'Add a domain',
+          description:
+            'Answers the records to publish; DNS is asked for them from then on. With a client_id that was used before: 200 and the domain made then.',
+          tags: ['Domains'],
+          body: ref(CreateDomain),
+          response: { 200: ref(DomainRecordSchema), 201: ref(DomainRecordSchema), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { domain_name, client_id } = request.body;
+        const details = await domains.create(request.scope, { domainName: domain_name, clientId: client_id });
+        reply.code(details.created ? 201 : 200);
+        return presentDomain(details);
+      },
+    );
+
+    app.get(
+      '/domains',
+      {
+        config: { permission: 'domains:read' },
+        schema: {
+          operationId: 'domains.list',
+          summary: 'List domains',
+          tags: ['Domains'],
+          querystring: PageQuery,
+          response: { 200: listOf(ref(DomainRecordSchema)), ...problems() },
+        },
+      },
+      async (request) => {
+        const page = await domains.list(request.scope, lists.read(request));
+        return lists.present(request, page, presentDomain);
+      },
+    );
+
+    app.get(
+      '/domains/:id',
+      {
+        config: { permission: 'domains:read' },
+        schema: {
+          operationId: 'domains.get',
+          summary: 'Read a domain and its records',
+          tags: ['Domains'],
+          params: OneDomain,
+          response: { 200: ref(DomainRecordSchema), ...problems() },
+        },
+      },
+      async (request) => presentDomain(await domains.get(request.scope, request.params.id)),
+    );
+
+    app.get(
+      '/domains/:id/zone-file',
+      {
+        config: { permission: 'domains:read' },
+        schema: {
+          operationId: 'domains.zoneFile',
+          summary: 'Read the records as a zone file',
+          description: 'In the format of BIND, which most DNS providers import.',
+          tags: ['Domains'],
+          params: OneDomain,
+          response: {
+            200: {
+              description: 'The records.',
+              content: { 'text/plain': { schema: Type.String({ maxLength: 16_384 }) } },
+            },
+            ...problems(),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { domain, records } = await domains.get(request.scope, request.params.id);
+        reply.type('text/plain; charset=utf-8');
+        return writeZoneFile(domain.domainName, records);
+      },
+    );
+
+    // DNS is asked before the handler: with an Idempotency-Key that one runs within a transaction.
+    const looks = new WeakMap<FastifyRequest, DomainLook>();
+    app.post(
+      '/domains/:id/verify',
+      {
+        config: { permission: 'domains:manage' },
+        preHandler: async (request) => {
+          const { id: domainId } = request.params as { id: string };
+          looks.set(request, await domains.look(request.scope, domainId));
+        },
+        schema: {
+          operationId: 'domains.verify',
+          summary: 'Look at the records now',
+          description: 'Answers what DNS says now. A domain that has failed is looked at again for 72 hours.',
+          tags: ['Domains'],
+          params: OneDomain,
+          response: { 200: ref(DomainRecordSchema), ...postProblems() },
+        },
+      },
+      async (request) => {
+        const look = looks.get(request) ?? new Map();
+        return presentDomain(await domains.verify(request.scope, request.params.id, look));
+      },
+    );
+
+    app.post(
+      '/domains/:id/rotate-dkim',
+      {
+        config: { permission: 'domains:manage' },
+        schema: {
+          operationId: 'domains.rotateDkim',
+          summary: 'Make a new DKIM key',
+          description:
+            'The new key signs from the moment its record is seen; until then the present one does.',
+          tags: ['Domains'],
+          params: OneDomain,
+          response: { 200: ref(DomainRecordSchema), ...postProblems() },
+        },
+      },
+      async (request) => presentDomain(await domains.rotateDkim(request.scope, request.params.id)),
+    );
+
+    app.delete(
+      '/domains/:id',
+      {
+        config: { permission: 'domains:manage' },
+        schema: {
+          operationId: 'domains.delete',
+          summary: 'Delete a domain',
+          description: 'Refused while inboxes use it.',
+          tags: ['Domains'],
+          params: OneDomain,
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async (request, reply) => {
+        await domains.delete(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

@@ -1,0 +1,192 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import type { EventService } from '../webhooks/event.service.ts';
+import type { DkimKey } from './dkim-key.entity.ts';
+import type { Domain, DomainStatus } from './domain.entity.ts';
+import type { DomainLook } from './domain-look.ts';
+import { type DomainRecord, type DomainRecordSettings, dkimRecordKey, recordsOf } from './domain-records.ts';
+
+/** A domain, its row locked, with its keys. */
+export interface LockedDomain {
+  domain: Domain;
+  keys: DkimKey[];
+}
+
+/** Re-checks in a row that may miss a required record before a verified domain has failed. */
+export const MISSED_CHECKS_ALLOWED = 2;
+
+export interface LookContext {
+  transaction: Transaction;
+  events: EventService;
+  settings: DomainRecordSettings;
+  now: Date;
+  /** A miss counts towards the end of a verified domain: the daily re-check's only, so that nobody hastens it. */
+  countsMisses: boolean;
+}
+
+/**
+ * Folds what DNS said into the domain. Afterwards `observed` says what is published, a waiting DKIM key whose record
+ * was seen signs, and the statuses follow: a pending domain is verified by one look that saw every required record, a
+ * verified one fails after some re-checks in a row that missed one. What DNS did not answer changes nothing.
+ */
+export async function recordLook(
+  context: LookContext,
+  locked: LockedDomain,
+  look: DomainLook,
+): Promise<void> {
+  const { domain, keys } = locked;
+  domain.lastLookedAt = context.now;
+  takeOverSeenKey(keys, look, context.now);
+  const records = recordsOf(domain, keys, context.settings);
+  domain.observed = Object.fromEntries(
+    records.flatMap(({ key }) => {
+      const observation = look.get(key) ?? domain.observed[key];
+      return observation ? [[key, observation]] : [];
+    }),
+  );
+  if (domain.verificationStatus === 'verified') return checkVerified(context, domain, records, look);
+  showProgress(domain, records, look);
+  const required = records.filter((record) => record.required);
+  if (required.every(({ key }) => look.get(key)?.status === 'valid')) await verify(context, domain);
+  else domain.statusReason = describeMissing(domain, records, look);
+}
+
+function takeOverSeenKey(keys: DkimKey[], look: DomainLook, now: Date): void {
+  const waiting = keys.find(({ state }) => state === 'pending');
+  if (!waiting || look.get(dkimRecordKey(waiting))?.status !== 'valid') return;
+  for (const key of keys) {
+    if (key.state !== 'active') continue;
+    key.state = 'retiring';
+    key.retiredAt = now;
+  }
+  waiting.state = 'active';
+}
+
+/** The purposes that have a status of their own; a domain's DKIM status is that of the key that signs. */
+const STATUS_OF = { spf: 'spfStatus', dkim: 'dkimStatus', dmarc: 'dmarcStatus' } as const;
+
+function statusField({ purpose, required }: DomainRecord) {
+  if (purpose === 'ownership' || purpose === 'mx' || (purpose === 'dkim' && !required)) return null;
+  return STATUS_OF[purpose];
+}
+
+function showProgress(domain: Domain, records: DomainRecord[], look: DomainLook): void {
+  for (const record of records) {
+    const field = statusField(record);
+    const observation = look.get(record.key);
+    if (field && observation) domain[field] = observation.status === 'valid' ? 'verified' : 'pending';
+  }
+}
+
+/** The name may be another's by now: who was first has it, and this claim ends with the reason. */
+async function verify({ transaction, events, now }: LookContext, domain: Domain): Promise<void> {
+  const [claim] = await transaction.em.execute<{ claimed: boolean }[]>(
+    'select claim_domain(?, ?) as claimed',
+    [domain.domainName, domain.organizationId],
+  );
+  domain.nextLookAt = null;
+  if (!claim?.claimed) {
+    domain.verificationStatus = 'failed';
+    domain.statusReason = NAME_TAKEN;
+    return;
+  }
+  domain.verificationStatus = 'verified';
+  domain.verifiedAt = now;
+  domain.statusReason = null;
+  domain.missedChecks = 0;
+  await announceVerified(transaction, events, domain, now);
+}
+
+const NAME_TAKEN =
+  'Every required record is there, but another organization of this service has this name verified; it has to delete its domain first.';
+
+async function announceVerified(
+  transaction: Transaction,
+  events: EventService,
+  domain: Domain,
+  now: Date,
+): Promise<void> {
+  const { organizationId } = domain;
+  const production = await transaction.em.findOneOrFail(EnvironmentEntity, {
+    organizationId,
+    kind: 'production',
+    name: 'production',
+  });
+  await events.record(transaction, {
+    organizationId,
+    environmentId: production.id,
+    inboxId: null,
+    type: 'domain.verified',
+    data: {
+      domain_id: domain.id,
+      domain_name: domain.domainName,
+      verification_status: 'verified',
+      spf_status: domain.spfStatus,
+      dkim_status: domain.dkimStatus,
+      dmarc_status: domain.dmarcStatus,
+      verified_at: now.toISOString(),
+    },
+  });
+}
+
+function checkVerified(
+  { countsMisses }: LookContext,
+  domain: Domain,
+  records: DomainRecord[],
+  look: DomainLook,
+): void {
+  const missed = records.filter(({ required, key }) => {
+    const observation = look.get(key);
+    return required && observation && observation.status !== 'valid';
+  });
+  for (const record of records) {
+    const field = statusField(record);
+    if (field && look.get(record.key)?.status === 'valid') domain[field] = 'verified';
+  }
+  const dmarc = look.get('dmarc');
+  if (dmarc && dmarc.status !== 'valid' && domain.dmarcStatus === 'verified') domain.dmarcStatus = 'failed';
+  if (missed.length === 0) {
+    const answered = records.every(({ required, key }) => !required || look.get(key));
+    if (answered) domain.missedChecks = 0;
+    domain.statusReason = answered ? null : describeMissing(domain, records, look);
+    return;
+  }
+  if (countsMisses) domain.missedChecks += 1;
+  domain.statusReason = describeMissing(domain, records, look);
+  if (domain.missedChecks > MISSED_CHECKS_ALLOWED) failVerified(domain, missed);
+}
+
+function failVerified(domain: Domain, missed: DomainRecord[]): void {
+  domain.verificationStatus = 'failed';
+  domain.nextLookAt = null;
+  for (const record of missed) {
+    const field = statusField(record);
+    if (field) domain[field] = 'failed';
+  }
+}
+
+/** The series of looks is over without success: what is not verified by now has failed. */
+export function failPending(domain: Domain, reason: string): void {
+  const fail = (status: DomainStatus): DomainStatus => (status === 'verified' ? status : 'failed');
+  domain.verificationStatus = 'failed';
+  domain.spfStatus = fail(domain.spfStatus);
+  domain.dkimStatus = fail(domain.dkimStatus);
+  domain.dmarcStatus = fail(domain.dmarcStatus);
+  domain.statusReason = reason;
+}
+
+/** `Required records missing: spf. Invalid: dkim. DNS did not answer for: ownership.` Null: nothing is. */
+export function describeMissing(domain: Domain, records: DomainRecord[], look: DomainLook): string | null {
+  const required = records.filter((record) => record.required);
+  const named = (which: (record: DomainRecord) => boolean) =>
+    required
+      .filter(which)
+      .map(({ purpose }) => purpose)
+      .join(', ');
+  const parts = [
+    ['Required records missing', named(({ key }) => look.get(key)?.status === 'missing')],
+    ['Invalid', named(({ key }) => look.get(key)?.status === 'invalid')],
+    ['DNS did not answer for', named(({ key }) => !look.get(key))],
+  ].flatMap(([what, names]) => (names ? [`${what}: ${names}.`] : []));
+  return parts.length > 0 ? parts.join(' ') : domain.statusReason;
+}

@@ -1,0 +1,453 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { type PublishedRecord, publish } from '../support/domains.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let server: DnsServer;
+let app: TestApp;
+beforeAll(async () => {
+  server = await startDnsServer();
+  app = await startTestApp({
+    config: {
+      DNS_SERVERS: server.address,
+      DNS_TIMEOUT_MS: '100',
+      DNS_TRIES: '2',
+      INBOUND_MX_HOST: 'mx.mail.test',
+    },
+  });
+});
+afterAll(async () => {
+  await app.close();
+  await server.stop();
+});
+
+const uniqueName = () => `d${randomUUID().slice(0, 8)}.example`;
+
+interface DomainAnswer {
+  id: string;
+  domain_name: string;
+  verification_status: string;
+  status_reason: string | null;
+  records: PublishedRecord[];
+  [field: string]: unknown;
+}
+
+async function add(
+  organization: Pick<TestOrganization, 'token'>,
+  body: object = { domain_name: uniqueName() },
+) {
+  const response = await app.call('/domains', { method: 'POST', token: organization.token, body });
+  expect(response.statusCode).toBe(201);
+  return response.json<DomainAnswer>();
+}
+
+const verify = async ({ token }: Pick<TestOrganization, 'token'>, { id }: { id: string }) => {
+  const response = await app.call(`/domains/${id}/verify`, { method: 'POST', token });
+  expect(response.statusCode).toBe(200);
+  return response.json<DomainAnswer>();
+};
+
+const statusOf = ({ records }: DomainAnswer) =>
+  Object.fromEntries(records.map(({ purpose, status }) => [purpose, status]));
+
+const eventsOf = ({ organizationId }: TestOrganization) =>
+  app.worker.systemTransaction(({ em }) => em.find(EventEntity, { organizationId, type: 'domain.verified' }));
+
+describe('adding a domain', () => {
+  test('answers the records to publish, and starts to look for them', async () => {
+    const organization = await createOrganization(app.worker);
+    const name = uniqueName();
+    const domain = await add(organization, { domain_name: `${name.toUpperCase()}.` });
+    expect(domain).toMatchObject({
+      domain_name: name,
+      verification_status: 'pending',
+      spf_status: 'pending',
+    });
+    expect(
+      domain.records.map(({ purpose, type, required, status }) => [purpose, type, required, status]),
+    ).toEqual([
+      ['ownership', 'TXT', true, 'missing'],
+      ['spf', 'TXT', true, 'missing'],
+      ['dkim', 'TXT', true, 'missing'],
+      ['mx', 'MX', false, 'missing'],
+      ['dmarc', 'TXT', false, 'missing'],
+    ]);
+    expect(domain.records.find(({ purpose }) => purpose === 'spf')?.value).toBe(
+      'v=spf1 include:bounces.mail.test ~all',
+    );
+    const start = app.commands.find(
+      (command) =>
+        command.start?.input &&
+        'domainId' in command.start.input &&
+        command.start.input.domainId === domain.id,
+    )?.start;
+    expect(start).toMatchObject({
+      workflowType: VERIFY_DOMAIN,
+      workflowId: `domain/${domain.id}/1`,
+      taskQueue: 'maintenance',
+    });
+  });
+
+  test('with the same client_id answers 200 and the domain made first', async () => {
+    const organization = await createOrganization(app.worker);
+    const first = await add(organization, { domain_name: uniqueName(), client_id: 'mine' });
+    const again = await app.call('/domains', {
+      method: 'POST',
+      token: organization.token,
+      body: { domain_name: uniqueName(), client_id: 'mine' },
+    });
+    expect(again.statusCode).toBe(200);
+    expect(again.json().id).toBe(first.id);
+  });
+
+  test('with the same client_id five times at once makes one', async () => {
+    const organization = await createOrganization(app.worker);
+    const body = { domain_name: uniqueName(), client_id: 'at-once' };
+    const call = () => app.call('/domains', { method: 'POST', token: organization.token, body });
+    const answers = await Promise.all(Array.from({ length: 5 }, call));
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 200, 200, 200, 201]);
+    expect(new Set(answers.map((answer) => answer.json().id)).size).toBe(1);
+  });
+
+  test('a name the organization has is 409, one that another has pending is not', async () => {
+    const [one, other] = [await createOrganization(app.worker), await createOrganization(app.worker)];
+    const { domain_name } = await add(one);
+    const again = await app.call('/domains', { method: 'POST', token: one.token, body: { domain_name } });
+    expectProblem(again, 'already_exists');
+    await add(other, { domain_name });
+  });
+
+  test.each([
+    ['no name at all', 'not a domain'],
+    ['a URL', 'https://shop.example/'],
+    ['a port', 'shop.example:25'],
+    ['an IPv4 address', '192.0.2.1'],
+    ['an IPv4 address in disguise', '0x7f.1'],
+    ['an IPv6 address', '::1'],
+    ['a top-level name', 'com'],
+    ['a registry', 'co.uk'],
+    ['an empty label', 'shop..example'],
+    ['an underscore', '_dmarc.shop.example'],
+    ['a label of 64 characters', `${'a'.repeat(64)}.example`],
+    ['a name of 253 characters', `${'a.'.repeat(122)}example.com`.slice(-253)],
+    ['the shared domain', 'mail.test'],
+    ['a name below it', 'deep.mail.test'],
+    ['the return-path domain', 'bounces.mail.test'],
+    ['NUL', 'shop\u0000.example'],
+  ])('refuses %s', async (_, domain_name) => {
+    const { token } = await createOrganization(app.worker);
+    const response = await app.call('/domains', { method: 'POST', token, body: { domain_name } });
+    expectProblem(response, 'validation_error');
+  });
+
+  test('is for credentials of the whole organization', async () => {
+    const organization = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, organization);
+    const bound = [
+      { environmentId: inbox.environmentId },
+      { environmentId: inbox.environmentId, inboxId: inbox.id },
+    ];
+    for (const binding of bound) {
+      const { token } = await createKey(app.worker, { ...organization, ...binding });
+      const response = await app.call('/domains', {
+        method: 'POST',
+        token,
+        body: { domain_name: uniqueName() },
+      });
+      expectProblem(response, 'permission_denied');
+    }
+  });
+});
+
+describe('verification', () => {
+  test('missing, published, verified, announced once', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    const missing = await verify(organization, domain);
+    expect(missing).toMatchObject({ verification_status: 'pending', dkim_status: 'pending' });
+    expect(missing.status_reason).toBe('Required records missing: ownership, spf, dkim.');
+    publish(server, domain.records);
+    const verified = await verify(organization, domain);
+    expect(verified).toMatchObject({
+      verification_status: 'verified',
+      spf_status: 'verified',
+      dkim_status: 'verified',
+      dmarc_status: 'verified',
+      status_reason: null,
+    });
+    expect(new Set(Object.values(statusOf(verified)))).toEqual(new Set(['valid']));
+    await verify(organization, domain);
+    const events = await eventsOf(organization);
+    expect(events.map(({ data, environmentId }) => ({ data, environmentId }))).toEqual([
+      {
+        environmentId: organization.productionEnvironmentId,
+        data: {
+          domain_id: domain.id,
+          domain_name: domain.domain_name,
+          verification_status: 'verified',
+          spf_status: 'verified',
+          dkim_status: 'verified',
+          dmarc_status: 'verified',
+          verified_at: expect.stringMatching(/Z$/),
+        },
+      },
+    ]);
+    expect(app.commands).toContainEqual({
+      signal: { workflowId: `domain/${domain.id}/1`, signalName: 'checkNow', args: [] },
+    });
+  });
+
+  test('needs neither MX nor DMARC', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    publish(
+      server,
+      domain.records.filter(({ required }) => required),
+    );
+    const verified = await verify(organization, domain);
+    expect(verified).toMatchObject({ verification_status: 'verified', dmarc_status: 'pending' });
+    expect(statusOf(verified)).toMatchObject({ mx: 'missing', dmarc: 'missing' });
+  });
+
+  test('wrong values are invalid, and what is there is shown', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    const name = domain.domain_name;
+    const dkim = domain.records.find(({ purpose }) => purpose === 'dkim')?.name ?? '';
+    server.set(`_agent-email-verification.${name}`, 'TXT', 'agent-email-verification=another');
+    server.set(name, 'TXT', 'v=spf1 include:other.example -all', 'unrelated');
+    server.set(dkim, 'TXT', 'v=DKIM1; k=rsa; p=AAAA');
+    server.set(name, 'MX', { exchange: 'mx.other.example', priority: 5 });
+    server.set(`_dmarc.${name}`, 'TXT', 'v=DMARC1; p=whatever');
+    const looked = await verify(organization, domain);
+    expect(looked).toMatchObject({ verification_status: 'pending', spf_status: 'pending' });
+    expect(looked.records.map(({ purpose, status, found }) => [purpose, status, found])).toEqual([
+      ['ownership', 'invalid', 'agent-email-verification=another'],
+      ['spf', 'invalid', 'v=spf1 include:other.example -all'],
+      ['dkim', 'invalid', 'v=DKIM1; k=rsa; p=AAAA'],
+      ['mx', 'invalid', '5 mx.other.example'],
+      ['dmarc', 'invalid', 'v=DMARC1; p=whatever'],
+    ]);
+  });
+
+  test.each(['SERVFAIL', 'REFUSED', 'silence'] as const)(
+    '%s changes nothing of what was seen',
+    async (failure) => {
+      const organization = await createOrganization(app.worker);
+      const domain = await add(organization);
+      publish(
+        server,
+        domain.records.filter(({ purpose }) => purpose !== 'ownership'),
+      );
+      await verify(organization, domain);
+      for (const { name } of domain.records) server.fail(name, failure);
+      const looked = await verify(organization, domain);
+      expect(looked).toMatchObject({
+        verification_status: 'pending',
+        spf_status: 'verified',
+        dkim_status: 'verified',
+      });
+      expect(statusOf(looked)).toMatchObject({
+        ownership: 'missing',
+        spf: 'valid',
+        dkim: 'valid',
+        mx: 'valid',
+      });
+      expect(looked.status_reason).toBe('DNS did not answer for: ownership, spf, dkim.');
+    },
+    30_000,
+  );
+
+  test('NXDOMAIN is missing', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    publish(
+      server,
+      domain.records.filter(({ purpose }) => purpose !== 'ownership'),
+    );
+    await verify(organization, domain);
+    for (const { name } of domain.records) server.fail(name, 'NXDOMAIN');
+    expect(await verify(organization, domain)).toMatchObject({
+      spf_status: 'pending',
+      dkim_status: 'pending',
+    });
+  });
+
+  test('a repeat with the same Idempotency-Key replays the answer', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    const call = () =>
+      app.call(`/domains/${domain.id}/verify`, {
+        method: 'POST',
+        token: organization.token,
+        headers: { 'idempotency-key': 'look-once' },
+      });
+    const first = await call();
+    publish(server, domain.records);
+    const again = await call();
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.body).toBe(first.body);
+    expect(await eventsOf(organization)).toEqual([]);
+  });
+
+  test('two organizations that claim one name: the first to be verified has it, the other fails with the reason', async () => {
+    const [one, other] = [await createOrganization(app.worker), await createOrganization(app.worker)];
+    const first = await add(one);
+    const second = await add(other, { domain_name: first.domain_name });
+    publish(server, [...first.records, ...second.records]);
+    const answers = await Promise.all([verify(one, first), verify(other, second)]);
+    const statuses = answers.map(({ verification_status }) => verification_status);
+    expect(statuses.toSorted()).toEqual(['failed', 'verified']);
+    expect(answers[statuses.indexOf('failed')]?.status_reason).toContain('another organization');
+    expect((await eventsOf(one)).length + (await eventsOf(other)).length).toBe(1);
+    const [holder, loser] = statuses[0] === 'verified' ? [one, other] : [other, one];
+    const [held, lost] = statuses[0] === 'verified' ? [first, second] : [second, first];
+    await app.call(`/domains/${held.id}`, { method: 'DELETE', token: holder.token });
+    expect(await verify(loser, lost)).toMatchObject({ verification_status: 'verified' });
+  });
+});
+
+describe('rotation', () => {
+  test('the new key takes over when its record is seen', async () => {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    publish(server, domain.records);
+    await verify(organization, domain);
+    const rotate = () =>
+      app.call(`/domains/${domain.id}/rotate-dkim`, { method: 'POST', token: organization.token });
+    const rotated = (await rotate()).json<DomainAnswer>();
+    const keys = rotated.records.filter(({ purpose }) => purpose === 'dkim');
+    expect(keys.map(({ required, status }) => [required, status])).toEqual([
+      [true, 'valid'],
+      [false, 'missing'],
+    ]);
+    expect(new Set(keys.map(({ name }) => name)).size).toBe(2);
+    expectProblem(await rotate(), 'conflict');
+    expect(await verify(organization, domain)).toMatchObject({
+      verification_status: 'verified',
+      dkim_status: 'verified',
+    });
+    publish(server, rotated.records);
+    const taken = await verify(organization, domain);
+    expect(taken.records.filter(({ purpose }) => purpose === 'dkim').map(({ required }) => required)).toEqual(
+      [false, true],
+    );
+    // The retired selector is free for the next key.
+    const next = (await rotate()).json<DomainAnswer>().records.filter(({ purpose }) => purpose === 'dkim');
+    expect(next.map(({ required, status }) => [required, status])).toEqual([
+      [true, 'valid'],
+      [false, 'missing'],
+    ]);
+    expect(await eventsOf(organization)).toHaveLength(1);
+  });
+
+  test('is for verified domains', async () => {
+    const organization = await createOrganization(app.worker);
+    const { id } = await add(organization);
+    expectProblem(
+      await app.call(`/domains/${id}/rotate-dkim`, { method: 'POST', token: organization.token }),
+      'conflict',
+    );
+  });
+});
+
+describe('inboxes', () => {
+  async function verified() {
+    const organization = await createOrganization(app.worker);
+    const domain = await add(organization);
+    publish(server, domain.records);
+    await verify(organization, domain);
+    return { organization, domain };
+  }
+  const createOn = ({ token }: TestOrganization, body: object) =>
+    app.call('/inboxes', { method: 'POST', token, body });
+
+  test('are made on a verified domain, by either variant, with names the shared domain keeps', async () => {
+    const { organization, domain } = await verified();
+    const name = domain.domain_name;
+    const one = await createOn(organization, { username: 'sales', domain: name });
+    expect(one.json()).toMatchObject({ email: `sales@${name}` });
+    const two = await createOn(organization, { email: `Ada@${name.toUpperCase()}` });
+    expect(two.json()).toMatchObject({ email: `ada@${name}` });
+    expectProblem(await createOn(organization, { username: 'postmaster', domain: name }), 'validation_error');
+  });
+
+  test('not on a pending domain, another’s, or none', async () => {
+    const { domain } = await verified();
+    const organization = await createOrganization(app.worker);
+    const pending = await add(organization);
+    for (const name of [pending.domain_name, domain.domain_name, 'nobody.example', 'no domain'])
+      expectProblem(await createOn(organization, { username: 'ada', domain: name }), 'domain_not_verified');
+  });
+
+  test('keep their domain from being deleted; afterwards its names are free', async () => {
+    const { organization, domain } = await verified();
+    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const remove = () => app.call(`/domains/${domain.id}`, { method: 'DELETE', token: organization.token });
+    expectProblem(await remove(), 'conflict');
+    await app.call(`/inboxes/${inbox.id}`, { method: 'DELETE', token: organization.token });
+    expect((await remove()).statusCode).toBe(204);
+    expectProblem(await app.call(`/domains/${domain.id}`, { token: organization.token }), 'not_found');
+    const next = await createOrganization(app.worker);
+    const claim = await add(next, { domain_name: domain.domain_name });
+    publish(server, claim.records);
+    await verify(next, claim);
+    expect((await createOn(next, { username: 'ada', domain: domain.domain_name })).statusCode).toBe(201);
+  });
+
+  test('do not send while their domain is not verified', async () => {
+    const { organization, domain } = await verified();
+    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const send = () =>
+      app.call(`/inboxes/${inbox.id}/messages`, {
+        method: 'POST',
+        token: organization.token,
+        body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
+      });
+    expect((await send()).statusCode).toBe(201);
+    await app.worker.autocommit((em) =>
+      em.execute(`update domains set verification_status = 'failed' where id = ?`, [domain.id]),
+    );
+    expect(expectProblem(await send(), 'domain_not_verified')).toMatchObject({
+      rejection_reason: 'account_paused',
+    });
+  });
+
+  test('a key bound to an inbox sees its domain and no other', async () => {
+    const { organization, domain } = await verified();
+    await add(organization);
+    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const { token } = await createKey(app.worker, {
+      ...organization,
+      environmentId: inbox.env_id,
+      inboxId: inbox.id,
+    });
+    const list = await app.call('/domains', { token });
+    expect(list.json().data.map(({ id }: DomainAnswer) => id)).toEqual([domain.id]);
+  });
+});
+
+test('lists by pages, and writes a zone file that holds every record', async () => {
+  const organization = await createOrganization(app.worker);
+  const domains = [await add(organization), await add(organization), await add(organization)];
+  const page = await app.call('/domains?limit=2', { token: organization.token });
+  expect(page.json()).toMatchObject({
+    has_more: true,
+    data: [{ id: domains[2]?.id }, { id: domains[1]?.id }],
+  });
+  const zone = await app.call(`/domains/${domains[0]?.id}/zone-file`, { token: organization.token });
+  expect(zone.headers['content-type']).toBe('text/plain; charset=utf-8');
+  for (const { name, type } of domains[0]?.records ?? [])
+    expect(zone.body).toContain(`${name}. 3600 IN ${type} `);
+  expect(zone.body).toMatch(/"v=DKIM1; k=rsa; p=[^"]+" "[^"]+"/);
+});

@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DomainEntity } from '../../domain/domains/domain.entity.ts';
+import { createDomainService, type DomainService } from '../../domain/domains/domain.service.ts';
+import { overdueDomains } from '../../domain/domains/overdue-domains.ts';
+import {
+  createVerificationService,
+  type VerificationService,
+} from '../../domain/domains/verification.service.ts';
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createDnsLookup } from '../../platform/dns.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { publish } from '../support/domains.ts';
+import { createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let database: Database;
+let server: DnsServer;
+let domains: DomainService;
+let verifications: VerificationService;
+const { outbox } = recordingOutbox();
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+  server = await startDnsServer();
+  const parts = {
+    database,
+    events: createEventService({ outbox }),
+    dns: createDnsLookup({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 100, DNS_TRIES: 1 }),
+    settings: { spfMechanism: 'include:bounces.mail.test', mxHost: 'mx.mail.test' },
+  };
+  const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
+  domains = createDomainService({ ...parts, outbox, secretBox, ownDomains: ['mail.test'] });
+  verifications = createVerificationService(parts);
+});
+afterAll(async () => {
+  await database.close();
+  await server.stop();
+});
+
+async function arrange() {
+  const organization = await createOrganization(database);
+  const scope: Scope = {
+    organizationId: organization.organizationId,
+    environmentId: organization.productionEnvironmentId,
+    environmentBound: false,
+    permissions: new Set(PERMISSIONS),
+    actor: { kind: 'api_key', id: organization.keyId },
+    requestId: 'req_test',
+  };
+  const { domain, records } = await domains.create(scope, {
+    domainName: `d${randomUUID().slice(0, 8)}.example`,
+  });
+  const published = records.map((record) => ({ ...record, status: 'missing', found: null }));
+  const { id } = domain;
+  return {
+    id,
+    scope,
+    publish: () => publish(server, published),
+    withdraw: () => {
+      for (const { name } of records) server.remove(name);
+    },
+    failDns: (failure: 'SERVFAIL' | null) => {
+      for (const { name } of records) server.fail(name, failure);
+    },
+    look: (episode = 1) => verifications.look(id, episode, { now: true }),
+    state: () => database.autocommit((em) => em.findOneOrFail(DomainEntity, { id })),
+    /** Moves the beginning of the episode, or the last look, into the past. */
+    age: (column: 'episode_started_at' | 'last_looked_at' | 'next_look_at', ms: number) =>
+      database.autocommit((em) =>
+        em.execute(`update domains set ${column} = now() - ? * interval '1 millisecond' where id = ?`, [
+          ms,
+          id,
+        ]),
+      ),
+    async recheck() {
+      await database.autocommit((em) =>
+        em.execute(`update domains set last_looked_at = now() - interval '1 day' where id = ?`, [id]),
+      );
+      await verifications.recheckVerified(() => undefined);
+    },
+    events: () =>
+      database.autocommit((em) =>
+        em.find(EventEntity, { organizationId: organization.organizationId, type: 'domain.verified' }),
+      ),
+  };
+}
+
+describe('the looks of an episode', () => {
+  test('are put off until their time, unless somebody asks', async () => {
+    const { id, look } = await arrange();
+    expect(await verifications.look(id, 1, { now: false })).toEqual({
+      againInMs: expect.any(Number),
+      detail: 'Before the first look.',
+    });
+    expect(await look()).toEqual({
+      againInMs: expect.any(Number),
+      detail: 'Required records missing: ownership, spf, dkim.',
+    });
+  });
+
+  test('end with the verification, announced once however often they are repeated', async () => {
+    const arranged = await arrange();
+    arranged.publish();
+    expect(await arranged.look()).toBe('verified');
+    expect(await arranged.look()).toBe('verified');
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', nextLookAt: null });
+    expect(await arranged.events()).toHaveLength(1);
+  });
+
+  test('fail at the end of the window', async () => {
+    const arranged = await arrange();
+    await arranged.age('episode_started_at', 72 * HOUR_MS - 60_000);
+    expect(await arranged.look()).toMatchObject({ againInMs: expect.any(Number) });
+    await arranged.age('episode_started_at', 72 * HOUR_MS);
+    expect(await arranged.look()).toBe('failed');
+    expect(await arranged.state()).toMatchObject({
+      verificationStatus: 'failed',
+      spfStatus: 'failed',
+      dkimStatus: 'failed',
+      nextLookAt: null,
+      statusReason: 'Not verified within the time. Required records missing: ownership, spf, dkim.',
+    });
+  });
+
+  test('do not fail because DNS gives no answer, for two weeks', async () => {
+    const arranged = await arrange();
+    arranged.failDns('SERVFAIL');
+    await arranged.age('episode_started_at', 13 * DAY_MS);
+    expect(await arranged.look()).toMatchObject({ againInMs: expect.any(Number) });
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', spfStatus: 'pending' });
+    await arranged.age('episode_started_at', 14 * DAY_MS);
+    expect(await arranged.look()).toBe('failed');
+  });
+
+  test('end with the domain, and with a newer episode', async () => {
+    const arranged = await arrange();
+    await arranged.age('episode_started_at', 72 * HOUR_MS);
+    await arranged.look();
+    await domains.verify(arranged.scope, arranged.id, await domains.look(arranged.scope, arranged.id));
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', episode: 2 });
+    expect(await arranged.look(1)).toBe('superseded');
+    await domains.delete(arranged.scope, arranged.id);
+    expect(await arranged.look(2)).toBe('deleted');
+  });
+
+  test('stopped by an operator, the domain says so', async () => {
+    const arranged = await arrange();
+    await verifications.stop(arranged.id, 1);
+    expect(await arranged.state()).toMatchObject({
+      verificationStatus: 'failed',
+      statusReason: expect.stringContaining('operator'),
+    });
+  });
+
+  test('an episode whose run is lost is found, once in ten minutes', async () => {
+    const arranged = await arrange();
+    const source = overdueDomains(database, verifications);
+    const starts = async () => (await source.take(500)).map(({ start }) => start.workflowId);
+    expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
+    await arranged.age('next_look_at', 10 * 60_000);
+    expect(await starts()).toContain(`domain/${arranged.id}/1`);
+    expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
+  });
+});
+
+describe('the daily re-check', () => {
+  async function verified() {
+    const arranged = await arrange();
+    arranged.publish();
+    await arranged.look();
+    return arranged;
+  }
+
+  test('forgives two days without records, not three', async () => {
+    const { withdraw, recheck, state } = await verified();
+    withdraw();
+    await recheck();
+    await recheck();
+    expect(await state()).toMatchObject({
+      verificationStatus: 'verified',
+      spfStatus: 'verified',
+      missedChecks: 2,
+      statusReason: 'Required records missing: ownership, spf, dkim.',
+    });
+    await recheck();
+    expect(await state()).toMatchObject({
+      verificationStatus: 'failed',
+      spfStatus: 'failed',
+      dkimStatus: 'failed',
+    });
+  });
+
+  test('counts anew after the records were seen again, and announces nothing', async () => {
+    const { withdraw, publish: republish, recheck, state, events } = await verified();
+    withdraw();
+    await recheck();
+    await recheck();
+    republish();
+    await recheck();
+    expect(await state()).toMatchObject({ missedChecks: 0, statusReason: null });
+    withdraw();
+    await recheck();
+    expect(await state()).toMatchObject({ verificationStatus: 'verified', missedChecks: 1 });
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('concludes nothing from a DNS that does not answer', async () => {
+    const { failDns, recheck, state } = await verified();
+    failDns('SERVFAIL');
+    for (let day = 0; day < 4; day += 1) await recheck();
+    expect(await state()).toMatchObject({
+      verificationStatus: 'verified',
+      missedChecks: 0,
+      dkimStatus: 'verified',
+    });
+  });
+
+  test('a domain that failed and is verified again is announced again', async () => {
+    const arranged = await verified();
+    arranged.withdraw();
+    for (let day = 0; day < 3; day += 1) await arranged.recheck();
+    arranged.publish();
+    await domains.verify(arranged.scope, arranged.id, await domains.look(arranged.scope, arranged.id));
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', missedChecks: 0 });
+    expect(await arranged.events()).toHaveLength(2);
+  });
+
+  test('looks at a domain once a day, however often it runs', async () => {
+    const arranged = await verified();
+    arranged.withdraw();
+    await verifications.recheckVerified(() => undefined);
+    expect(await arranged.state()).toMatchObject({ missedChecks: 0 });
+  });
+
+  test('forgets a retired key after a week', async () => {
+    const arranged = await verified();
+    const { records } = await domains.rotateDkim(arranged.scope, arranged.id);
+    publish(
+      server,
+      records.map((record) => ({ ...record, status: 'missing', found: null })),
+    );
+    await arranged.look(2);
+    const keys = async () =>
+      (await domains.get(arranged.scope, arranged.id)).records.filter(({ purpose }) => purpose === 'dkim');
+    expect(await keys()).toHaveLength(2);
+    await database.autocommit((em) =>
+      em.execute(
+        `update dkim_keys set retired_at = now() - interval '8 days' where domain_id = ? and state = 'retiring'`,
+        [arranged.id],
+      ),
+    );
+    await verifications.recheckVerified(() => undefined);
+    expect(await keys()).toHaveLength(1);
+  });
+});

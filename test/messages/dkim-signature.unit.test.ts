@@ -1,0 +1,149 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import type { DkimSigningKey } from '../../domain/messages/dkim-signature.ts';
+import { buildMime, type MimeMessage } from '../../domain/messages/mime.ts';
+import { signBytes, signStream } from '../../domain/messages/signed-mime.ts';
+import { createResolver } from '../../platform/dns.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const KEY: DkimSigningKey = { domain: 'shop.example', selector: 'ae1-test', privateKey, unsigned: new Set() };
+const SIGNED_AT = new Date('2026-11-21T10:00:00Z');
+
+let server: DnsServer;
+beforeAll(async () => {
+  server = await startDnsServer();
+  const record = `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`;
+  server.set('ae1-test._domainkey.shop.example', 'TXT', [record.slice(0, 255), record.slice(255)]);
+});
+afterAll(() => server.stop());
+
+/** By a verifier that is not ours, which finds the key in DNS. */
+async function verify(mail: Buffer | string) {
+  const resolver = createResolver({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 1000, DNS_TRIES: 2 });
+  const { results } = await dkimVerify(mail, {
+    resolver: (name: string, type: string) => resolver.resolve(name, type) as never,
+  });
+  return results.map(({ signingDomain, status }) =>
+    `${signingDomain} ${status.result} ${status.comment || ''}`.trim(),
+  );
+}
+
+const message: MimeMessage = {
+  messageId: '1@shop.example',
+  date: SIGNED_AT,
+  from: { email: 'ada@shop.example', name: 'Åda' },
+  to: [{ email: 'bob@people.example' }],
+  cc: [],
+  replyTo: [],
+  subject: 'Ein Gruß, der so lang ist, dass die Zeile des Betreffs gefaltet werden muss, und noch etwas mehr',
+  inReplyTo: null,
+  references: [],
+  autoSubmitted: true,
+  headers: { 'X-Order': '17' },
+  text: 'Hello\n',
+  html: null,
+};
+const PASS = ['shop.example pass'];
+
+describe('mail as it is built', () => {
+  test.each<[string, Partial<MimeMessage>]>([
+    ['plain text', {}],
+    ['an empty body', { text: '' }],
+    ['a body of empty lines', { text: '\n\n\n' }],
+    ['eight-bit text and long lines', { text: `Grüße ${'ä'.repeat(5000)}\n${'x'.repeat(5000)}` }],
+    ['white space at line ends', { text: 'a \t \n\n b\t\tc   \n\n\n' }],
+    ['text and HTML', { html: '<p>Hello <b>Bob</b></p>' }],
+    [
+      'references that fold',
+      { inReplyTo: 'a@b', references: Array.from({ length: 15 }, (_, at) => `${at}-${'r'.repeat(40)}@b`) },
+    ],
+    [
+      'an attachment',
+      {
+        attachments: [
+          {
+            filename: 'ä.bin',
+            contentType: 'application/octet-stream',
+            contentId: null,
+            disposition: 'attachment',
+            open: async () => Readable.from([Buffer.alloc(100_000, 0xe4)]),
+          },
+        ],
+      },
+    ],
+  ])('%s', async (_, changes) => {
+    const write = () => buildMime({ ...message, ...changes });
+    const held = await signBytes(await buffer(write()), KEY, SIGNED_AT);
+    const streamed = await buffer(await signStream(write, KEY, SIGNED_AT));
+    expect(await verify(held)).toEqual(PASS);
+    expect(streamed.equals(held)).toBe(true);
+    const field = held.toString('latin1').split(/\r\n(?![ \t])/)[0] ?? '';
+    expect(Math.max(...field.split('\r\n').map(({ length }) => length))).toBeLessThanOrEqual(78);
+  });
+});
+
+test('whatever the lines, and wherever the chunks end', async () => {
+  const line = fc.stringMatching(/^[ \t\x21-\x7e\x80-\xff]{0,80}$/);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(line, { maxLength: 20 }),
+      fc.integer({ min: 1, max: 50 }),
+      async (lines, size) => {
+        const mail = Buffer.from(
+          `From: a@shop.example\r\nSubject:  x\t y \r\n\r\n${lines.join('\r\n')}`,
+          'latin1',
+        );
+        const chunks = Array.from({ length: Math.ceil(mail.length / size) }, (_, at) =>
+          mail.subarray(at * size, (at + 1) * size),
+        );
+        const signed = await buffer(await signStream(() => Readable.from(chunks), KEY, SIGNED_AT));
+        expect(await verify(signed)).toEqual(PASS);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+describe('what breaks it', () => {
+  const signed = async () =>
+    (await signBytes(await buffer(buildMime(message)), KEY, SIGNED_AT)).toString('latin1');
+
+  test.each([
+    ['another body', (mail: string) => mail.replace('Hello', 'Hullo')],
+    ['something after the body', (mail: string) => `${mail}more\r\n`],
+    ['another subject', (mail: string) => mail.replace('Subject: ', 'Subject: Not ')],
+    ['a second From', (mail: string) => `From: eve@shop.example\r\n${mail}`],
+    ['a Reply-To that was not there', (mail: string) => `Reply-To: eve@evil.example\r\n${mail}`],
+    ['a second Subject', (mail: string) => mail.replace('\r\nSubject:', '\r\nSubject: Pay\r\nSubject:')],
+  ])('%s', async (_, change) => {
+    const [result] = await verify(change(await signed()));
+    expect(result).toMatch(/^shop\.example (fail|neutral)/);
+  });
+
+  test('not what relays do: fields of their own, lines folded anew', async () => {
+    const mail = (await signed()).replace('Subject: ', 'Subject:\r\n   ');
+    expect(await verify(`Received: from a by b; now\r\n${mail}`)).toEqual(PASS);
+  });
+});
+
+test('leaves out the fields a provider replaces', async () => {
+  const key = { ...KEY, unsigned: new Set(['message-id', 'date']) };
+  const mail = (await signBytes(await buffer(buildMime(message)), key, SIGNED_AT)).toString('latin1');
+  expect(await verify(mail.replace('<1@shop.example>', '<other@ses.example>'))).toEqual(PASS);
+});
+
+test('a mail that is written differently the second time breaks the stream', async () => {
+  const bodies = ['first', 'second'].values();
+  const write = () =>
+    Readable.from([
+      Buffer.from(`From: a@shop.example
+
+${bodies.next().value}`),
+    ]);
+  await expect(buffer(await signStream(write, KEY, SIGNED_AT))).rejects.toThrow('differently');
+});

@@ -1,0 +1,33 @@
+import type { DnsServer } from './dns-server.ts';
+
+/** A record as the API answers it. */
+export interface PublishedRecord {
+  purpose: string;
+  type: string;
+  name: string;
+  value: string;
+  priority: number | null;
+  required: boolean;
+  status: string;
+  found: string | null;
+}
+
+/** Publishes records as a customer would, long texts in strings of 255. Those of one name and type stand together. */
+export function publish(server: DnsServer, records: PublishedRecord[]): void {
+  for (const [, same] of Map.groupBy(records, ({ name, type }) => `${type} ${name}`)) {
+    const [first] = same;
+    if (!first) continue;
+    if (first.type === 'MX')
+      server.set(
+        first.name,
+        'MX',
+        ...same.map(({ value, priority }) => ({ exchange: value, priority: priority ?? 0 })),
+      );
+    else
+      server.set(
+        first.name,
+        'TXT',
+        ...[...new Set(same.map(({ value }) => value))].map((value) => value.match(/.{1,255}/g) ?? ['']),
+      );
+  }
+}

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { DomainActivities } from '../../activities/domains.activities.ts';
+import {
+  CHECK_NOW,
+  pauseBeforeNextLookMs,
+  VERIFICATION_WINDOW_MS,
+  VERIFY_DOMAIN,
+} from '../../workflows/domains/verify-domain.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+/** A zone where nothing is right until `verifiedAt` looks were made. Looks keep to the schedule, as the real ones do. */
+function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number } = {}) {
+  const looks: number[] = [];
+  const stopped: string[] = [];
+  let startedAt: number | undefined;
+  const activities: Pick<DomainActivities, 'lookAtDomain' | 'stopVerification'> = {
+    async lookAtDomain({ lookNow }) {
+      const now = await environment.temporal.currentTimeMs();
+      startedAt ??= now;
+      const elapsedMs = now - startedAt;
+      if (elapsedMs > 0 || lookNow) looks.push(elapsedMs);
+      if (looks.length >= verifiedAt) return 'verified';
+      if (elapsedMs >= VERIFICATION_WINDOW_MS) return 'failed';
+      throw ApplicationFailure.create({
+        type: 'RecordsMissing',
+        message: 'Required records missing: spf.',
+        nextRetryDelay: pauseBeforeNextLookMs(elapsedMs),
+      });
+    },
+    async stopVerification({ domainId }) {
+      stopped.push(domainId);
+    },
+  };
+  return { activities, looks, stopped };
+}
+
+const start = (taskQueue: string) =>
+  environment.temporal.client.workflow.start(VERIFY_DOMAIN, {
+    taskQueue,
+    workflowId: `domain/${randomUUID()}/1`,
+    args: [{ domainId: 'dom_1', episode: 1 }],
+  });
+
+describe('verifyDomain', () => {
+  test('looks by the whole schedule, fails after 72 hours, and has a short history', async () => {
+    const queue = randomUUID();
+    const { activities, looks } = zone();
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('failed');
+      const pauses = looks.map((at, index) => Math.round((at - (looks[index - 1] ?? 0)) / MINUTE_MS));
+      expect(pauses.slice(0, 10)).toEqual(Array(10).fill(1));
+      expect(pauses.slice(10, 22)).toEqual(Array(12).fill(5));
+      expect(pauses.slice(22, 46)).toEqual(Array(24).fill(30));
+      expect(pauses.slice(46, -1)).toEqual(Array(29).fill(120));
+      expect(Math.round((looks.at(-1) ?? 0) / HOUR_MS)).toBe(72);
+      const { events } = await handle.fetchHistory();
+      expect(events?.length).toBeLessThanOrEqual(13);
+      const { typedSearchAttributes } = await handle.describe();
+      expect(JSON.stringify(typedSearchAttributes)).toContain('failed');
+    });
+  }, 60_000);
+
+  test('ends as soon as the records are there', async () => {
+    const queue = randomUUID();
+    const { activities, looks } = zone({ verifiedAt: 12 });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('verified');
+      expect(looks).toHaveLength(12);
+    });
+  });
+
+  test('checkNow looks at once', async () => {
+    const queue = randomUUID();
+    const { activities, looks } = zone({ verifiedAt: 1 });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => {
+        const { raw } = await handle.describe();
+        expect(raw.pendingActivities?.[0]?.lastFailure?.message).toContain('missing');
+      });
+      await handle.signal(CHECK_NOW);
+      await expect(handle.result()).resolves.toBe('verified');
+      expect(looks[0]).toBeLessThan(MINUTE_MS);
+    });
+  });
+
+  test('canceled from the Temporal UI, the domain is told', async () => {
+    const queue = randomUUID();
+    const { activities, stopped } = zone();
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => {
+        const { raw } = await handle.describe();
+        expect(raw.pendingActivities).toHaveLength(1);
+      });
+      await handle.cancel();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(stopped).toEqual(['dom_1']);
+  });
+});
+
+test('the schedule stands: a look in between moves no other', () => {
+  expect(pauseBeforeNextLookMs(0)).toBe(MINUTE_MS);
+  expect(pauseBeforeNextLookMs(90_000)).toBe(30_000);
+  expect(pauseBeforeNextLookMs(12 * MINUTE_MS)).toBe(3 * MINUTE_MS);
+  expect(pauseBeforeNextLookMs(72 * HOUR_MS - 10 * MINUTE_MS)).toBe(10 * MINUTE_MS);
+  expect(pauseBeforeNextLookMs(100 * HOUR_MS)).toBeLessThanOrEqual(2 * HOUR_MS);
+});
