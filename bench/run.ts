@@ -1,4 +1,5 @@
 import { benchInbound } from './inbound.ts';
+import { benchParsing } from './mail-parsing.ts';
 import { benchReplies } from './replies.ts';
 import { benchSend } from './send.ts';
 
@@ -6,6 +7,7 @@ import { benchSend } from './send.ts';
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   inbound: benchInbound,
+  parsing: async () => benchParsing(),
   replies: async () => benchReplies(),
 };
 

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
+import { arrangeSending, stateOfMessage } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const sample = (name: string) => readFileSync(new URL(`../fixtures/bounces/${name}.eml`, import.meta.url));
+
+/** A message that was sent, and an inbox where mails about it arrive. */
+async function arrange() {
+  const { dispatch, send, inbox: sender } = await arrangeSending(database);
+  const messageId = await send('gone@people.example');
+  await dispatch.open(messageId);
+  await dispatch.transmit(messageId, () => false);
+  await dispatch.record(messageId);
+  const { receive } = await arrangeInbox(database);
+  const report = (raw: Buffer, facts: ReceiptFacts = {}) =>
+    receive(raw, { kind: 'report', target: messageId, mailFrom: '', ...facts });
+  const state = async () => (await stateOfMessage(database, messageId)).message.status;
+  const bounces = async () => {
+    const events = await database.systemTransaction(({ em }) =>
+      em.find(EventEntity, { inboxId: sender.id, type: 'message.bounced' }),
+    );
+    return events.map(({ data }) => data as Record<string, unknown>);
+  };
+  return { report, state, bounces };
+}
+
+describe('at a signed return path', () => {
+  test.each([
+    { name: 'qmail-no-mailbox', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
+    { name: 'exim-quota', type: 'Transient', subType: 'General', status: '5.2.2' },
+    { name: 'lang-es', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
+    { name: 'nobody-named', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
+  ])('a report in words ($name) is $type, $subType', async ({ name, type, subType, status }) => {
+    const { report, state, bounces } = await arrange();
+    expect((await report(sample(name))).outcome).toBe('report folded');
+    expect(await state()).toBe('bounced');
+    expect(await bounces()).toEqual([
+      expect.objectContaining({
+        bounce_type: type,
+        bounce_sub_type: subType,
+        // The path says whom it is about, not the text.
+        bounced_recipients: [expect.objectContaining({ email_address: 'gone@people.example', status })],
+      }),
+    ]);
+  });
+
+  test('a bounce after delivery counts', async () => {
+    const { report, state } = await arrange();
+    await report(sample('dsn-delivered'));
+    expect(await state()).toBe('delivered');
+    await report(sample('qmail-no-mailbox'));
+    expect(await state()).toBe('bounced');
+  });
+
+  test('news of a delay changes nothing', async () => {
+    const { report, state, bounces } = await arrange();
+    expect((await report(sample('exim-delay'))).outcome).toBe('report folded');
+    expect([await state(), await bounces()]).toEqual(['sent', []]);
+  });
+
+  test.each([
+    ['not-vacation'],
+    ['not-vacation-left'],
+    ['not-vacation-full'],
+    ['not-challenge'],
+    ['not-receipt'],
+    ['arf-abuse'],
+  ])('what is no bounce (%s) is kept as mail and changes nothing', async (name) => {
+    const { report, state, bounces } = await arrange();
+    expect((await report(sample(name))).outcome).toMatch(/^stored/);
+    expect([await state(), await bounces()]).toEqual(['sent', []]);
+  });
+});
+
+test('a report that came to an inbox is mail, whatever it says', async () => {
+  const { report, state, bounces } = await arrange();
+  for (const name of ['dsn-plain', 'qmail-no-mailbox', 'arf-abuse'])
+    expect((await report(sample(name), { kind: 'mail', target: undefined })).outcome).toMatch(/^stored/);
+  expect([await state(), await bounces()]).toEqual(['sent', []]);
+});
