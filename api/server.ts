@@ -12,6 +12,7 @@ import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
+import { createReplyService } from '../domain/messages/reply.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -48,6 +49,7 @@ export function createServices({ config, database, outbox, storage }: Parts): Ap
     messages: createMessageService({ database, outbox, events }),
     labels: createLabelService({ database, events }),
     attachments: createAttachmentService({ database, storage }),
+    replies: createReplyService({ database, outbox, events }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),

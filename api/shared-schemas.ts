@@ -10,6 +10,7 @@ import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
+import { ForwardMessage, ReplyToMessage } from './messages/reply.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
@@ -47,6 +48,8 @@ export const sharedSchemas = [
   SendMessage,
   Labels,
   RawMessage,
+  ReplyToMessage,
+  ForwardMessage,
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,

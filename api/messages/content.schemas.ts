@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox';
+import { MAX_BODY_BYTES } from '../../domain/messages/outbound-content.ts';
 import { AttachmentInput } from '../attachments/attachments.schemas.ts';
 import { nullableText, ref, text } from '../schemas.ts';
 import { addressList, line, NO_CONTROLS } from './addresses.ts';
 
 /** Limits of the design (api.md, "Attachment"). */
-export const MAX_BODY_BYTES = 5 * 1024 * 1024;
+export { MAX_BODY_BYTES };
 export const MAX_SUBJECT_LENGTH = 998;
 /** Routes that carry mail bodies take this much; others 1 MiB. */
 export const CONTENT_LIMIT_BYTES = 8 * 1024 * 1024;

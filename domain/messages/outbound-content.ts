@@ -21,6 +21,8 @@ export interface EnvelopeRecipient {
 }
 
 export const MAX_RECIPIENTS = 50;
+/** Of text and HTML each, in UTF-8. */
+export const MAX_BODY_BYTES = 5 * 1024 * 1024;
 
 /**
  * The envelope: each address once, in order, compared without case.

@@ -4,7 +4,7 @@
  */
 
 const REPLY_MARKS = [
-  ...['re', 'r', 'res', 'ref', 'rif', 'rép', 'rep'], // English, Italian, Portuguese, French
+  ...['re', 'r', 'res', 'ref', 'rif', 'réf', 'rép', 'rep'], // English, Italian, Portuguese, French
   ...['aw', 'antw', 'antwort', 'betr', 'ant'], // German, Dutch
   ...['sv', 'svar', 'vs', 'odp', 'odg', 'vá', 'atb', 'ats', 'bls', 'ynt', 'yanıt'], // Nordic, Slavic, Hungarian, Welsh, Baltic, Indonesian, Turkish
   ...['απ', 'σχετ', 'отв', 'ответ', 'на', 'השב', 'רד', 'رد'], // Greek, Russian, Bulgarian, Hebrew, Arabic
@@ -32,7 +32,7 @@ interface Analysis {
 }
 
 function analyse(subject: string): Analysis {
-  const text = subject.replace(/\s+/gu, ' ').trim();
+  const text = subject.normalize('NFC').replace(/\s+/gu, ' ').trim();
   const tags: string[] = [];
   let mark: Analysis['mark'] = null;
   let position = 0;
@@ -52,7 +52,7 @@ function analyse(subject: string): Analysis {
     if (!TAG.test(text)) break;
     position = TAG.lastIndex;
   }
-  const rest = text.slice(tagsTo).replace(/ ?\(fwd\)$/i, '');
+  const rest = text.slice(tagsTo).replace(/(?: ?\(fwd\))+$/i, '');
   const kept = [...new Set(tags)].filter((tag) => !rest.startsWith(tag));
   return { base: [...kept, rest].join(' ').trim(), mark };
 }

@@ -19,6 +19,10 @@ describe('base subject', () => {
     ['RIF: I: R: Lunch', 'Lunch'],
     ['Odp: PD: Lunch', 'Lunch'],
     ['TR: RE: Lunch', 'Lunch'],
+    ['Réf: Rép: Lunch', 'Lunch'],
+    ['Re\u0301f: Lunch', 'Lunch'],
+    ['RV: Lunch', 'Lunch'],
+    ['Lunch (fwd) (FWD)', 'Lunch'],
     ['YNT: İLT: Lunch', 'Lunch'],
     ['回复：转发: Lunch', 'Lunch'],
     ['답장: 전달: Lunch', 'Lunch'],
@@ -65,6 +69,42 @@ test.each([
   ['Are: x', false],
 ])('%j says of itself that it is a reply: %j', (subject, expected) => {
   expect(isReplySubject(subject)).toBe(expected);
+});
+
+test('a mark that stands there is not written again, whatever else stands there', () => {
+  const piece = fc.constantFrom(
+    ...[
+      'Re:',
+      'RE[2]: ',
+      'Aw : ',
+      'Antw:',
+      'Réf:',
+      'Odp:',
+      '回复：',
+      'Fwd: ',
+      'WG:',
+      'TR:',
+      'RV:',
+      '[list] ',
+      '[',
+      ']',
+      ':',
+    ],
+    ...['(fwd)', ' ', 'Lunch', 'I', 'a\u0301'],
+  );
+  const subject = fc
+    .array(fc.oneof(piece, fc.string({ maxLength: 3 })), { maxLength: 12 })
+    .map((all) => all.join(''));
+  fc.assert(
+    fc.property(subject, (text) => {
+      for (const write of [replySubject, forwardSubject]) {
+        expect(write(write(text))).toBe(write(text));
+        expect(write(replySubject(text))).toBe(write(text));
+        expect(write(forwardSubject(text))).toBe(write(text));
+      }
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('marks are written once', () => {

@@ -1,0 +1,120 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { type Static, Type } from 'typebox';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { MailAddress } from '../../domain/messages/addresses.ts';
+import type { ReplyService } from '../../domain/messages/reply.service.ts';
+import { invalid } from '../../platform/errors.ts';
+import { putFilesOfBody } from '../attachments/files-of-body.ts';
+import { closed, id, postProblems, ref } from '../schemas.ts';
+import { addressList } from './addresses.ts';
+import { CONTENT_LIMIT_BYTES, contentFields } from './content.schemas.ts';
+import { readContent } from './content.ts';
+import { MessageRecord, presentMessage } from './messages.schemas.ts';
+
+const OneMessage = closed({ id: id('Message id (msg_…).') });
+
+/** The service finds the subject of both, and the recipients of a reply. */
+const { to: _to, subject: _subject, ...furtherFields } = contentFields;
+
+export const ReplyToMessage = closed(
+  {
+    ...furtherFields,
+    reply_all: Type.Optional(
+      Type.Boolean({ description: 'Also to everybody in To and Cc of the original; false where omitted.' }),
+    ),
+  },
+  {
+    $id: 'ReplyToMessage',
+    title: 'ReplyToMessage',
+    description: 'At least one of text_body and html_body; the original is quoted below it.',
+  },
+);
+
+export const ForwardMessage = closed(
+  {
+    ...furtherFields,
+    to: Type.Unsafe<MailAddress[]>({ ...addressList('Recipients.'), minItems: 1 }),
+    include_attachments: Type.Optional(
+      Type.Boolean({ description: 'Carries the files of the original; true where omitted.' }),
+    ),
+  },
+  { $id: 'ForwardMessage', title: 'ForwardMessage' },
+);
+
+export const replyRoutes =
+  ({
+    replies,
+    attachments,
+  }: {
+    replies: ReplyService;
+    attachments: AttachmentService;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const prepare = putFilesOfBody(attachments);
+
+    app.post(
+      '/messages/:id/reply',
+      {
+        bodyLimit: CONTENT_LIMIT_BYTES,
+        config: { permission: 'messages:send', prepare },
+        schema: {
+          operationId: 'messages.reply',
+          summary: 'Answer a message',
+          description:
+            'In the same thread, to Reply-To or From of the original (of a sent message: to its recipients). Needs messages:read as well.',
+          tags: ['Messages'],
+          params: OneMessage,
+          body: ref(ReplyToMessage),
+          response: { 201: ref(MessageRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, body, filesToAttach: files } = request;
+        refuseEmpty(body);
+        const { reply_all: replyAll = false, ...content } = body;
+        const sent = await replies.reply(scope, params.id, {
+          written: readContent(content),
+          replyAll,
+          files,
+        });
+        reply.code(201);
+        return presentMessage(sent);
+      },
+    );
+
+    app.post(
+      '/messages/:id/forward',
+      {
+        bodyLimit: CONTENT_LIMIT_BYTES,
+        config: { permission: 'messages:send', prepare },
+        schema: {
+          operationId: 'messages.forward',
+          summary: 'Pass a message on',
+          description:
+            'In a new thread, with header, body and files of the original. Needs messages:read as well.',
+          tags: ['Messages'],
+          params: OneMessage,
+          body: ref(ForwardMessage),
+          response: { 201: ref(MessageRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, body, filesToAttach: files } = request;
+        const { include_attachments: includeAttachments = true, ...content } = body;
+        const written = readContent(content);
+        const sent = await replies.forward(scope, params.id, { written, includeAttachments, files });
+        reply.code(201);
+        return presentMessage(sent);
+      },
+    );
+    done();
+  };
+
+function refuseEmpty({ text_body: text = '', html_body: html = '' }: Static<typeof ReplyToMessage>): void {
+  if (text.trim() !== '' || html.trim() !== '') return;
+  throw invalid(
+    '/body/text_body',
+    'is required where html_body is empty',
+    'Write an answer in one of the two.',
+  );
+}

@@ -1,0 +1,389 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { newId } from '../../platform/ids.ts';
+import { SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let organization: TestOrganization;
+let inbox: Inbox;
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({ config: objects.environment });
+  organization = await createOrganization(app.worker);
+  inbox = await createInbox(app.worker, organization);
+});
+afterAll(async () => {
+  await app.close();
+  await objects.stop();
+});
+
+const call = (path: string, request: Call = {}) => app.call(path, { token: organization.token, ...request });
+const post = (path: string, body: unknown, request: Call = {}) =>
+  call(path, { method: 'POST', body, ...request });
+const emails = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ email: `u${index}@x.test` }));
+
+interface Received {
+  fromEmail?: string;
+  to?: { email: string }[];
+  cc?: { email: string }[];
+  replyTo?: { email: string }[];
+  subject?: string;
+  textBody?: string | null;
+  htmlBody?: string | null;
+  references?: string[];
+  files?: { filename: string; contentId?: string; sizeBytes?: number }[];
+}
+
+/** A mail as ingestion stores it. */
+async function received({ files = [], ...facts }: Received = {}, into = inbox) {
+  return app.worker.systemTransaction(async ({ em }) => {
+    const owner = {
+      organizationId: into.organizationId,
+      environmentId: into.environmentId,
+      inboxId: into.id,
+    };
+    const id = newId('message');
+    const threadId = newId('thread');
+    em.persist(
+      em.create(ThreadEntity, {
+        ...owner,
+        id: threadId,
+        subject: 'Lunch',
+        baseSubject: 'lunch',
+        lastMessageAt: new Date(),
+        lastMessageId: id,
+        messageCount: 1,
+      }),
+    );
+    const message = em.create(MessageEntity, {
+      ...owner,
+      id,
+      threadId,
+      direction: 'inbound',
+      status: 'received',
+      fromEmail: 'ada@people.example',
+      fromName: 'Ada',
+      to: [{ email: into.email }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'AW: Lunch',
+      textBody: 'Are you there?',
+      htmlBody: null,
+      headers: {},
+      hasAttachments: files.length > 0,
+      rfcMessageId: 'parent@people.example',
+      references: ['root@people.example'],
+      rawKey: `raw/${id}`,
+      receivedAt: new Date('2026-11-21T09:05:06Z'),
+      ...facts,
+    });
+    em.persist(message);
+    for (const [position, { filename, contentId, sizeBytes = 1 }] of files.entries()) {
+      em.persist(
+        em.create(AttachmentEntity, {
+          ...owner,
+          id: newId('attachment'),
+          messageId: id,
+          draftId: null,
+          position,
+          filename,
+          contentType: 'image/png',
+          sizeBytes,
+          sha256: Buffer.alloc(32),
+          storageKey: `attachments/${id}/${position}`,
+          contentId: contentId ?? null,
+          disposition: contentId ? 'inline' : 'attachment',
+        }),
+      );
+    }
+    return message;
+  });
+}
+
+describe('a reply', () => {
+  test('stays in the thread, answers the sender, and quotes the mail', async () => {
+    const original = await received({ cc: [{ email: 'c@x.test' }] });
+    const before = app.commands.length;
+    const response = await post(`/messages/${original.id}/reply`, { text_body: 'I am.', labels: ['done'] });
+    expect(response.statusCode).toBe(201);
+    expect(response.json()).toMatchObject({
+      thread_id: original.threadId,
+      inbox_id: inbox.id,
+      direction: 'outbound',
+      status: 'queued',
+      subject: 'Re: Lunch',
+      to: [{ email: 'ada@people.example', name: 'Ada' }],
+      cc: [],
+      in_reply_to: 'parent@people.example',
+      references: ['root@people.example', 'parent@people.example'],
+      text_body:
+        'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada <ada@people.example> wrote:\n> Are you there?\n',
+      html_body: null,
+      labels: ['done'],
+    });
+    expect(app.commands.slice(before)).toMatchObject([{ start: { workflowType: SEND_MESSAGE } }]);
+    const thread = (await call(`/threads/${original.threadId}`)).json();
+    expect(thread).toMatchObject({ message_count: 2, last_message_id: response.json().id });
+  });
+
+  test('to all names the others once, the caller’s own, and never ourselves', async () => {
+    const original = await received({
+      replyTo: [{ email: 'list@x.test' }],
+      to: [{ email: inbox.email.toUpperCase() }, { email: 'b@x.test' }],
+      cc: [{ email: 'c@x.test' }, { email: inbox.email.replace('@', '+tag@') }],
+    });
+    const response = await post(`/messages/${original.id}/reply`, {
+      html_body: '<p>Hi</p>',
+      reply_all: true,
+      cc: [{ email: 'B@x.test' }, { email: 'd@x.test' }],
+      bcc: [{ email: 'e@x.test' }, { email: 'list@x.test' }],
+      reply_to: [{ email: 'r@x.test' }],
+      headers: { 'X-A': '1' },
+    });
+    expect(response.json()).toMatchObject({
+      to_addresses: ['list@x.test'],
+      cc_addresses: ['b@x.test', 'c@x.test', 'd@x.test'],
+      bcc_addresses: ['e@x.test'],
+      reply_to: [{ email: 'r@x.test' }],
+      headers: { 'X-A': '1' },
+      text_body: null,
+      html_body: expect.stringContaining('<blockquote type="cite"'),
+    });
+    expect(response.json().recipients).toHaveLength(5);
+  });
+
+  test('to a message of our own goes to its recipients', async () => {
+    const sent = (
+      await post(`/inboxes/${inbox.id}/messages`, {
+        to: [{ email: 'a@x.test' }],
+        cc: [{ email: 'c@x.test' }],
+        subject: 'Re: Plan',
+        text_body: 'x',
+      })
+    ).json();
+    const once = (await post(`/messages/${sent.id}/reply`, { text_body: 'More.' })).json();
+    expect(once).toMatchObject({ to_addresses: ['a@x.test'], cc_addresses: [], subject: 'Re: Plan' });
+    expect(once).toMatchObject({ thread_id: sent.thread_id, in_reply_to: sent.rfc_message_id });
+    const all = (await post(`/messages/${sent.id}/reply`, { text_body: 'x', reply_all: true })).json();
+    expect(all).toMatchObject({ to_addresses: ['a@x.test'], cc_addresses: ['c@x.test'] });
+  });
+
+  test('carries files', async () => {
+    const original = await received({ files: [{ filename: 'a.png' }] });
+    const response = await post(`/messages/${original.id}/reply`, {
+      text_body: 'x',
+      attachments: [{ filename: 'b.txt', content: 'Yg==' }],
+    });
+    expect(response.json()).toMatchObject({
+      has_attachments: true,
+      attachments: [{ filename: 'b.txt', size_bytes: 1 }],
+    });
+  });
+
+  test('with an Idempotency-Key is sent once', async () => {
+    const original = await received();
+    const send = () =>
+      post(
+        `/messages/${original.id}/reply`,
+        { text_body: 'x' },
+        { headers: { 'idempotency-key': 'reply-1' } },
+      );
+    const first = await send();
+    expect((await send()).json()).toEqual(first.json());
+    expect((await call(`/threads/${original.threadId}`)).json().message_count).toBe(2);
+  });
+
+  test.each<[string, Received, object]>([
+    ['no sender', { fromEmail: '' }, {}],
+    ['an address nothing can be sent to', { fromEmail: '"a b"@x.test' }, {}],
+    ['nobody but ourselves', {}, { fromEmail: 'own' }],
+  ])('to a mail of %s is refused', async (_name, facts, { fromEmail }: { fromEmail?: string }) => {
+    const original = await received({ ...facts, ...(fromEmail ? { fromEmail: inbox.email } : {}) });
+    const before = app.commands.length;
+    expectProblem(
+      await post(`/messages/${original.id}/reply`, { text_body: 'x', reply_all: true }),
+      'no_recipients',
+    );
+    expect(app.commands).toHaveLength(before);
+    expect((await call(`/threads/${original.threadId}`)).json().message_count).toBe(1);
+  });
+
+  test('to more than 50 is refused', async () => {
+    const original = await received({ cc: emails(50) });
+    expectProblem(
+      await post(`/messages/${original.id}/reply`, { text_body: 'x', reply_all: true }),
+      'validation_error',
+    );
+    expect((await post(`/messages/${original.id}/reply`, { text_body: 'x' })).statusCode).toBe(201);
+  });
+
+  test.each([
+    ['no body', {}],
+    ['empty bodies', { text_body: ' ', html_body: '' }],
+    ['a subject', { text_body: 'x', subject: 'y' }],
+    ['recipients', { text_body: 'x', to: [{ email: 'a@x.test' }] }],
+    ['51 copies', { text_body: 'x', cc: emails(51) }],
+    ['CRLF in an address', { text_body: 'x', cc: [{ email: 'a@x.test\r\nBcc: b@x.test' }] }],
+    ['CRLF in a name', { text_body: 'x', bcc: [{ email: 'a@x.test', name: 'a\r\nBcc: b@x.test' }] }],
+    ['CRLF in Reply-To', { text_body: 'x', reply_to: [{ email: 'a@x.test', name: '\r\n' }] }],
+    ['CRLF in a header', { text_body: 'x', headers: { 'X-A': 'a\r\nBcc: b@x.test' } }],
+    ['CRLF in a header’s name', { text_body: 'x', headers: { 'X-A\r\nBcc': 'b@x.test' } }],
+    ['CRLF in a label', { text_body: 'x', labels: ['a\r\n'] }],
+    ['NUL', { text_body: 'x\u0000' }],
+  ])('with %s is refused', async (_name, body) => {
+    const original = await received();
+    expectProblem(await post(`/messages/${original.id}/reply`, body), 'validation_error');
+  });
+
+  test('and forward quote nothing to a key that may not read', async () => {
+    const original = await received();
+    const { token } = await createKey(app.worker, { ...organization, permissions: ['messages:send'] });
+    for (const [path, body] of [
+      ['reply', { text_body: 'x' }],
+      ['forward', { to: [{ email: 'a@x.test' }] }],
+    ] as const) {
+      const problem = expectProblem(
+        await post(`/messages/${original.id}/${path}`, body, { token }),
+        'permission_denied',
+      );
+      expect(problem.permission).toBe('messages:read');
+    }
+  });
+
+  test('and forward pass the gate: a paused inbox sends nothing, and the refusal is an event', async () => {
+    const paused = await createInbox(app.worker, organization);
+    const original = await received({}, paused);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(InboxEntity, { id: paused.id }, { sendPaused: true }),
+    );
+    for (const [path, body] of [
+      ['reply', { text_body: 'x' }],
+      ['forward', { to: [{ email: 'a@x.test' }] }],
+    ] as const)
+      expect(
+        expectProblem(await post(`/messages/${original.id}/${path}`, body), 'message_rejected'),
+      ).toMatchObject({
+        rejection_reason: 'account_paused',
+      });
+    const { data } = (await call(`/inboxes/${paused.id}/messages?direction=outbound`)).json();
+    expect(data).toEqual([]);
+  });
+});
+
+describe('a forward', () => {
+  const html = '<p>See <img src="cid:logo@x" alt="Logo"></p>';
+  const files = [
+    { filename: 'Übersicht.png', contentId: 'logo@x' },
+    { filename: '請求書.pdf', sizeBytes: 3 },
+  ];
+
+  test('starts a thread of its own with the mail, its pictures and files, their bytes not copied', async () => {
+    const original = await received({ htmlBody: html, files });
+    const response = await post(`/messages/${original.id}/forward`, {
+      to: [{ email: 'b@x.test' }],
+      text_body: 'Look.',
+      attachments: [{ filename: 'own.txt', content: 'Yg==' }],
+    });
+    expect(response.statusCode).toBe(201);
+    const made = response.json();
+    expect(made).toMatchObject({
+      subject: 'Fwd: Lunch',
+      to_addresses: ['b@x.test'],
+      in_reply_to: null,
+      references: [],
+      has_attachments: true,
+      attachments: [
+        { filename: 'Übersicht.png', size_bytes: 1 },
+        { filename: '請求書.pdf', size_bytes: 3 },
+        { filename: 'own.txt', size_bytes: 1 },
+      ],
+    });
+    expect(made.thread_id).not.toBe(original.threadId);
+    expect(made.text_body).toMatch(/^Look\.\n\n-+ Forwarded message -+\nFrom: Ada <ada@people\.example>\n/);
+    expect(made.html_body).toContain('<img src="cid:logo@x" alt="Logo">');
+    const keys = (messageId: string) =>
+      app.worker.systemTransaction(async ({ em }) =>
+        (await em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } })).map(
+          ({ storageKey, contentId, disposition }) => ({ storageKey, contentId, disposition }),
+        ),
+      );
+    expect((await keys(made.id)).slice(0, 2)).toEqual(await keys(original.id));
+  });
+
+  test('goes without the files where it is told so', async () => {
+    const original = await received({ htmlBody: html, files });
+    const made = (
+      await post(`/messages/${original.id}/forward`, {
+        to: [{ email: 'b@x.test' }],
+        include_attachments: false,
+      })
+    ).json();
+    expect(made).toMatchObject({ has_attachments: false, attachments: [] });
+    expect(made.html_body).toContain('<p>See Logo</p>');
+  });
+
+  test('over the limit is refused and told what to leave out', async () => {
+    const big = { filename: 'big', sizeBytes: 26 * 1024 * 1024 };
+    const original = await received({ files: [big] });
+    const body = { to: [{ email: 'b@x.test' }] };
+    const problem = expectProblem(await post(`/messages/${original.id}/forward`, body), 'payload_too_large');
+    expect(problem.fix).toContain('include_attachments');
+    const many = await received({ files: Array.from({ length: 101 }, () => ({ filename: 'a' })) });
+    expectProblem(await post(`/messages/${many.id}/forward`, body), 'validation_error');
+    expect(
+      (await post(`/messages/${many.id}/forward`, { ...body, include_attachments: false })).statusCode,
+    ).toBe(201);
+  });
+
+  test.each([
+    ['nobody', {}],
+    ['an empty list', { to: [] }],
+    ['51 recipients', { to: emails(26), cc: emails(25) }],
+    ['a subject', { to: [{ email: 'a@x.test' }], subject: 'x' }],
+  ])('to %s is refused', async (_name, body) => {
+    const original = await received();
+    expectProblem(await post(`/messages/${original.id}/forward`, body), 'validation_error');
+  });
+});
+
+describe('the raw message', () => {
+  test('is linked to as it came', async () => {
+    const original = await received();
+    await app.storage.putBytes(original.rawKey ?? '', Buffer.from('From: a\r\n\r\n'), 'message/rfc822');
+    const response = await call(`/messages/${original.id}/raw`);
+    expect(response.statusCode).toBe(200);
+    const file = await fetch(response.json().download_url);
+    expect(file.headers.get('content-disposition')).toContain(`${original.id}.eml`);
+    expect(file.headers.get('content-type')).toBe('message/rfc822');
+    expect(await file.text()).toBe('From: a\r\n\r\n');
+  });
+
+  test('of a message that has not been built is a conflict that says what to do', async () => {
+    const sent = (
+      await post(`/inboxes/${inbox.id}/messages`, { to: [{ email: 'a@x.test' }], text_body: 'x' })
+    ).json();
+    expect(expectProblem(await call(`/messages/${sent.id}/raw`), 'conflict')).toMatchObject({
+      message_status: 'queued',
+      fix: expect.stringContaining('message.sent'),
+    });
+    await post(`/messages/${sent.id}/cancel`, undefined);
+    expect(expectProblem(await call(`/messages/${sent.id}/raw`), 'conflict')).toMatchObject({
+      message_status: 'canceled',
+    });
+  });
+});

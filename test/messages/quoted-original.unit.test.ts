@@ -1,0 +1,286 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { Parser } from 'htmlparser2';
+import { CUT_MARK, cutToBytes, fragmentOfText, safeFragment } from '../../domain/messages/html-fragment.ts';
+import { MAX_BODY_BYTES } from '../../domain/messages/outbound-content.ts';
+import {
+  forwardBodies,
+  type Original,
+  quotedLines,
+  replyBodies,
+} from '../../domain/messages/quoted-original.ts';
+import { extractReply } from '../../domain/messages/quotes.ts';
+
+const original = (changes: Partial<Original> = {}): Original => ({
+  fromEmail: 'ada@people.example',
+  fromName: 'Ada Müller',
+  to: [{ email: 'agent@mail.test', name: 'Agent' }],
+  cc: [],
+  subject: 'Lunch',
+  textBody: 'Are you there?\n\n> Earlier\n',
+  htmlBody: null,
+  createdAt: new Date('2026-11-21T09:05:06Z'),
+  sentAt: null,
+  receivedAt: null,
+  ...changes,
+});
+const KEEP = { maxBytes: 100_000, keepInlineImages: true };
+const written = (textBody: string | null, htmlBody: string | null = null) => ({ textBody, htmlBody });
+
+describe('a reply', () => {
+  test('of text quotes the text below', () => {
+    expect(replyBodies(written('I am.'), original())).toEqual({
+      textBody:
+        'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada Müller <ada@people.example> wrote:\n> Are you there?\n>\n>> Earlier\n',
+      htmlBody: null,
+    });
+  });
+
+  test('of HTML quotes within the document, in a quote programs know', () => {
+    const { textBody, htmlBody } = replyBodies(
+      written(null, '<html><body><p>I am.</p></body></html>'),
+      original({ htmlBody: '<p onclick="x()">Are <b>you</b> there?<script>x</script>' }),
+    );
+    expect(textBody).toBeNull();
+    expect(htmlBody).toMatch(
+      /^<html><body><p>I am\.<\/p><br><div class="gmail_quote">.*<\/div><\/body><\/html>$/s,
+    );
+    expect(htmlBody).toContain('Ada Müller &lt;ada@people.example&gt; wrote:');
+    expect(htmlBody).toMatch(/<blockquote type="cite"[^>]*><p>Are <b>you<\/b> there\?<\/p><\/blockquote>/);
+  });
+
+  test('of both quotes in both, whatever the original has', () => {
+    const fromText = replyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
+    expect(fromText.textBody).toContain('\n> 1 < 2');
+    expect(fromText.htmlBody).toContain('1 &lt; 2');
+    const fromHtml = replyBodies(
+      written('a', '<p>a</p>'),
+      original({ textBody: null, htmlBody: '<p>1 &lt; 2</p>' }),
+    );
+    expect(fromHtml.textBody).toContain('\n> 1 < 2');
+    expect(fromHtml.htmlBody).toContain('<p>1 &lt; 2</p>');
+  });
+
+  test('is found again without its quote', () => {
+    const text = replyBodies(written('I am.\nReally.'), original()).textBody;
+    expect(extractReply({ text, html: null })).toBe('I am.\nReally.');
+    const html = replyBodies(written(null, '<p>I am.</p>'), original()).htmlBody;
+    expect(extractReply({ text: null, html })).toBe('I am.');
+  });
+
+  test('to an empty mail quotes nothing', () => {
+    expect(replyBodies(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
+      textBody: 'x',
+      htmlBody: '<p>x</p>',
+    });
+  });
+
+  test('quotes no name as a line of its own', () => {
+    const { textBody } = replyBodies(
+      written('x'),
+      original({ fromName: 'A\r\nB\u2028C <x@y> wrote:\n', fromEmail: 'a\n@b' }),
+    );
+    expect(textBody?.split('\n')[2]).toMatch(/^On .* UTC, A B C <x@y> wrote: <a @b> wrote:$/);
+  });
+
+  test('never grows over the limit of a body', () => {
+    const long = original({
+      textBody: 'é'.repeat(4_000_000),
+      htmlBody: `<p>${'é<b>x</b>'.repeat(1_000_000)}`,
+    });
+    for (const own of ['x', 'x'.repeat(MAX_BODY_BYTES - 10), 'x\n'.repeat(2_300_000)]) {
+      const { textBody, htmlBody } = replyBodies(written(own, own), long);
+      expect(Buffer.byteLength(textBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
+      expect(Buffer.byteLength(htmlBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
+    }
+    expect(replyBodies(written('x'), long).textBody).toContain(CUT_MARK);
+  });
+});
+
+describe('a forward', () => {
+  test('tells whose mail it is and holds it whole', () => {
+    expect(forwardBodies(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true)).toEqual({
+      textBody: [
+        'See below.',
+        '',
+        '---------- Forwarded message ---------',
+        'From: Ada Müller <ada@people.example>',
+        'Date: Sat, 21 Nov 2026 09:05:06 +0000',
+        'Subject: Lunch',
+        'To: Agent <agent@mail.test>',
+        'Cc: c@x.test',
+        '',
+        'Are you there?',
+        '',
+        '> Earlier',
+        '',
+      ].join('\n'),
+      htmlBody: null,
+    });
+  });
+
+  test('without a word of one’s own begins with the mail', () => {
+    expect(forwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
+  });
+
+  test('keeps HTML and its pictures, also below text', () => {
+    const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
+    const kept = forwardBodies(written('1 < 2'), html, true);
+    expect(kept.htmlBody).toMatch(
+      /^<div[^>]*>1 &lt; 2<\/div>.*<b>Subject:<\/b> Lunch<br>.*<img src="cid:logo@x" alt="Logo">/s,
+    );
+    expect(kept.textBody).toContain('1 < 2');
+    expect(forwardBodies(written('x'), html, false).htmlBody).toContain('<p>Hi Logo</p>');
+    expect(forwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
+  });
+
+  test('escapes what it tells', () => {
+    const { htmlBody } = forwardBodies(
+      written(null, '<p>x</p>'),
+      original({ subject: '<script>"&', fromName: '<b>' }),
+      true,
+    );
+    expect(htmlBody).toContain('<b>Subject:</b> &lt;script&gt;&quot;&amp;<br>');
+    expect(htmlBody).not.toContain('<script');
+  });
+
+  test('names a hundred of many recipients', () => {
+    const to = Array.from({ length: 10_000 }, (_, index) => ({ email: `u${index}@x.test` }));
+    const text = forwardBodies(written('x'), original({ to }), true).textBody ?? '';
+    expect(text).toContain('u99@x.test and 9900 more');
+    expect(text).not.toContain('u100@x.test');
+  });
+});
+
+describe('quoted lines', () => {
+  test('each have one mark, are as many, and lead back to the text', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', '>', ' ', 'é', '\t') })), (lines) => {
+        const text = [...lines, 'end'].join('\n');
+        const quoted = quotedLines(text, 1_000_000).split('\n');
+        expect(quoted.every((line) => line.startsWith('>'))).toBe(true);
+        expect(quoted.map((line) => line.replace(/^>(?: (?!$))?/, ''))).toEqual(
+          text
+            .split('\n')
+            .map((line) => (line.startsWith(' ') && line.trim() === '' ? expect.any(String) : line)),
+        );
+      }),
+    );
+  });
+
+  test('fit in the room there is', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme', maxLength: 500 }),
+        fc.integer({ min: 0, max: 600 }),
+        (text, room) => {
+          expect(Buffer.byteLength(quotedLines(text, room))).toBeLessThanOrEqual(room + 20);
+          expect(cutToBytes(text, room).isWellFormed()).toBe(text.isWellFormed());
+        },
+      ),
+    );
+  });
+});
+
+describe('a safe fragment', () => {
+  test.each([
+    ['<p style="color:red;position:fixed">x', '<p style="color:red">x</p>'],
+    ['<p style="background:url(https://x)">x</p>', '<p>x</p>'],
+    ['<div style="margin:-99px;margin:1px">x</div>', '<div style="margin:1px">x</div>'],
+    ['<a href="javascript:x()" onclick="x()">x</a>', '<a>x</a>'],
+    ['<a href=" JaVaScRiPt:x">x</a>', '<a>x</a>'],
+    ['<a href="java\nscript:x">x</a>', '<a>x</a>'],
+    ['<a href="https://x.test/?a=1&b=%22">x</a>', '<a href="https://x.test/?a=1&amp;b=%22">x</a>'],
+    [
+      '<a href=\'https://x.test/"onmouseover="x\'>x</a>',
+      '<a href="https://x.test/&quot;onmouseover=&quot;x">x</a>',
+    ],
+    ['<img src="https://x.test/a.png" onerror="x" width=1>', '<img src="https://x.test/a.png" width="1">'],
+    ['<img src="data:image/png;base64,AAAA" alt="A<b">', 'A&lt;b'],
+    ['<img src=x onerror=alert(1)>', ''],
+    ['<script>x</script><style>p{}</style>y', 'y'],
+    ['<svg><script>x</script><p>z</svg>y', 'y'],
+    ['<math><mtext><style><img src=x onerror=x></style></math>y', 'y'],
+    ['<iframe src="https://x"></iframe><object><p>x</object>y', 'y'],
+    ['<form action="https://x"><input name=a><button>Go</button></form>', 'Go'],
+    ['<meta http-equiv="refresh" content="0"><link rel="stylesheet" href="x"><base href="x">y', 'y'],
+    ['<!--[if mso]><p>x</p><![endif]-->y<!-- -->', 'y'],
+    ['<html><head><title>t</title></head><body bgcolor="red"><p>x</body></html>', '<p>x</p>'],
+    ['</div></blockquote>x<b>y', 'x<b>y</b>'],
+    ['&lt;script&gt;x&lt;/script&gt;', '&lt;script&gt;x&lt;/script&gt;'],
+    ['<table><tr><td width="1">x', '<table><tr><td width="1">x</td></tr></table>'],
+    ['<p id="a" class="b" contenteditable data-x="1">x</p>', '<p>x</p>'],
+  ])('of %j is %j', (html, expected) => {
+    expect(safeFragment(html, KEEP)).toBe(expected);
+  });
+
+  test('is closed, known and no longer than asked, whatever comes', () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        '<div>',
+        '</div>',
+        '<p',
+        '<b>',
+        '<img src=cid:x>',
+        '<svg>',
+        '</svg>',
+        '<script>',
+        '<!--',
+        '-->',
+      ),
+      fc.constantFrom(
+        '<td>',
+        '<a href="javascript:x">',
+        '" onload="x',
+        "'",
+        '<style>',
+        '</style>',
+        '<br/>',
+        '<![CDATA[',
+      ),
+      fc.string({ maxLength: 10 }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(piece, { maxLength: 40 }),
+        fc.integer({ min: 0, max: 300 }),
+        (pieces, maxBytes) => {
+          const out = safeFragment(pieces.join(''), { maxBytes, keepInlineImages: true });
+          let depth = 0;
+          const reader = new Parser({
+            onopentag(name, attributes) {
+              expect(name).toMatch(/^(div|p|b|img|td|a|br)$/);
+              for (const attribute of Object.keys(attributes)) expect(attribute).toMatch(/^(src|style)$/);
+              depth += 1;
+            },
+            onclosetag(_name, implied) {
+              depth -= 1;
+              if (implied) expect(_name).toMatch(/^(img|br)$/);
+            },
+          });
+          reader.end(out);
+          expect(depth).toBe(0);
+          expect(Buffer.byteLength(out)).toBeLessThanOrEqual(maxBytes + CUT_MARK.length + 2 + 40 * 6);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('of what nobody writes comes in time', () => {
+    for (const html of [
+      '<div>'.repeat(100_000),
+      '<b><p>'.repeat(80_000),
+      '<'.repeat(500_000),
+      '&'.repeat(500_000),
+    ]) {
+      const started = performance.now();
+      safeFragment(html, KEEP);
+      expect(performance.now() - started).toBeLessThan(5_000);
+    }
+  });
+
+  test('of text keeps within its room', () => {
+    expect(Buffer.byteLength(fragmentOfText('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
+  });
+});

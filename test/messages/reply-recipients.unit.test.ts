@@ -1,0 +1,119 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Answered, replyRecipients, withFurther } from '../../domain/messages/reply-recipients.ts';
+
+const OWN = 'agent@mail.test';
+const at = (...emails: string[]) => emails.map((email) => ({ email }));
+const inbound = (changes: Partial<Answered> = {}): Answered => ({
+  direction: 'inbound',
+  fromEmail: 'ada@people.example',
+  fromName: 'Ada',
+  replyTo: [],
+  to: at(OWN),
+  cc: [],
+  ...changes,
+});
+const outbound = (changes: Partial<Answered>): Answered =>
+  inbound({ direction: 'outbound', fromEmail: OWN, fromName: null, to: [], ...changes });
+const ADA = { email: 'ada@people.example', name: 'Ada' };
+
+describe('an answer goes', () => {
+  test.each<[string, Answered, boolean, { to: unknown; cc: unknown }]>([
+    ['to From', inbound(), false, { to: [ADA], cc: [] }],
+    ['to Reply-To before From', inbound({ replyTo: at('l@x.test') }), false, { to: at('l@x.test'), cc: [] }],
+    ['to From where Reply-To is ourselves', inbound({ replyTo: at(OWN) }), false, { to: [ADA], cc: [] }],
+    [
+      'to From where nobody can be sent to at Reply-To',
+      inbound({ replyTo: at('"a b"@x.test') }),
+      false,
+      { to: [ADA], cc: [] },
+    ],
+    ['not to the others', inbound({ cc: at('c@x.test') }), false, { to: [ADA], cc: [] }],
+    [
+      'to all, each once, not to ourselves under any tag',
+      inbound({
+        to: at('AGENT+tag@mail.test', 'b@x.test', 'ADA@people.example'),
+        cc: at('B@x.test', 'c@x.test', OWN),
+      }),
+      true,
+      { to: [ADA], cc: at('b@x.test', 'c@x.test') },
+    ],
+    [
+      'to the others where we wrote it to ourselves',
+      inbound({ fromEmail: OWN, to: at(OWN, 'b@x.test') }),
+      true,
+      { to: at('b@x.test'), cc: [] },
+    ],
+    [
+      'to the recipients of our own mail',
+      outbound({ to: at('b@x.test'), cc: at('c@x.test') }),
+      false,
+      { to: at('b@x.test'), cc: [] },
+    ],
+    [
+      'to all of our own mail',
+      outbound({ to: at('b@x.test'), cc: at('c@x.test') }),
+      true,
+      { to: at('b@x.test'), cc: at('c@x.test') },
+    ],
+    [
+      'to the copies of our own mail where there is nobody else',
+      outbound({ cc: at('c@x.test') }),
+      false,
+      { to: at('c@x.test'), cc: [] },
+    ],
+  ])('%s', (_name, original, replyAll, expected) => {
+    expect(replyRecipients(original, { replyAll, own: OWN })).toEqual(expected);
+  });
+
+  test.each<[string, Answered]>([
+    ['a mail without sender', inbound({ fromEmail: '', fromName: null })],
+    ['a mail from ourselves', inbound({ fromEmail: OWN })],
+    ['our own mail to blind copies', outbound({})],
+  ])('nowhere: %s', (_name, original) => {
+    expect(() => replyRecipients(original, { replyAll: true, own: OWN })).toThrow(
+      expect.objectContaining({ code: 'no_recipients' }),
+    );
+  });
+
+  test('never to ourselves or to anybody twice, whoever is named', () => {
+    const address = fc.record({
+      email: fc.oneof(
+        fc.constantFrom(OWN, 'Agent@MAIL.test', 'agent+x@mail.test', '', '@', '"q"@x.test', 'a@[1.2.3.4]'),
+        fc.constantFrom('a@x.test', 'A@x.test', 'b@x.test', 'c@y.test'),
+        fc.emailAddress(),
+        fc.string(),
+      ),
+    });
+    const addresses = fc.array(address, { maxLength: 8 });
+    fc.assert(
+      fc.property(
+        fc.record({
+          direction: fc.constantFrom('inbound' as const, 'outbound' as const),
+          fromEmail: address.map(({ email }) => email),
+          fromName: fc.constant(null),
+          replyTo: addresses,
+          to: addresses,
+          cc: addresses,
+        }),
+        fc.boolean(),
+        addresses,
+        (original, replyAll, further) => {
+          let found: ReturnType<typeof replyRecipients>;
+          try {
+            found = replyRecipients(original, { replyAll, own: OWN });
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'no_recipients' });
+            return;
+          }
+          const derived = [...found.to, ...found.cc].map(({ email }) => email.toLowerCase());
+          expect(found.to.length).toBeGreaterThan(0);
+          for (const email of derived) expect(email).not.toMatch(/^agent(\+.*)?@mail\.test$/);
+          const { to, cc, bcc } = withFurther(found, { cc: further, bcc: further });
+          const all = [...to, ...cc, ...bcc].map(({ email }) => email.toLowerCase());
+          expect(new Set(all).size).toBe(all.length);
+        },
+      ),
+    );
+  });
+});
