@@ -13,8 +13,8 @@ export interface FirstRun {
   env_id: string;
   inbound_smtp: { host: string; port: number };
   relay_smtp: { host: string; port: number };
-  /** Null: this version takes no mail by authenticated SMTP. */
-  submission_smtp: null;
+  /** STARTTLS with a certificate nobody signed; user and password are an inbox's (`…/credentials/rotate`). */
+  submission_smtp: { host: string; port: number };
   temporal_address: string;
   /** Null where the Temporal server was there before. */
   temporal_ui: string | null;
@@ -34,7 +34,7 @@ export function describeFirstRun({ ports }: DevSettings, parts: OutsideParts): F
     env_id: seed.productionEnvironmentId,
     inbound_smtp: { host: '127.0.0.1', port: ports.inboundSmtp },
     relay_smtp: { host: '127.0.0.1', port: ports.relay },
-    submission_smtp: null,
+    submission_smtp: { host: '127.0.0.1', port: ports.submissionSmtp },
     temporal_address: parts.temporal.address,
     temporal_ui: parts.temporal.uiUrl ?? null,
     mail_ui: parts.mailUiUrl,
@@ -50,6 +50,7 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     ['Temporal UI', facts.temporal_ui ?? `of the server at ${facts.temporal_address}`],
     ['Mail UI', facts.mail_ui],
     ['Inbound SMTP', `${facts.inbound_smtp.host}:${facts.inbound_smtp.port}`],
+    ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
     ['Owner', `${facts.owner.email}  ${facts.owner.password}`],
     ['API key', facts.api_key],
   ];

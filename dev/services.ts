@@ -48,6 +48,10 @@ export function serviceEnvironments(
     SMTP_RELAY_TLS: 'none',
     INBOUND_SMTP_HOST: '127.0.0.1',
     INBOUND_SMTP_PORT: String(ports.inboundSmtp),
+    SUBMISSION_SMTP_HOST: '127.0.0.1',
+    SUBMISSION_SMTP_PORT: String(ports.submissionSmtp),
+    // What mail programs are told; the certificate is for localhost, and nobody's.
+    SUBMISSION_SMTP_HOSTNAME: 'localhost',
     WORKER_HEALTH_HOST: '127.0.0.1',
     WORKER_HEALTH_PORT: String(ports.workerHealth),
     // A webhook receiver on this machine is what a developer has.

@@ -11,6 +11,7 @@ export interface DevSettings {
   ports: {
     api: number;
     inboundSmtp: number;
+    submissionSmtp: number;
     relay: number;
     postgres: number;
     s3: number;
@@ -31,6 +32,7 @@ export interface DevSettings {
 const PORTS: Record<keyof DevSettings['ports'], { variable: string; fallback: number; purpose: string }> = {
   api: { variable: 'API_PORT', fallback: 3000, purpose: 'API' },
   inboundSmtp: { variable: 'INBOUND_SMTP_PORT', fallback: 2526, purpose: 'inbound SMTP' },
+  submissionSmtp: { variable: 'SUBMISSION_SMTP_PORT', fallback: 2587, purpose: 'SMTP submission' },
   relay: { variable: 'SMTP_RELAY_PORT', fallback: 2525, purpose: 'mail relay' },
   postgres: { variable: 'DEV_POSTGRES_PORT', fallback: 54_329, purpose: 'PostgreSQL' },
   s3: { variable: 'DEV_S3_PORT', fallback: 4568, purpose: 'S3 server' },

@@ -1,0 +1,85 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { submittedMail } from '../../domain/messages/submitted-mail.ts';
+
+const FACTS = { messageId: 'msg_1@mail.test', date: new Date('2026-01-02T03:04:05Z') };
+const COMPLETE = 'Message-ID: <own@client>\r\nDate: Fri, 2 Jan 2026 03:04:05 +0100\r\nFrom: a@mail.test\r\n';
+
+async function submit(chunks: string[] | string): Promise<string> {
+  const source = Readable.from([chunks].flat().map((chunk) => Buffer.from(chunk, 'latin1')));
+  return (await buffer(source.pipe(submittedMail(FACTS)))).toString('latin1');
+}
+
+describe('the header', () => {
+  test('gets what is missing, and loses Bcc and what a receiving server writes', async () => {
+    expect(
+      await submit(
+        'Return-Path: <x@y>\nbcc: one@x.test,\n two@x.test\nFrom: a@mail.test\nDelivered-To: z\n\nHello\n',
+      ),
+    ).toBe(
+      'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\nFrom: a@mail.test\r\n\r\nHello\r\n',
+    );
+  });
+
+  test.each([
+    ['as it is', `${COMPLETE}\r\nHello\r\n.\r\n`],
+    ['8-bit octets', `${COMPLETE}Subject: caf\xe9\r\n\r\n\xff\xfe\x00\r\n`],
+    ['folded fields', `${COMPLETE}Subject: long\r\n\tand folded\r\n  twice\r\n\r\nx`],
+    ['no body', `${COMPLETE}\r\n`],
+    ['a signed body', `${COMPLETE}Content-Type: multipart/signed\r\nMIME-Version: 1.0\r\n\r\n--x  \r\n\r\n`],
+  ])('passes %s', async (_name, mail) => expect(await submit(mail)).toBe(mail));
+
+  test('without its empty line is a mail without a body', async () => {
+    expect(await submit(COMPLETE)).toBe(`${COMPLETE}\r\n`);
+    expect(await submit('')).toBe(
+      'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\n\r\n',
+    );
+  });
+
+  test('that does not end is refused', async () => {
+    await expect(submit(Array.from({ length: 20 }, () => 'x'.repeat(100_000)))).rejects.toThrow(
+      'does not end',
+    );
+  });
+});
+
+test('a Bcc in the body stays', async () => {
+  expect(await submit(`${COMPLETE}\r\nBcc: in the text\r\n`)).toContain('Bcc: in the text');
+});
+
+test('however a mail is cut into pieces, the result is the same', async () => {
+  const part = fc.constantFrom(
+    'Bcc: a@b\r\n',
+    'X-A: b\n',
+    ' folded\r\n',
+    '\r\n',
+    '\n',
+    '\r',
+    'text',
+    'Date: now\r\n',
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(part, { maxLength: 12 }),
+      fc.array(fc.nat(60), { maxLength: 6 }),
+      async (parts, cuts) => {
+        const mail = parts.join('');
+        const places = [
+          0,
+          ...cuts.map((cut) => Math.min(cut, mail.length)).sort((a, b) => a - b),
+          mail.length,
+        ];
+        const chunks = places
+          .slice(1)
+          .map((end, index) => mail.slice(places[index], end))
+          .filter(Boolean);
+        const result = await submit(chunks);
+        expect(result).toBe(await submit(mail));
+        // No line ends without a CR.
+        expect(/(?<!\r)\n/.test(result)).toBe(false);
+      },
+    ),
+  );
+});

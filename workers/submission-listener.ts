@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import {
+  SMTPServer,
+  type SMTPServerAuthentication,
+  type SMTPServerDataStream,
+  type SMTPServerOptions,
+  type SMTPServerSession,
+} from 'smtp-server';
+import { addressFault } from '../domain/messages/address-syntax.ts';
+import { MAX_RECIPIENTS } from '../domain/messages/outbound-content.ts';
+import type { SubmissionService, Submitter } from '../domain/messages/submission.service.ts';
+import type { Config } from '../platform/config.ts';
+import { AppError } from '../platform/errors.ts';
+import { type AuthAttempts, createAuthAttempts } from './auth-attempts.ts';
+import type { Composition } from './composition.ts';
+import { isCrowding } from './inbound-limits.ts';
+import { drain, SmtpRefusal } from './inbound-message.ts';
+
+export type SubmissionListenerConfig = Pick<
+  Config,
+  | 'NODE_ENV'
+  | 'MAIL_DOMAIN'
+  | 'SUBMISSION_SMTP_HOST'
+  | 'SUBMISSION_SMTP_PORT'
+  | 'SUBMISSION_SMTP_TLS_PORT'
+  | 'SUBMISSION_SMTP_HOSTNAME'
+  | 'SUBMISSION_SMTP_TLS_KEY_FILE'
+  | 'SUBMISSION_SMTP_TLS_CERT_FILE'
+  | 'INBOUND_SMTP_MAX_CONNECTIONS'
+  | 'INBOUND_SMTP_MAX_CONNECTIONS_PER_IP'
+  | 'INBOUND_MAX_SIZE_BYTES'
+>;
+
+export interface SubmissionListenerOptions {
+  config: SubmissionListenerConfig;
+  submissions: SubmissionService;
+  logger: Logger;
+}
+
+export interface SubmissionListener {
+  /** The port that speaks STARTTLS. */
+  port: number;
+  /** The port of implicit TLS, where there is one. */
+  tlsPort: number | null;
+  close(): Promise<void>;
+}
+
+/** RFC 4954 section 4 leaves the time to the server; mail programs keep connections between two mails. */
+const IDLE_TIMEOUT_MS = 300_000;
+const CLOSE_GRACE_MS = 10_000;
+
+/**
+ * Takes mail of an inbox's own mail programs (RFC 6409): authenticated, over TLS only. 250 after the data means that
+ * the message is created and queued as by the API, with the same checks and events; a refusal says why.
+ *
+ * @throws Error when an address cannot be bound, a certificate not be read, or is missing in production.
+ */
+export async function startSubmissionListener(
+  options: SubmissionListenerOptions,
+): Promise<SubmissionListener> {
+  const { config, logger } = options;
+  const certificate = await readCertificate(config);
+  const attempts = createAuthAttempts();
+  const serve = async (port: number, secure: boolean) => {
+    const server = createServer(options, attempts, { ...certificate, secure });
+    server.on('error', (error) => logger.debug({ err: error }, 'submission connection failed'));
+    server.listen(port, config.SUBMISSION_SMTP_HOST);
+    await once(server.server, 'listening');
+    return { server, port: (server.server.address() as AddressInfo).port };
+  };
+  const plain = await serve(config.SUBMISSION_SMTP_PORT, false);
+  const tls =
+    config.SUBMISSION_SMTP_TLS_PORT === 0 ? null : await serve(config.SUBMISSION_SMTP_TLS_PORT, true);
+  logger.info(
+    { host: config.SUBMISSION_SMTP_HOST, port: plain.port, tlsPort: tls?.port },
+    'submission listens',
+  );
+  return {
+    port: plain.port,
+    tlsPort: tls?.port ?? null,
+    async close() {
+      await Promise.all([plain, tls].map((part) => part && closeServer(part.server)));
+    },
+  };
+}
+
+/** The listener as a worker process composes it. */
+export function startSubmissionSmtp(
+  config: Config,
+  { submissions }: Pick<Composition, 'submissions'>,
+  logger: Logger,
+): Promise<SubmissionListener> {
+  return startSubmissionListener({ config, submissions, logger });
+}
+
+async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPServerOptions> {
+  const { SUBMISSION_SMTP_TLS_KEY_FILE: keyFile, SUBMISSION_SMTP_TLS_CERT_FILE: certFile } = config;
+  if (keyFile && certFile) return { key: await readFile(keyFile), cert: await readFile(certFile) };
+  // The server's own certificate, for localhost, is in every copy of its package.
+  if (config.NODE_ENV !== 'production') return {};
+  throw new Error(
+    'SUBMISSION_SMTP_TLS_KEY_FILE and SUBMISSION_SMTP_TLS_CERT_FILE are required: passwords travel over TLS only.',
+  );
+}
+
+function createServer(
+  options: SubmissionListenerOptions,
+  attempts: AuthAttempts,
+  tls: SMTPServerOptions,
+): SMTPServer {
+  const { config, submissions, logger } = options;
+  const submitters = new Map<string, Submitter>();
+  const server: SMTPServer = new SMTPServer({
+    ...tls,
+    name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
+    authMethods: ['PLAIN', 'LOGIN'],
+    allowInsecureAuth: false,
+    size: config.INBOUND_MAX_SIZE_BYTES,
+    maxClients: config.INBOUND_SMTP_MAX_CONNECTIONS,
+    socketTimeout: IDLE_TIMEOUT_MS,
+    closeTimeout: CLOSE_GRACE_MS,
+    disableReverseLookup: true,
+    logger: false,
+    onConnect({ remoteAddress }, done) {
+      if (isCrowding(server.connections, remoteAddress, config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP))
+        done(new SmtpRefusal(421, '4.7.0 Too many connections from your address, try again later'));
+      else done();
+    },
+    onAuth(auth, session, done) {
+      authenticate(submissions, attempts, auth, session).then(
+        (submitter) => {
+          submitters.set(session.id, submitter);
+          done(null, { user: submitter.inboxId });
+        },
+        (error: unknown) => done(asRefusal(error, logger)),
+      );
+    },
+    onMailFrom({ address }, session, done) {
+      const submitter = submitters.get(session.id);
+      if (!submitter) done(new SmtpRefusal(530, '5.7.0 Authentication required'));
+      else if (!submissions.maySendAs(submitter, address))
+        done(new SmtpRefusal(553, `5.7.1 You may send as ${submitter.email} only`));
+      else done();
+    },
+    onRcptTo({ address }, session, done) {
+      if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
+        return done(new SmtpRefusal(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
+      const fault = addressFault(address);
+      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${fault}`) : null);
+    },
+    onData(stream, session, done) {
+      submit(options, stream, session, submitters.get(session.id)).then(
+        (messageId) => done(null, `2.0.0 Ok: queued as ${messageId}`),
+        (error: unknown) => done(asRefusal(error, logger)),
+      );
+    },
+    onClose: (session) => void submitters.delete(session.id),
+  });
+  return server;
+}
+
+async function authenticate(
+  submissions: SubmissionService,
+  attempts: AuthAttempts,
+  { username, password }: SMTPServerAuthentication,
+  { remoteAddress }: SMTPServerSession,
+): Promise<Submitter> {
+  if (!attempts.mayTry(remoteAddress))
+    throw new SmtpRefusal(421, '4.7.0 Too many failed log-ins from your address, try again in 15 minutes');
+  const submitter = await submissions.authenticate(username ?? '', password ?? '');
+  if (submitter) return submitter;
+  attempts.failed(remoteAddress);
+  throw new SmtpRefusal(535, '5.7.8 Wrong address or password');
+}
+
+async function submit(
+  { config, submissions }: SubmissionListenerOptions,
+  stream: SMTPServerDataStream,
+  { envelope }: SMTPServerSession,
+  submitter: Submitter | undefined,
+): Promise<string> {
+  if (!submitter) throw new SmtpRefusal(530, '5.7.0 Authentication required');
+  try {
+    return await submissions.submit(submitter, {
+      raw: stream,
+      recipients: envelope.rcptTo.map(({ address }) => address),
+    });
+  } catch (error) {
+    // An answer before the final dot would be taken for the answer to something else.
+    await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
+    throw error;
+  }
+}
+
+/** Enhanced status codes (RFC 3463) by what the API would have answered. */
+function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
+  if (error instanceof SmtpRefusal) return error;
+  if (error instanceof AppError && error.status < 500 && error.status !== 429) {
+    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${error.detail}`);
+    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${error.detail}`);
+    return new SmtpRefusal(550, `5.7.1 ${oneLine(error.detail)} ${oneLine(error.fix)}`);
+  }
+  if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
+  return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').slice(0, 400);
+}
+
+async function closeServer(server: SMTPServer): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const timer = AbortSignal.timeout(CLOSE_GRACE_MS);
+  await Promise.race([closed, once(timer, 'abort')]);
+  for (const connection of server.connections) connection.close();
+  await closed;
+}
