@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -56,12 +56,19 @@ async function writeDifference(
     if (!initial) await orm.migrator.up();
     const { fileName } = await orm.migrator.create(undefined, blank, initial, name);
     if (fileName === '') return undefined;
+    keepForward(join(MIGRATIONS, fileName));
     const biome = new URL('../node_modules/.bin/biome', import.meta.url).pathname;
     spawnSync(biome, ['check', '--write', join(MIGRATIONS, fileName)], { stdio: 'inherit' });
     return fileName;
   } finally {
     await orm.close(true);
   }
+}
+
+/** Migrations go forward only: a way back would lose what was written since. */
+function keepForward(file: string): void {
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace(/\n\n {2}override down\(\)[\s\S]*$/, '\n}\n'));
 }
 
 async function createRoles(url: string): Promise<void> {

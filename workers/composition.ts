@@ -5,6 +5,7 @@ import { createDraftActivities } from '../activities/drafts.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
+import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
 import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
 import { createDkimKeys } from '../domain/domains/dkim-keys.ts';
 import { overdueDomains } from '../domain/domains/overdue-domains.ts';
@@ -13,6 +14,7 @@ import { createVerificationService } from '../domain/domains/verification.servic
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
+import { createCredentialService } from '../domain/inboxes/credential.service.ts';
 import { createDispatchService } from '../domain/messages/dispatch.service.ts';
 import { createIngestService } from '../domain/messages/ingest.service.ts';
 import {
@@ -25,6 +27,7 @@ import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-mes
 import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
 import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
 import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messages/spam-verdict.ts';
+import { createSubmissionService, type SubmissionService } from '../domain/messages/submission.service.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
@@ -52,6 +55,7 @@ export interface Composition {
   outbox: Outbox;
   temporal: ReturnType<typeof createTemporalClient>;
   receipts: ReceiptService;
+  submissions: SubmissionService;
   /** Activities of each task queue. */
   activities: Record<string, object>;
   /** Lets what is under way end, then closes every connection. */
@@ -134,6 +138,15 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     outbox,
     temporal,
     receipts: createReceiptService({ database, outbox, returnPaths }),
+    submissions: createSubmissionService({
+      database,
+      storage,
+      outbox,
+      events,
+      credentials: createCredentialService({ database }),
+      attachments: createAttachmentService({ database, storage }),
+      reader,
+    }),
     activities: {
       [MAIL_QUEUE]: {
         ...createMessageActivities({ dispatch, ingest }),

@@ -14,10 +14,11 @@ import { MAX_RECIPIENTS } from '../domain/messages/outbound-content.ts';
 import type { SubmissionService, Submitter } from '../domain/messages/submission.service.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
+import { createSlots, type Slots } from '../platform/slots.ts';
 import { type AuthAttempts, createAuthAttempts } from './auth-attempts.ts';
 import type { Composition } from './composition.ts';
 import { isCrowding } from './inbound-limits.ts';
-import { drain, SmtpRefusal } from './inbound-message.ts';
+import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
 
 export type SubmissionListenerConfig = Pick<
   Config,
@@ -51,6 +52,8 @@ export interface SubmissionListener {
 /** RFC 4954 section 4 leaves the time to the server; mail programs keep connections between two mails. */
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
+/** Each is read and stored twice while its client waits. */
+const LARGE_MESSAGES_AT_ONCE = 4;
 
 /**
  * Takes mail of an inbox's own mail programs (RFC 6409): authenticated, over TLS only. 250 after the data means that
@@ -113,6 +116,7 @@ function createServer(
 ): SMTPServer {
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
+  const largeMessages = createSlots(LARGE_MESSAGES_AT_ONCE);
   const server: SMTPServer = new SMTPServer({
     ...tls,
     name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
@@ -152,7 +156,7 @@ function createServer(
       done(fault ? new SmtpRefusal(553, `5.1.3 The address ${fault}`) : null);
     },
     onData(stream, session, done) {
-      submit(options, stream, session, submitters.get(session.id)).then(
+      submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(
         (messageId) => done(null, `2.0.0 Ok: queued as ${messageId}`),
         (error: unknown) => done(asRefusal(error, logger)),
       );
@@ -177,21 +181,39 @@ async function authenticate(
 }
 
 async function submit(
-  { config, submissions }: SubmissionListenerOptions,
+  { config, submissions, largeMessages }: SubmissionListenerOptions & { largeMessages: Slots },
   stream: SMTPServerDataStream,
   { envelope }: SMTPServerSession,
   submitter: Submitter | undefined,
 ): Promise<string> {
   if (!submitter) throw new SmtpRefusal(530, '5.7.0 Authentication required');
+  const ended = new AbortController();
+  let release = () => {};
+  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
+    release = await largeMessages.take(ended.signal);
+  });
+  let clientLeft: ClientLeft | undefined;
+  stream.on('error', (error) => {
+    clientLeft = new ClientLeft(error);
+    inspection.stream.destroy(error);
+  });
+  // Storage hears of a failure while it reads; after it gave up nobody would, which ends the process.
+  inspection.stream.on('error', () => {});
+  stream.pipe(inspection.stream);
   try {
     return await submissions.submit(submitter, {
-      raw: stream,
+      raw: inspection.stream,
       recipients: envelope.rcptTo.map(({ address }) => address),
     });
   } catch (error) {
+    const reason = inspection.refusal ?? clientLeft ?? error;
+    stream.unpipe();
     // An answer before the final dot would be taken for the answer to something else.
     await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
-    throw error;
+    throw reason;
+  } finally {
+    ended.abort();
+    release();
   }
 }
 
@@ -203,7 +225,8 @@ function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
     if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${error.detail}`);
     return new SmtpRefusal(550, `5.7.1 ${oneLine(error.detail)} ${oneLine(error.fix)}`);
   }
-  if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
+  if (error instanceof ClientLeft) logger.info(error.message);
+  else if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
   return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
 }
 

@@ -1,12 +1,12 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { AppError, notFound } from '../../platform/errors.ts';
+import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { checkAttachmentLimits } from './attachment-limits.ts';
-import { DiscardedObjectEntity } from './discarded-object.entity.ts';
+import { claimObjects } from './discarded-objects.ts';
 import type { FileFacts, FileToAttach, StoredFile } from './stored-file.ts';
 
 type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
@@ -67,24 +67,6 @@ export async function copyAttachments(
 
 export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<Attachment[]> {
   return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
-}
-
-/**
- * Takes new objects out of the list of those that may have nobody: from this commit on a row refers to them.
- *
- * @throws AppError `unavailable` where the request took so long that they are being deleted.
- */
-async function claimObjects(em: EntityManager, keys: string[]): Promise<void> {
-  if (keys.length === 0) return;
-  const claimed = await em.nativeDelete(DiscardedObjectEntity, {
-    storageKey: { $in: keys },
-    deleting: false,
-  });
-  if (claimed === keys.length) return;
-  throw new AppError('unavailable', {
-    detail: 'Storing the files took too long.',
-    fix: 'Repeat the request.',
-  });
 }
 
 /** Locked, in one order for everybody: an object stays while the row it is read from stays. */

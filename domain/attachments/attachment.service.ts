@@ -9,6 +9,7 @@ import { attachFiles } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
 import { DiscardedObjectEntity } from './discarded-object.entity.ts';
+import { noteObjects } from './discarded-objects.ts';
 import type { FileFacts, StoredFile } from './stored-file.ts';
 
 /** Where a file can be had without a credential, until then. */
@@ -50,17 +51,6 @@ export interface AttachmentServiceOptions {
 }
 
 export function createAttachmentService({ database, storage }: AttachmentServiceOptions): AttachmentService {
-  /** Written down first: whatever happens to this process, the bytes will be found. */
-  const announce = (scope: Scope, keys: string[], graceMs: number, inboxId?: string) =>
-    database.transaction(scope, async ({ em }) => {
-      if (inboxId !== undefined) await findInbox(em, scope, inboxId);
-      const dueAt = new Date(Date.now() + graceMs);
-      const { organizationId } = scope;
-      await em.insertMany(
-        DiscardedObjectEntity,
-        keys.map((storageKey) => ({ storageKey, organizationId, dueAt, deleting: false })),
-      );
-    });
   const giveUp = async (scope: Scope, storageKey: string) => {
     await database.transaction(scope, ({ em }) =>
       em.nativeUpdate(DiscardedObjectEntity, { storageKey }, { dueAt: new Date() }),
@@ -70,7 +60,8 @@ export function createAttachmentService({ database, storage }: AttachmentService
   return {
     async putUpload(scope, inboxId, facts, content) {
       const storageKey = newStorageKey();
-      await announce(scope, [storageKey], UPLOAD_GRACE_MS, inboxId);
+      await database.transaction(scope, ({ em }) => findInbox(em, scope, inboxId));
+      await noteObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
       const watched = watch(content, MAX_FILE_BYTES);
       try {
         const stored = await storage.putStream(storageKey, watched.stream, {
@@ -86,7 +77,8 @@ export function createAttachmentService({ database, storage }: AttachmentService
     async putFiles(scope, files) {
       if (files.length === 0) return [];
       const keyed = files.map((file) => ({ ...file, storageKey: newStorageKey() }));
-      await announce(
+      await noteObjects(
+        database,
         scope,
         keyed.map(({ storageKey }) => storageKey),
         INLINE_GRACE_MS,

@@ -40,7 +40,7 @@ export async function sweepObjects(
   return keys.length;
 }
 
-/** Marks what is due and has no row; takes what has one off the list. */
+/** Marks what is due and has no row; takes what has one off the list. One mail may be several receipts. */
 async function takeDue(database: Database): Promise<string[]> {
   return database.systemTransaction(async ({ em }) => {
     const locked = await em.execute<{ key: string }[]>(
@@ -53,7 +53,9 @@ async function takeDue(database: Database): Promise<string[]> {
     // A statement of its own, so that it sees what was committed while the locks were taken.
     await em.execute(
       `delete from discarded_objects d where storage_key in (${places(due)})
-       and exists (select from attachments a where a.storage_key = d.storage_key)`,
+       and (exists (select from attachments a where a.storage_key = d.storage_key)
+         or exists (select from inbound_receipts r where r.raw_key = d.storage_key
+           and (r.status = 'received' or exists (select from messages m where m.id = r.message_id))))`,
       due,
     );
     const marked = await em.execute<{ key: string }[]>(

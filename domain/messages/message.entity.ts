@@ -59,6 +59,14 @@ export const MessageEntity = defineEntity({
     },
   ],
   triggers: [
+    {
+      // However a message goes, its bytes are looked at afterwards: those of a received one may be another's, too.
+      name: 'discard_raw',
+      timing: 'after',
+      events: ['delete'],
+      forEach: 'row',
+      body: 'insert into discarded_objects (storage_key, org_id, due_at) select key, old.org_id, now() from unnest(array[old.raw_key, old.submitted_key]) key where key is not null on conflict (storage_key) do update set due_at = excluded.due_at; return null;',
+    },
     // What a message is found by is written with it, whoever writes it, and again only when its labels change.
     {
       name: 'index_message',
@@ -119,6 +127,8 @@ export const MessageEntity = defineEntity({
     parseError: p.text().strictNullable(),
     /** Storage key of the exact bytes sent or received; empty until an outbound message is built. */
     rawKey: p.text().strictNullable(),
+    /** Storage key of a mail as a mail program handed it over, until the bytes to be sent are made of it. */
+    submittedKey: p.text().strictNullable(),
     /** A `trackDelivery` run was started, because the relay reports outcomes. */
     tracked: p.boolean().default(false),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */

@@ -8,7 +8,7 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Thread } from '../threads/thread.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { envelopeOf, type OutboundContent } from './outbound-content.ts';
+import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
 import { previewOf } from './preview.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
 
@@ -24,6 +24,8 @@ export interface OutboundMessageRequest {
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
   /** Rows of the same transaction, in order; they become the message's. */
   attachments?: Attachment[];
+  /** Whom it is sent to, where that is another than `to`, `cc` and `bcc` say. */
+  envelope?: EnvelopeRecipient[];
 }
 
 /**
@@ -35,11 +37,17 @@ export interface OutboundMessageRequest {
 export function createOutboundMessage(
   transaction: Transaction,
   outbox: Outbox,
-  { inbox, content, thread, parent, attachments = [] }: OutboundMessageRequest,
+  {
+    inbox,
+    content,
+    thread,
+    parent,
+    attachments = [],
+    envelope = envelopeOf(content),
+  }: OutboundMessageRequest,
 ): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
   const { em } = transaction;
   const now = new Date();
-  const envelope = envelopeOf(content);
   const id = newId('message');
   const subject = content.subject ?? '';
   const place = thread ?? startThread(em, { inbox, subject, at: now });

@@ -12,6 +12,7 @@ export const ReceiptEntity = defineEntity({
   tableName: 'inbound_receipts',
   policies: tenantPolicies(),
   indexes: [
+    { properties: ['rawKey'] },
     {
       name: 'inbound_receipts_unprocessed_index',
       expression: `create index "inbound_receipts_unprocessed_index" on "inbound_receipts" ("received_at") where "status" = 'received'`,

@@ -1,13 +1,15 @@
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { giveUpObject } from '../attachments/discarded-objects.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { DkimSigningKey } from './dkim-signature.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { buildMime, type MimeAttachment } from './mime.ts';
 import { signBytes, signStream } from './signed-mime.ts';
+import { submittedMail } from './submitted-mail.ts';
 
 export interface StoredMime {
   rawKey: string;
@@ -33,13 +35,46 @@ export async function ensureStored(
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
   const rawKey = `raw/sent/${message.id}.eml`;
-  const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
   const key = await dkimKeys.signingKeyFor(message.organizationId, domainOf(message.fromEmail));
+  const { submittedKey } = message;
+  if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
+  const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
   const stored = await store(storage, rawKey, { message, attachments, key });
   await database.autocommit((em) =>
     em.nativeUpdate(MessageEntity, { id: message.id, rawKey: null }, { rawKey, sizeBytes: stored.sizeBytes }),
   );
   return { rawKey, ...stored };
+}
+
+interface Submitted {
+  message: Message;
+  rawKey: string;
+  submittedKey: string;
+  key: DkimSigningKey | null;
+}
+
+/** The sender's own bytes, of which the copy as they came is then not needed any more. */
+async function storeSubmitted(
+  database: Database,
+  storage: MimeStorage,
+  { message, rawKey, submittedKey, key }: Submitted,
+): Promise<StoredMime> {
+  const messageId = message.rfcMessageId ?? message.id;
+  const write = () => {
+    const mime = submittedMail({ messageId, date: message.createdAt });
+    storage.getStream(submittedKey).then(
+      (source) => pipeline(source, mime, () => undefined),
+      (error: Error) => mime.destroy(error),
+    );
+    return mime;
+  };
+  const mime = await signStream(write, key, message.createdAt);
+  const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
+  await database.systemTransaction(async ({ em }) => {
+    await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
+    await giveUpObject(em, message.organizationId, submittedKey);
+  });
+  return { rawKey, sizeBytes };
 }
 
 /** Text that fits is put in one request; what does not is streamed in parts. */

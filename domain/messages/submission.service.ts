@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -94,7 +95,13 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
       const { mail, files } = await readSubmitted(options, submitter, submittedKey);
       checkSubmitted(mail, submitter);
       return database.transaction(scope, (transaction) =>
-        queue(transaction, options, { submitter, mail, files, submittedKey, recipients: distinct(recipients) }),
+        queue(transaction, options, {
+          submitter,
+          mail,
+          files,
+          submittedKey,
+          recipients: distinct(recipients),
+        }),
       );
     },
   };
@@ -148,15 +155,24 @@ async function queue(
   const repeated = await findRepeated(transaction, inbox.id, mail.messageId, recipients);
   if (repeated) return repeated;
   const { content, envelope } = contentOf(mail, recipients);
-  const refusal = await refuseAtCall(transaction, events, inbox, content);
+  const refusal = await refuseAtCall(transaction, events, inbox, {
+    ...content,
+    to: envelope.map(({ email }) => ({ email })),
+    cc: [],
+    bcc: [],
+  });
   if (refusal) throw refusal;
   await claimObjects(em, [submittedKey]);
-  const thread = await findThread(em, {
-    inboxId: inbox.id,
-    mail: { ...mail, subject: '' },
-    from: { email: inbox.email },
-    at: new Date(),
-  });
+  const thread = await findThread(
+    em,
+    {
+      inboxId: inbox.id,
+      mail: { ...mail, subject: '' },
+      from: { email: inbox.email },
+      at: new Date(),
+    },
+    LockMode.PESSIMISTIC_WRITE,
+  );
   const { message } = createOutboundMessage(transaction, outbox, {
     inbox,
     content,

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { generate } from 'selfsigned';
 import { type Child, startChild } from '../../dev/stack/child-process.ts';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
@@ -19,6 +20,10 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const services = ourServices(readComposeFile());
 const processes = services.filter(([, { healthcheck }]) => healthcheck !== undefined);
 const run = promisify(execFile);
+const PORTS = [
+  ...['API_PORT', 'WORKER_HEALTH_PORT', 'INBOUND_SMTP_PORT'],
+  ...['SUBMISSION_SMTP_PORT', 'SUBMISSION_SMTP_TLS_PORT'],
+];
 
 let folder: string;
 let postgres: Postgres;
@@ -65,7 +70,11 @@ beforeAll(async () => {
     'postgres:5432': `127.0.0.1:${postgres.port}`,
     'temporal:7233': temporal.address,
     'http://s3:7070': s3.environment.S3_ENDPOINT,
+    '/tls': folder,
   };
+  const { private: key, cert } = await generate([{ name: 'commonName', value: 'mail.agents.example' }]);
+  writeFileSync(join(folder, 'key.pem'), key);
+  writeFileSync(join(folder, 'cert.pem'), cert);
 }, 120_000);
 
 afterAll(async () => {
@@ -87,7 +96,7 @@ async function startOf({ command = [], environment = {}, healthcheck }: ComposeS
   for (const [name, text] of Object.entries(environment)) {
     let value = interpolate(text, variables);
     for (const [from, to] of Object.entries(addresses)) value = value.replace(from, to);
-    if (['API_PORT', 'INBOUND_SMTP_PORT', 'WORKER_HEALTH_PORT'].includes(name)) {
+    if (PORTS.includes(name)) {
       const port = String(await findFreePort());
       moved.set(`:${value}/`, `:${port}/`);
       value = port;

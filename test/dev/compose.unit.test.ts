@@ -28,7 +28,7 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(compose.services)).toEqual(
       expect.arrayContaining([
         ...['postgres', 'temporal', 'temporal-ui', 'temporal-namespace', 's3', 'rspamd', 'relay', 'migrate'],
-        ...['api', 'worker-mail', 'worker-webhooks', 'worker-maintenance', 'inbound-smtp'],
+        ...['api', 'worker-mail', 'worker-webhooks', 'worker-maintenance', 'inbound-smtp', 'submission-smtp'],
       ]),
     );
     expect(compose.services.api?.deploy?.replicas).toBe(2);
@@ -56,7 +56,7 @@ describe('docker-compose.yml', () => {
     const wide = Object.values(compose.services)
       .flatMap(({ ports = [] }) => ports)
       .filter((port) => !port.startsWith('127.0.0.1:'));
-    expect(wide).toEqual(['25:2526']);
+    expect(wide).toEqual(['25:2526', '587:2587', '465:2465']);
   });
 });
 
