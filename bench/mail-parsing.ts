@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readMailReport } from '../domain/messages/mail-report.ts';
+import { replyRows } from './replies.ts';
 
 interface ExpectedReport {
   kind: string;
@@ -18,7 +19,7 @@ interface Row {
 
 /** `npm run bench -- parsing`: what is recognised in the project's own samples. A row more is a function more. */
 export function benchParsing(): void {
-  const rows = [...bounceRows()];
+  const rows = [...bounceRows(), ...replyRows()];
   console.table(
     Object.fromEntries(
       rows.map(({ what, samples, right }) => [

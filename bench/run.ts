@@ -1,6 +1,5 @@
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
-import { benchReplies } from './replies.ts';
 import { benchSend } from './send.ts';
 
 /** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
@@ -8,7 +7,6 @@ const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   inbound: benchInbound,
   parsing: async () => benchParsing(),
-  replies: async () => benchReplies(),
 };
 
 const wanted = process.argv.slice(2);

@@ -58,7 +58,7 @@ export async function storeReceived(
     bcc: [],
     replyTo: mail.replyTo,
     subject: mail.subject,
-    preview: previewOf(mail.extractedText, mail.html),
+    preview: previewOf(mail.extractedText || mail.text, mail.html),
     textBody: mail.text,
     htmlBody: mail.html,
     extractedText: mail.extractedText,

@@ -74,6 +74,7 @@ describe('the replies of many clients in many languages', () => {
     ['whole texts', wholeMails('text.txt', 'text'), 53],
     ['whole HTML', wholeMails('html.txt', 'html'), 37],
     ['texts written after the code', wholeMails('fresh-text.txt', 'text'), 30],
+    ['texts of a second look', wholeMails('second-look.txt', 'text'), 40],
     ['HTML written after the code', wholeMails('fresh-html.txt', 'html'), 10],
   ])('%s', (_what, fixtures, atLeast) => {
     const wrong = fixtures.filter((mail) => extractReply(mail).replaceAll('\r\n', '\n') !== mail.reply);

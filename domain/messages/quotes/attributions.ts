@@ -23,6 +23,8 @@ const PRONOUN = /(?<!\p{L})(?:I|we|you|he|she|they|it|ich|wir|du|er|sie|je|j['‚Ä
 /** Programs that name no verb that is in the table: `Quoting Bob <bob@example.com>:`. */
 const QUOTING =
   /^(?:quoting|citando|zitat von|citation de|selon|citando a|citat fr√•n|citaat van|quoth) .{2,120}[:\uff1a]$/iu;
+/** `2011/4/7 Bob <bob@example.com>`, neither verb nor time nor colon. */
+const GMAIL_2011 = /^\d{4}[/-]\d{1,2}[/-]\d{1,2} [^<>@]{0,80}<[^\s<>@]{1,64}@[^\s<>@]{1,255}>$/;
 /** The dashes around `---- On Mon, 2 Mar 2026, Bob wrote ----`. */
 const DASHES = /^-{2,}\s*|\s*-{2,}$/g;
 
@@ -99,6 +101,7 @@ function attributionIn(joined: string, apart: boolean): 'strong' | 'weak' | null
   const dashed = /^-{2,}.*-{2,}$/.test(joined);
   const words = joined.replace(DASHES, '').trim();
   const colon = ENDS_IN_COLON.test(words);
+  if (GMAIL_2011.test(words)) return 'weak';
   if (!colon && !dashed && !/\p{L}$/u.test(words)) return null;
   if (QUOTING.test(words)) return BRACKETED_ADDRESS.test(words) ? 'strong' : 'weak';
   const verb = WROTE.exec(words);

@@ -10,6 +10,7 @@ const FIELD_WITHOUT_COLON = /^(from|to|cc|sent|date|subject|von|an|datum|betreff
 const FIELDS_IN_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
 const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
 const TIME = /(?<!\d)\d{1,2}[:.h時时]\d{2}(?!\d)/;
+const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|\d[./-]\d{1,2}[./-]\d/;
 /** A rule of dashes, underscores or the like, and nothing else. */
 const RULE = /^[-_=*─—–\u2010\u2011]{3,}$/;
 
@@ -31,6 +32,7 @@ export function headerBlockAt(lines: Line[], at: number, belowDivider = false): 
   const seen = new Set<HeaderField>();
   let senderHasAddress = false;
   let hasTime = false;
+  let hasDate = false;
   let end = at;
   for (let next = at; next < lines.length && next < at + MAX_BLOCK_LINES; next += 1) {
     const line = lines[next];
@@ -42,23 +44,29 @@ export function headerBlockAt(lines: Line[], at: number, belowDivider = false): 
     for (const meaning of field.meanings) seen.add(meaning);
     if (field.meanings.has('from') && ADDRESS.test(field.value || (lines[next + 1]?.words ?? '')))
       senderHasAddress = true;
-    if (field.meanings.has('date') && TIME.test(field.value)) hasTime = true;
+    if (field.meanings.has('date')) {
+      hasTime ||= TIME.test(field.value);
+      hasDate ||= DATE.test(field.value);
+    }
     end = next + 1;
   }
-  return isSender(seen, { senderHasAddress, hasTime, belowDivider }) ? end - at : null;
+  return isSender(seen, { senderHasAddress, hasTime, hasDate, belowDivider }) ? end - at : null;
+}
+
+interface BlockTraits {
+  senderHasAddress: boolean;
+  hasTime: boolean;
+  hasDate: boolean;
+  belowDivider: boolean;
 }
 
 function isSender(
   seen: Set<HeaderField>,
-  {
-    senderHasAddress,
-    hasTime,
-    belowDivider,
-  }: { senderHasAddress: boolean; hasTime: boolean; belowDivider: boolean },
+  { senderHasAddress, hasTime, hasDate, belowDivider }: BlockTraits,
 ): boolean {
   if (!seen.has('from')) return false;
   if (belowDivider) return seen.size >= 2 || senderHasAddress;
-  if (seen.has('subject')) return seen.size >= 3 || (seen.size === 2 && senderHasAddress);
+  if (seen.has('subject')) return senderHasAddress || (seen.size >= 3 && (hasTime || hasDate));
   return seen.has('date') && (senderHasAddress || (hasTime && seen.has('to')));
 }
 
@@ -98,7 +106,9 @@ function isBlockInOneLine(line: Line | undefined): boolean {
 /** `-----Original Message-----` and its kind; `forward` where it announces a mail passed on. */
 export function dividerAt(lines: Line[], at: number): 'original' | 'forward' | null {
   const line = lines[at];
-  if (line?.kind !== 'text' || line.words.length > 120) return null;
+  if (line?.kind !== 'text') return null;
+  if (isDividerWithFields(line)) return 'original';
+  if (line.words.length > 120) return null;
   const framed = /^[-_=*#~─—–\u2010\u2011 ]{2,}/.test(line.words);
   const words = line.words
     .replace(/^[-_=*#~─—–\u2010\u2011<[( ]+|[-_=*#~─—–\u2010\u2011>\]) ]+$/gu, '')
@@ -109,6 +119,13 @@ export function dividerAt(lines: Line[], at: number): 'original' | 'forward' | n
   if (isOriginalWords(bare) && (framed || headerBlockAt(lines, at + 1, true) !== null)) return 'original';
   // `-----Bob/ACME wrote: -----` of Notes is an attribution.
   return null;
+}
+
+/** `-----Original Message----- From: Bob Sent: …`, as converters of HTML leave it. */
+function isDividerWithFields({ words }: Line): boolean {
+  const [, announced = '', name = ''] =
+    /^-{2,} ?([^-:]{4,40}?) ?-{2,} ?([^:]{1,20}?) ?[:\uff1a]/u.exec(words) ?? [];
+  return isOriginalWords(announced.toLowerCase()) && HEADER_FIELDS.has(name.toLowerCase());
 }
 
 const REPLY_ABOVE = [

@@ -21,86 +21,39 @@ type Region = 'quoted' | 'answered' | 'attribution' | 'signature';
 
 /** Classes of elements that hold nothing but what is quoted. */
 const QUOTED_CLASSES = new Set([
-  ...['gmail_quote', 'gmail_quote_container', 'yahoo_quoted', 'protonmail_quote', 'tutanota_quote'],
-  ...['zmail_extra', 'zmail_extra_hr', 'moz-forward-container', 'ms-outlook-mobile-reference-message'],
   ...[
-    'qt__quote',
-    'qt',
+    'gmail_quote',
+    'gmail_quote_container',
+    'yahoo_quoted',
+    'protonmail_quote',
+    'tutanota_quote',
+    'zmail_extra',
+  ],
+  ...[
+    'moz-forward-container',
+    'ms-outlook-mobile-reference-message',
     'front-blockquote',
     'sh-quote',
-    'superhuman-quote',
-    'mailspring-quote',
-    'nylas-quote',
+    'qt__quote',
   ],
-  ...[
-    'iosymail',
-    'replyheader',
-    'replymessage',
-    'hey-quote',
-    'trix-quote',
-    'quoted_text',
-    'gmail_extra_quote',
-  ],
-  ...[
-    'spark_quote',
-    'history_container',
-    'ntes-mailmaster-quote',
-    'wps_quotion',
-    'xm_mail_oringinal_describe',
-  ],
-  ...[
-    'android_quote',
-    'samsung_quote',
-    'missive_quote',
-    'ms-quoted',
-    'email-quote',
-    'bloop_markup_quote',
-    'skiff_quote',
-  ],
-  ...[
-    'x_quoted',
-    'mcntquote',
-    'oex-quote',
-    'freebirdformviewerheader',
-    'gmx_quote',
-    'quote-pre',
-    'infomaniakquote',
-  ],
+  ...['iosymail', 'replyheader', 'ntes-mailmaster-quote', 'xm_mail_oringinal_describe'],
 ]);
-const ATTRIBUTION_CLASSES = new Set([
-  'gmail_attr',
-  'moz-cite-prefix',
-  'moz-email-headers-table',
-  'hey_attr',
-  'qt__attr',
-]);
+const ATTRIBUTION_CLASSES = new Set(['gmail_attr', 'moz-cite-prefix', 'moz-email-headers-table']);
+const ATTRIBUTION_IDS = new Set(['reply-intro']);
 const SIGNATURE_CLASSES = new Set([
-  ...[
-    'gmail_signature',
-    'gmail_signature_prefix',
-    'moz-signature',
-    'protonmail_signature_block',
-    'ms-outlook-mobile-signature',
-  ],
-  ...[
-    'tutanota_signature',
-    'zmail_signature_below',
-    'sh-signature',
-    'mailspring-signature',
-    'front-signature',
-  ],
+  ...['gmail_signature', 'gmail_signature_prefix', 'moz-signature', 'protonmail_signature_block'],
+  ...['ms-outlook-mobile-signature'],
 ]);
-const QUOTED_IDS =
-  /^(?:qt|replysplit|yahoo_quoted|ymail_android_signature_quote|isreplycontent|oriformmail|mailcontentquote|_quotation|spark_quote|includetail)$/;
+const QUOTED_IDS = /^(?:qt|isreplycontent|includetail|replysplit)$/;
 const SIGNATURE_IDS =
-  /^(?:signature|ms-outlook-mobile-signature|applemailsignature|ymail_android_signature|ymail_ios_signature|protonmail_signature_block|spark_signature|sh-signature|composer_signature)$/;
+  /^(?:signature|ms-outlook-mobile-signature|applemailsignature|ymail_android_signature|ymail_ios_signature)$/;
 const QUOTED_NAMES = new Set(['quote', 'isreplycontent', 'includetail']);
 /** Outlook puts its quote beside these, not within: everything after them is history. */
 const DIVIDER_IDS =
-  /^(?:divrplyfwdmsg|appendonsend|stopspelling|mail-editor-reference-message-container|zwchr|reply-intro|lineBreakAtBeginningOfMessage-quote|replyseparator|ms-outlook-reference)$/;
+  /^(?:divrplyfwdmsg|appendonsend|stopspelling|mail-editor-reference-message-container|zwchr)$/;
 /** The rule Outlook for Windows draws above `From: … Sent: …`, in both of its colours and all its units. */
 const DIVIDER_STYLE =
-  /border-top:\s*(?:solid\s+(?:#e1e1e1|#b5c4df|windowtext|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\))\s+1(?:\.0)?p[tx]|1(?:\.0)?p[tx]\s+solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\)))/;
+  /border-top:\s*(?:solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\))\s+1(?:\.0)?p[tx]|1(?:\.0)?p[tx]\s+solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\)))/;
 
 interface Open {
   region: Region | null;
@@ -159,7 +112,7 @@ function regionOf(name: string, attributes: Attributes): Region | null {
   if (name === 'br' || name === 'img' || name === 'body' || name === 'html') return null;
   const classes = (attributes.class ?? '').slice(0, 500).split(/\s+/, 20).map(plainName);
   const id = plainName((attributes.id ?? '').slice(0, 100));
-  if (classes.some((word) => ATTRIBUTION_CLASSES.has(word))) return 'attribution';
+  if (classes.some((word) => ATTRIBUTION_CLASSES.has(word)) || ATTRIBUTION_IDS.has(id)) return 'attribution';
   if (classes.some((word) => SIGNATURE_CLASSES.has(word)) || SIGNATURE_IDS.test(id)) return 'signature';
   if (classes.some((word) => QUOTED_CLASSES.has(word)) || QUOTED_IDS.test(id)) return 'answered';
   if (name === 'includetail' || QUOTED_NAMES.has((attributes.name ?? '').toLowerCase())) return 'answered';
