@@ -17,7 +17,14 @@ import { createOrganizationService } from '../domain/organizations/organization.
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
-import { bounceDomain, type Config, inboundMxHost, loadConfig, spfMechanism } from '../platform/config.ts';
+import {
+  bounceDomain,
+  type Config,
+  feedbackAddress,
+  inboundMxHost,
+  loadConfig,
+  spfMechanism,
+} from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createDnsLookup } from '../platform/dns.ts';
@@ -43,7 +50,12 @@ export function createServices({ config, database, outbox, storage }: Parts): Ap
   const events = createEventService({ outbox });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   return {
-    inboxes: createInboxService({ database, outbox, mailDomain: config.MAIL_DOMAIN }),
+    inboxes: createInboxService({
+      database,
+      outbox,
+      mailDomain: config.MAIL_DOMAIN,
+      feedbackAddress: feedbackAddress(config),
+    }),
     credentials: createCredentialService({ database }),
     drafts: createDraftService({ database, outbox, events }),
     messages: createMessageService({ database, outbox, events }),

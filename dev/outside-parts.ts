@@ -150,6 +150,7 @@ async function startInboxes({ settings, folder, log, signal, started }: PartsCon
     port: settings.ports.relay,
     directory: folder.spool,
     serviceDomains: [settings.mailDomain, settings.bounceDomain],
+    feedbackAddress: `complaints@${settings.bounceDomain}`,
     inbound: { host: '127.0.0.1', port: settings.ports.inboundSmtp },
     mailUi,
     log,

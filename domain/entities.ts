@@ -19,6 +19,7 @@ import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { ReceiptEntity } from './messages/receipt.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { SendAttemptEntity } from './messages/send-attempt.entity.ts';
+import { UnattributedReportEntity } from './messages/unattributed-report.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
@@ -53,6 +54,7 @@ export const entities = [
   WebhookEndpointEntity,
   WebhookDeliveryEntity,
   DeliveryAttemptEntity,
+  UnattributedReportEntity,
   SuppressionEntity,
   ListEntryEntity,
   ReputationOutcomeEntity,

@@ -67,6 +67,9 @@ export const ConfigSchema = Type.Object({
 
   MAIL_DOMAIN: text('The shared domain inboxes get their addresses on.'),
   BOUNCE_DOMAIN: optionalText('Domain of return paths; empty means bounces.<MAIL_DOMAIN>.'),
+  FEEDBACK_ADDRESS: optionalText(
+    'Where mailbox providers send complaints (RFC 5965), as registered with them; empty means complaints@<BOUNCE_DOMAIN>.',
+  ),
   MAIL_TRANSPORT: Type.Enum(['smtp', 'simulator'], { description: 'How mail leaves.', default: 'smtp' }),
   SMTP_RELAY_HOST: text('Relay host.', '127.0.0.1'),
   SMTP_RELAY_PORT: integer('Relay port.', 2525, 1, 65_535),
@@ -224,4 +227,11 @@ export function spfMechanism(
 /** The domain return paths live on. */
 export function bounceDomain(config: Pick<Config, 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>): string {
   return config.BOUNCE_DOMAIN ?? `bounces.${config.MAIL_DOMAIN}`;
+}
+
+/** Where complaints come to, in lower case. */
+export function feedbackAddress(
+  config: Pick<Config, 'FEEDBACK_ADDRESS' | 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>,
+): string {
+  return (config.FEEDBACK_ADDRESS ?? `complaints@${bounceDomain(config)}`).toLowerCase();
 }

@@ -14,6 +14,8 @@ export interface ReturnPaths {
   addressFor(messageId: string, position: number): string;
   /** What the address names; null where it is none of ours, or its signature is wrong. Case does not matter. */
   parse(address: string): ReturnPathTarget | null;
+  /** What the first of our addresses within a text names; null where it holds none that we signed. */
+  find(text: string): ReturnPathTarget | null;
 }
 
 const LOCAL_PART_PREFIX = 'bounces+';
@@ -22,6 +24,8 @@ const POSITION_BYTES = 2;
 /** 80 bits: a forger has to ask the listener for each guess. 28 bytes make 45 characters, 53 with the prefix. */
 const SIGNATURE_BYTES = 10;
 const TOKEN_BYTES = ID_BYTES + POSITION_BYTES + SIGNATURE_BYTES;
+const MAX_SEARCHED_CHARACTERS = 10_000;
+const WRITTEN = /bounces\+[a-z2-7]{45}@[a-z0-9.-]{1,253}/gi;
 
 /**
  * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
@@ -37,6 +41,19 @@ export function createReturnPaths({
   const signer = createSigner(signingKey, 'return-path', SIGNATURE_BYTES);
   const suffix = `@${domain.toLowerCase()}`;
 
+  function parse(address: string): ReturnPathTarget | null {
+    const lower = address.toLowerCase();
+    if (!lower.startsWith(LOCAL_PART_PREFIX) || !lower.endsWith(suffix)) return null;
+    const bytes = decodeBase32(lower.slice(LOCAL_PART_PREFIX.length, -suffix.length));
+    if (bytes?.length !== TOKEN_BYTES) return null;
+    const target = bytes.subarray(0, ID_BYTES + POSITION_BYTES);
+    if (!signer.verify(target, bytes.subarray(ID_BYTES + POSITION_BYTES))) return null;
+    return {
+      messageId: idFromBytes('message', target.subarray(0, ID_BYTES)),
+      position: target.readUInt16BE(ID_BYTES),
+    };
+  }
+
   return {
     addressFor(messageId, position) {
       const target = Buffer.alloc(ID_BYTES + POSITION_BYTES);
@@ -46,17 +63,14 @@ export function createReturnPaths({
       return `${LOCAL_PART_PREFIX}${token}${suffix}`;
     },
 
-    parse(address) {
-      const lower = address.toLowerCase();
-      if (!lower.startsWith(LOCAL_PART_PREFIX) || !lower.endsWith(suffix)) return null;
-      const bytes = decodeBase32(lower.slice(LOCAL_PART_PREFIX.length, -suffix.length));
-      if (bytes?.length !== TOKEN_BYTES) return null;
-      const target = bytes.subarray(0, ID_BYTES + POSITION_BYTES);
-      if (!signer.verify(target, bytes.subarray(ID_BYTES + POSITION_BYTES))) return null;
-      return {
-        messageId: idFromBytes('message', target.subarray(0, ID_BYTES)),
-        position: target.readUInt16BE(ID_BYTES),
-      };
+    parse,
+
+    find(text) {
+      for (const [address] of text.slice(0, MAX_SEARCHED_CHARACTERS).matchAll(WRITTEN)) {
+        const target = parse(address);
+        if (target) return target;
+      }
+      return null;
     },
   };
 }

@@ -32,7 +32,13 @@ import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
-import { bounceDomain, type Config, inboundMxHost, spfMechanism } from '../platform/config.ts';
+import {
+  bounceDomain,
+  type Config,
+  feedbackAddress,
+  inboundMxHost,
+  spfMechanism,
+} from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { purgeExpired } from '../platform/database/purge.ts';
@@ -137,7 +143,13 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     storage,
     outbox,
     temporal,
-    receipts: createReceiptService({ database, outbox, returnPaths }),
+    receipts: createReceiptService({
+      database,
+      outbox,
+      returnPaths,
+      storage,
+      feedbackAddress: feedbackAddress(config),
+    }),
     submissions: createSubmissionService({
       database,
       storage,

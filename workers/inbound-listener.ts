@@ -77,8 +77,9 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
       else done();
     },
     onRcptTo({ address }, session, done) {
-      resolveRecipient(options, address.toLowerCase()).then((route) => {
-        const { envelope } = session;
+      const { envelope } = session;
+      const sender = envelope.mailFrom ? envelope.mailFrom.address : '';
+      resolveRecipient(options, address.toLowerCase(), sender).then((route) => {
         routes.set(envelope, (routes.get(envelope) ?? new Map()).set(address.toLowerCase(), route));
         done();
       }, done);
@@ -126,15 +127,18 @@ async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerO
   };
 }
 
-/** @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign), 451 where we cannot tell. */
+/** @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign) or its
+ * owner blocks the sender, 451 where we cannot tell. */
 async function resolveRecipient(
   { receipts, logger }: InboundListenerOptions,
   address: string,
+  sender: string,
 ): Promise<InboundRoute> {
-  const route = await receipts.resolve(address).catch((error: unknown) => {
+  const route = await receipts.resolve(address, sender).catch((error: unknown) => {
     logger.error({ err: error }, 'recipient could not be looked up');
     throw temporaryFailure();
   });
+  if (route === 'blocked') throw new SmtpRefusal(550, '5.7.1 The recipient takes no mail from you');
   if (route === 'unknown') throw new SmtpRefusal(550, '5.1.1 No such mailbox here');
   return route;
 }

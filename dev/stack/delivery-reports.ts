@@ -51,6 +51,7 @@ export function deliveryReport(
   ];
   const text = `This is the mail system at host ${reporter}.\r\n\r\n<${recipient.address}>: ${fate.diagnostic}\r\n`;
   return buildReport(reporter, mail, {
+    to: mail.returnPath,
     reportType: 'delivery-status',
     subject: SUBJECTS[fate.action],
     text,
@@ -63,8 +64,10 @@ export function complaintReport(
   reporter: string,
   mail: ReportedMail,
   recipient: ReportedRecipient,
+  to: string,
 ): Promise<Buffer> {
   return buildReport(reporter, mail, {
+    to,
     reportType: 'feedback-report',
     subject: 'Abuse report',
     text: `This is an email abuse report for a mail received on ${smtpDate(mail.arrivedAt)}.\r\n`,
@@ -84,6 +87,7 @@ export function complaintReport(
 }
 
 interface ReportParts {
+  to: string;
   reportType: 'delivery-status' | 'feedback-report';
   subject: string;
   text: string;
@@ -96,7 +100,7 @@ function buildReport(reporter: string, mail: ReportedMail, parts: ReportParts): 
   const report = new MimeNode(`multipart/report; report-type=${parts.reportType}`, { hostname: reporter });
   report.setHeader({
     from: `Mail Delivery System <MAILER-DAEMON@${reporter}>`,
-    to: mail.returnPath,
+    to: parts.to,
     subject: parts.subject,
     'auto-submitted': 'auto-replied',
   });

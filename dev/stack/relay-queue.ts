@@ -12,6 +12,8 @@ export interface RelayQueueOptions {
   /** The service's own listener. */
   inbound: Delivery;
   mailUi: Delivery | undefined;
+  /** Where complaints go, as a sender registers it with a mailbox provider; undefined: to the envelope sender. */
+  feedbackAddress: string | undefined;
   log: Log;
 }
 
@@ -79,7 +81,9 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
       headers: await options.spool.headersOf(mail),
     };
     if (wanted) await send(about, await deliveryReport(options.hostname, about, recipient, fate));
-    if (fate.complains) await send(about, await complaintReport(options.hostname, about, recipient));
+    if (!fate.complains) return;
+    const to = options.feedbackAddress ?? about.returnPath;
+    await send({ ...about, returnPath: to }, await complaintReport(options.hostname, about, recipient, to));
   }
 
   /** A report is a mail like any other, from the null sender (RFC 5321 section 4.5.5). */

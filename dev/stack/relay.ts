@@ -19,6 +19,8 @@ export interface RelayOptions {
   inbound: { host: string; port: number };
   /** maildev's SMTP listener; undefined keeps no copies. */
   mailUi?: { smtpPort: number };
+  /** Where complaints go; undefined: to the envelope sender. */
+  feedbackAddress?: string;
   retryDelaysMs?: number[];
   log: Log;
 }
@@ -48,6 +50,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     serviceDomains,
     inbound: toInbound,
     mailUi: toMailUi,
+    feedbackAddress: options.feedbackAddress,
     log,
   });
   const server = createServer({ spool, queue, serviceDomains });

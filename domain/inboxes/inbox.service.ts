@@ -59,16 +59,20 @@ export interface InboxServiceOptions {
   outbox: Outbox;
   /** The domain every organization may take addresses on. */
   mailDomain: string;
+  /** Where complaints come to, in lower case: no inbox may have it. */
+  feedbackAddress: string;
 }
 
 /** Tries at a random address; each has better than a million to one to be free. */
 const RANDOM_TRIES = 5;
 
-export function createInboxService({ database, outbox, mailDomain }: InboxServiceOptions): InboxService {
+export function createInboxService(options: InboxServiceOptions): InboxService {
+  const { database, outbox, mailDomain } = options;
   return {
     create: (scope, input) =>
       database.transaction(scope, async (transaction) => {
         refuseMixedVariants(input);
+        refuseFeedbackAddress(input, options);
         const existing = await findByClientId(transaction.em, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw boundToInbox();
@@ -223,6 +227,19 @@ async function findVerifiedDomain(
   );
   if (!domain) throw domainNotVerified(domainName);
   return domain.id;
+}
+
+function refuseFeedbackAddress(
+  { email, username, domain }: NewInbox,
+  { feedbackAddress, mailDomain }: Pick<InboxServiceOptions, 'feedbackAddress' | 'mailDomain'>,
+): void {
+  const wanted = email ?? `${username}@${domain ?? mailDomain}`;
+  if (wanted.toLowerCase() === feedbackAddress)
+    throw invalid(
+      email === undefined ? '/body/username' : '/body/email',
+      'is reserved',
+      'Choose another name, or none for a random one.',
+    );
 }
 
 function refuseMixedVariants(input: NewInbox): void {

@@ -17,6 +17,7 @@ import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { announce, type Changes, noChanges } from './outcome-events.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
+import { withRecipientToken } from './recipient-token.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { beginAttempt, settleAttempt } from './send-attempts.ts';
 import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
@@ -248,11 +249,11 @@ async function transmit(
     const attempt = await beginAttempt(database, message, recipient.position);
     if (!attempt) continue;
     const transport = sandbox || simulator.serves(recipient.email) ? simulator : mailTransport;
+    const sender = returnPaths.addressFor(message.id, recipient.position);
     const result = await transport.transmit({
-      sender: returnPaths.addressFor(message.id, recipient.position),
+      sender,
       recipient: recipient.email,
-      openRaw,
-      sizeBytes: stored.sizeBytes,
+      ...withRecipientToken({ openRaw, sizeBytes: stored.sizeBytes }, sender),
       envelopeId: `${message.id}.${recipient.position}`,
     });
     // Another worker took this one for dead and stopped the message; what it recorded is folded anew.

@@ -3,20 +3,28 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { ReturnPaths } from '../../platform/return-path.ts';
+import type { ReturnPaths, ReturnPathTarget } from '../../platform/return-path.ts';
+import type { Storage } from '../../platform/storage.ts';
 import {
   RECEIVE_MESSAGE,
   receiveMessageWorkflowId,
 } from '../../workflows/messages/receive-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { receiveVerdict } from '../deliverability/receive-lists.ts';
 import { DomainEntity } from '../domains/domain.entity.ts';
 import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
+import { readAtMost } from './delivery-report.ts';
+import { parseFeedbackReport } from './feedback-report.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { MessageEntity } from './message.entity.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { tokenOf } from './recipient-token.ts';
+import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
-/** Where a recipient address of inbound mail leads. */
-export type InboundRoute =
+/** Where a recipient address of inbound mail leads. `feedback`: whose it is, its content has to tell. */
+export type InboundRoute = TenantRoute | { kind: 'feedback' };
+
+type TenantRoute =
   | { kind: 'mail'; organizationId: string; environmentId: string; inboxId: string }
   | {
       kind: 'report';
@@ -44,9 +52,18 @@ export interface AcceptedMail {
 }
 
 export interface ReceiptService {
-  /** Looks an envelope recipient up: an inbox (plus-tags reach the base address), or a return path of ours. */
-  resolve(address: string): Promise<InboundRoute | 'unknown'>;
-  /** Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. */
+  /**
+   * Looks an envelope recipient up: an inbox (plus-tags reach the base address), a return path of ours, or the address
+   * complaints come to.
+   *
+   * @param sender envelope sender; empty for `<>`.
+   * @returns `blocked` where the inbox's receive lists refuse the sender.
+   */
+  resolve(address: string, sender: string): Promise<InboundRoute | 'unknown' | 'blocked'>;
+  /**
+   * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
+   * complaint becomes a report on the mail whose token it carries.
+   */
   commit(mail: AcceptedMail): Promise<void>;
 }
 
@@ -54,44 +71,32 @@ export interface ReceiptServiceOptions {
   database: Database;
   outbox: Outbox;
   returnPaths: ReturnPaths;
+  storage: Pick<Storage, 'getStream'>;
+  /** In lower case. */
+  feedbackAddress: string;
 }
 
-export function createReceiptService({
-  database,
-  outbox,
-  returnPaths,
-}: ReceiptServiceOptions): ReceiptService {
+export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
+  const { database, outbox, returnPaths, feedbackAddress } = options;
   return {
-    resolve: (address) =>
+    resolve: (address, sender) =>
       database.autocommit(async (em) => {
-        const report = returnPaths.parse(address);
-        if (report) {
-          const message = await em.findOne(
-            MessageEntity,
-            { id: report.messageId },
-            { fields: [...ROUTE_FIELDS] },
-          );
-          if (!message) return 'unknown';
-          const { organizationId, environmentId, inboxId } = message;
-          return {
-            kind: 'report',
-            organizationId,
-            environmentId,
-            inboxId,
-            messageId: report.messageId,
-            recipientPosition: report.position,
-          };
-        }
+        if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
+        const target = returnPaths.parse(address);
+        if (target) return (await reportRoute(em, target)) ?? 'unknown';
         const email = storableText(baseAddress(address));
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
         if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
+        if ((await receiveVerdict(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
         return { kind: 'mail', organizationId, environmentId, inboxId: id };
       }),
 
-    commit: (mail) =>
-      database.systemTransaction(async (transaction) => {
-        for (const { address, route } of distinctRoutes(mail.recipients)) {
+    async commit(mail) {
+      const { recipients, unattributed } = await attribute(options, mail);
+      await database.systemTransaction(async (transaction) => {
+        if (unattributed) keepUnattributed(transaction, mail);
+        for (const { address, route } of distinctRoutes(recipients)) {
           if (await isKnown(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
           const receipt = transaction.em.create(ReceiptEntity, {
@@ -116,7 +121,8 @@ export function createReceiptService({
           transaction.em.persist(receipt);
           outbox.enqueue(transaction, route.organizationId, { start: startOfReceive(receipt) });
         }
-      }),
+      });
+    },
   };
 }
 
@@ -124,7 +130,7 @@ export function createReceiptService({
 async function isKnown(
   { em }: Transaction,
   transportId: string | undefined,
-  route: InboundRoute,
+  route: TenantRoute,
 ): Promise<boolean> {
   if (transportId === undefined || route.kind !== 'mail') return false;
   const { inboxId } = route;
@@ -135,7 +141,54 @@ function transportIdOf({ transportId }: Pick<AcceptedMail, 'transportId'>): stri
   return transportId === undefined ? null : storableText(transportId, 500);
 }
 
-const ROUTE_FIELDS = ['organizationId', 'environmentId', 'inboxId'] as const;
+async function reportRoute(em: EntityManager, target: ReturnPathTarget): Promise<TenantRoute | null> {
+  const message = await em.findOne(
+    MessageEntity,
+    { id: target.messageId },
+    { fields: ['organizationId', 'environmentId', 'inboxId'] },
+  );
+  if (!message) return null;
+  const { organizationId, environmentId, inboxId } = message;
+  return {
+    kind: 'report',
+    ...{ organizationId, environmentId, inboxId },
+    messageId: target.messageId,
+    recipientPosition: target.position,
+  };
+}
+
+type TenantRecipient = AcceptedMail['recipients'][number] & { route: TenantRoute };
+
+/** Finds out whose the mail to the feedback address is; before the transaction, since its content is in storage. */
+async function attribute(
+  { database, storage, returnPaths }: ReceiptServiceOptions,
+  mail: AcceptedMail,
+): Promise<{ recipients: TenantRecipient[]; unattributed: boolean }> {
+  const recipients = mail.recipients.filter(
+    (recipient): recipient is TenantRecipient => recipient.route.kind !== 'feedback',
+  );
+  const toFeedback = mail.recipients.find(({ route }) => route.kind === 'feedback');
+  if (!toFeedback) return { recipients, unattributed: false };
+  const feedback = parseFeedbackReport(await readAtMost(await storage.getStream(mail.rawKey)));
+  const target = feedback && tokenOf(feedback, returnPaths);
+  const route = target && (await database.autocommit((em) => reportRoute(em, target)));
+  if (!route) return { recipients, unattributed: true };
+  return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
+}
+
+function keepUnattributed({ em }: Transaction, mail: AcceptedMail): void {
+  em.persist(
+    em.create(UnattributedReportEntity, {
+      id: newId('receipt'),
+      rawKey: mail.rawKey,
+      sizeBytes: mail.sizeBytes,
+      mailFrom: storableText(mail.mailFrom, 1_000),
+      clientIp: mail.clientIp,
+      helo: mail.helo === null ? null : storableText(mail.helo, 255),
+      receivedAt: mail.receivedAt,
+    }),
+  );
+}
 
 /** Lower case and without the plus-tag: what an inbox's row holds. */
 export function baseAddress(address: string): string {
@@ -145,7 +198,7 @@ export function baseAddress(address: string): string {
 }
 
 /** Two addresses of one inbox are one mail. */
-function distinctRoutes(recipients: AcceptedMail['recipients']): AcceptedMail['recipients'] {
+function distinctRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   const byTarget = new Map(
     recipients.map((recipient) => {
       const { route } = recipient;

@@ -188,3 +188,12 @@ test('deleting an inbox cancels what it has queued', async () => {
     expect(await em.count(RecipientEntity, { messageId: id, status: 'pending' })).toBe(0);
   });
 });
+
+test('the address complaints come to is nobody’s inbox, wherever an operator has put it', async () => {
+  const own = await startTestApp({ config: { FEEDBACK_ADDRESS: 'FBL@mail.test' } });
+  const ask = (body: unknown) => own.call('/inboxes', { method: 'POST', token: organization.token, body });
+  expectProblem(await ask({ username: 'fbl' }), 'validation_error');
+  expectProblem(await ask({ email: 'Fbl@Mail.test' }), 'validation_error');
+  expectProblem(await ask({ username: 'complaints' }), 'validation_error');
+  await own.close();
+});

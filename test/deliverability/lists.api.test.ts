@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import { memoryStorage } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -183,5 +186,33 @@ describe('a send', () => {
       to_addresses: ['ada@people.example', 'bob@elsewhere.example'],
       rejection_reason: 'blocked_recipient',
     });
+  });
+});
+
+describe('a sender at RCPT', () => {
+  test.each([
+    ['an address on a block list', 'Eve@Spam.example', 'blocked'],
+    ['an address below a blocked domain', 'eve@mail.spam.example', 'blocked'],
+    ['an address that a narrower scope allows', 'ok@spam.example', 'mail'],
+    ['an address on no list', 'ada@people.example', 'mail'],
+    ['the null sender', '', 'mail'],
+    ['what is no address', 'spam.example\0', 'mail'],
+  ])('%s (%j): %s', async (_name, sender, expected) => {
+    const { inbox, add } = await arrange();
+    await add('receive/block', { entry: 'spam.example' });
+    await add('receive/allow', { entry: 'ok@spam.example', inbox_id: inbox.id });
+    await add('send/block', { entry: 'people.example' });
+    const receipts = createReceiptService({
+      database: app.worker,
+      outbox: recordingOutbox().outbox,
+      returnPaths: createReturnPaths({
+        signingKey: Buffer.alloc(32).toString('base64'),
+        domain: 'bounces.mail.test',
+      }),
+      storage: memoryStorage(new Map()),
+      feedbackAddress: 'complaints@bounces.mail.test',
+    });
+    const route = await receipts.resolve(inbox.email, sender);
+    expect(typeof route === 'string' ? route : route.kind).toBe(expected);
   });
 });

@@ -5,6 +5,7 @@ import { testStack } from '../support/stack.ts';
 /** Tables without a tenant, each with its reason. */
 const WITHOUT_TENANT = new Map([
   ['users', 'a person may belong to several organizations'],
+  ['unattributed_reports', 'nobody knows whose they are'],
   ['rate_buckets', 'tokens only, by id of credential or organization'],
   ['mikro_orm_migrations', 'of the schema itself'],
 ]);

@@ -11,12 +11,12 @@ import {
 } from '../../workers/inbound-listener.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 
-export const ROUTE: InboundRoute = {
+export const ROUTE = {
   kind: 'mail',
   organizationId: 'org_1',
   environmentId: 'env_1',
   inboxId: 'inb_1',
-};
+} satisfies InboundRoute;
 /** Largest message of a listener that is not told otherwise. */
 export const SMALL = 200_000;
 

@@ -8,6 +8,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { memoryStorage } from '../support/mail-services.ts';
 import { testStack } from '../support/stack.ts';
 import { connect, recordingOutbox } from '../support/test-app.ts';
 
@@ -217,6 +218,12 @@ test.each([
     signingKey: Buffer.alloc(32).toString('base64'),
     domain: 'bounces.mail.test',
   });
-  const receipts = createReceiptService({ database, outbox, returnPaths });
-  await expect(receipts.resolve(address)).resolves.toBe('unknown');
+  const receipts = createReceiptService({
+    database,
+    outbox,
+    returnPaths,
+    storage: memoryStorage(new Map()),
+    feedbackAddress: 'complaints@bounces.mail.test',
+  });
+  await expect(receipts.resolve(address, address)).resolves.toBe('unknown');
 });

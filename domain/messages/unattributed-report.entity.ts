@@ -1,0 +1,20 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import { primaryId, timestamp } from '../../platform/database/columns.ts';
+
+/**
+ * A mail that came to the feedback address and carries no token of ours: nobody knows whose it is, so it changes
+ * nothing. Kept for operators.
+ */
+export const UnattributedReportEntity = defineEntity({
+  name: 'UnattributedReport',
+  tableName: 'unattributed_reports',
+  properties: {
+    id: primaryId(),
+    rawKey: p.text(),
+    sizeBytes: p.integer(),
+    mailFrom: p.text(),
+    clientIp: p.text(),
+    helo: p.text().strictNullable(),
+    receivedAt: timestamp(),
+  },
+});

@@ -1,0 +1,193 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
+import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
+import { createIngestService } from '../../domain/messages/ingest.service.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { UnattributedReportEntity } from '../../domain/messages/unattributed-report.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import { memoryStorage } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+const FEEDBACK = 'complaints@bounces.mail.test';
+const SIGNING_KEY = Buffer.alloc(32, 7).toString('base64');
+const returnPaths = createReturnPaths({ signingKey: SIGNING_KEY, domain: 'bounces.mail.test' });
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+/** A mail that was sent to three people, the bytes of each copy, and a listener's way in for what comes back. */
+async function arrange() {
+  const world = await arrangeSending(database);
+  const id = await world.send('ada@people.example', 'bob@people.example', 'eve@people.example');
+  await dispatchOnce(world, id);
+  const copies = await Promise.all(
+    world.transport.transmissions.map(async ({ openRaw, sender, sizeBytes }) => {
+      const raw = await buffer(await openRaw());
+      expect(raw.length).toBe(sizeBytes);
+      return { sender, header: raw.toString().split('\r\n\r\n')[0] ?? '' };
+    }),
+  );
+  const { outbox, commands } = recordingOutbox();
+  const objects = new Map<string, Buffer>();
+  const storage = memoryStorage(objects);
+  const receipts = createReceiptService({
+    database,
+    outbox,
+    returnPaths,
+    storage,
+    feedbackAddress: FEEDBACK,
+  });
+  const ingest = createIngestService({
+    database,
+    storage,
+    outcomes: world.outcomes,
+    events: createEventService({ outbox }),
+    relayedIsDelivered: true,
+    largeMailsAtOnce: 1,
+    reader: { read: () => Promise.reject(new Error('is no mail')) },
+  });
+  /** @returns what became of each receipt. */
+  const deliver = async (raw: string, to = FEEDBACK) => {
+    const route = await receipts.resolve(to, 'fbl@provider.example');
+    if (typeof route === 'string') throw new Error(route);
+    const rawKey = `raw/${id}/${objects.size}`;
+    const { sizeBytes, sha256 } = await storage.putStream(rawKey, Readable.from([Buffer.from(raw)]), {
+      contentType: 'message/rfc822',
+    });
+    await receipts.commit({
+      ...{ rawKey, sizeBytes, sha256, mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1', helo: null },
+      ...{ tls: false, receivedAt: new Date(), recipients: [{ address: to, route }] },
+    });
+    const runs = commands.splice(0).flatMap(({ start }) => (start ? [start.input] : []));
+    const ids = runs.flatMap((input) => (input && 'receiptId' in input ? [String(input.receiptId)] : []));
+    const told = await Promise.all(ids.map((receiptId) => ingest.ingest(receiptId)));
+    return { told, rawKey, kept: await keptAs(rawKey), ids: ids.map(messageIdOfReceipt) };
+  };
+  return { world, id, copies, deliver };
+}
+
+const keptAs = (rawKey: string) =>
+  database.systemTransaction(({ em }) => em.findOne(UnattributedReportEntity, { rawKey }));
+const suppressed = (organizationId: string) =>
+  database.systemTransaction(async ({ em }) =>
+    (await em.find(SuppressionEntity, { organizationId })).map(({ email, origin }) => `${email} ${origin}`),
+  );
+
+/** RFC 5965, as a provider writes it that hides whom the mail was for. */
+function arf(reportedHeader: string, fields: string[] = []): string {
+  return [
+    'From: <fbl@provider.example>',
+    `To: <${FEEDBACK}>`,
+    'Subject: FW: Subject',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/report; report-type=feedback-report; boundary="part"',
+    '',
+    '--part',
+    'Content-Type: text/plain; charset="US-ASCII"',
+    '',
+    'This is an abuse report.',
+    '--part',
+    'Content-Type: message/feedback-report',
+    '',
+    'Feedback-Type: abuse',
+    'User-Agent: SomeGenerator/1.0',
+    'Version: 1',
+    ...fields,
+    '',
+    '--part',
+    'Content-Type: message/rfc822',
+    '',
+    reportedHeader,
+    '',
+    'Text',
+    '--part--',
+    '',
+  ].join('\r\n');
+}
+
+const withoutToken = (header: string) => header.replace(/^X-Report-Token:.*\r\n/im, '');
+
+describe('a complaint', () => {
+  test('is believed by the token in the reported header, and told with the specified data', async () => {
+    const { world, id, copies, deliver } = await arrange();
+    await expect(deliver(arf(copies[1]?.header ?? ''))).resolves.toMatchObject({
+      told: ['report folded'],
+      kept: null,
+    });
+    const state = await stateOfMessage(database, id);
+    expect(state).toMatchObject({ status: 'complained', recipients: ['sent', 'complained', 'sent'] });
+    expect(state.types).toEqual(['message.sent', 'message.complained']);
+    expect(state.events[1]?.data).toEqual({
+      message_id: id,
+      inbox_id: world.inbox.id,
+      complained_recipients: ['bob@people.example'],
+      feedback_type: 'abuse',
+      complained_at: expect.any(String),
+    });
+    expect(await suppressed(world.inbox.organizationId)).toEqual(['bob@people.example complaint']);
+    // Providers send the same again.
+    await deliver(arf(copies[1]?.header ?? ''));
+    expect((await stateOfMessage(database, id)).types).toHaveLength(2);
+  });
+
+  test.each(['Original-Mail-From: <%>', 'Return-Path: <%>'])(
+    'or by the envelope sender in %s',
+    async (field) => {
+      const { id, copies, deliver } = await arrange();
+      const told = field.replace('%', (copies[2]?.sender ?? '').toUpperCase());
+      const header = withoutToken(copies[2]?.header ?? '');
+      await deliver(field.startsWith('Return') ? arf(`${told}\r\n${header}`) : arf(header, [told]));
+      expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'complained']);
+    },
+  );
+
+  test('that came to the return path is about its recipient, whatever token it carries', async () => {
+    const { id, copies, deliver } = await arrange();
+    await deliver(arf(copies[1]?.header ?? ''), copies[0]?.sender);
+    expect((await stateOfMessage(database, id)).recipients).toEqual(['complained', 'sent', 'sent']);
+  });
+
+  test.each(['not-spam', 'auth-failure'])('is none where the reader says %s', async (feedbackType) => {
+    const { world, id, copies, deliver } = await arrange();
+    const report = arf(copies[0]?.header ?? '').replace('Type: abuse', `Type: ${feedbackType}`);
+    await expect(deliver(report)).resolves.toMatchObject({ told: ['report folded'] });
+    expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
+    expect(await suppressed(world.inbox.organizationId)).toEqual([]);
+  });
+
+  const forge = (header: string) =>
+    header.replace(/(bounces\+)(.)/i, (_all, before, first) => `${before}${first === 'a' ? 'b' : 'a'}`);
+  const cases: [string, (copy: { header: string }) => string][] = [
+    ['without a token, though it knows the Message-ID', ({ header }) => arf(withoutToken(header))],
+    ['with a token nobody signed', ({ header }) => arf(forge(header))],
+    ['that is no report', ({ header }) => `Subject: stop this\r\n\r\n${header}`],
+    ['that is broken', ({ header }) => arf(header).slice(0, 200)],
+    ['that is empty', () => ''],
+  ];
+  test.each(cases)('%s changes nothing and is kept', async (_name, write) => {
+    const { world, id, copies, deliver } = await arrange();
+    const { told, kept } = await deliver(write(copies[0] ?? { header: '' }));
+    expect(told).toEqual([]);
+    expect(kept).toMatchObject({ mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1' });
+    expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
+    expect(await suppressed(world.inbox.organizationId)).toEqual([]);
+  });
+
+  test('the stored mail is the same for every recipient, and carries no token', async () => {
+    const { world, id, copies } = await arrange();
+    expect(new Set(copies.map(({ header }) => header)).size).toBe(3);
+    expect(new Set(copies.map(({ header }) => withoutToken(header))).size).toBe(1);
+    const message = await database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id }));
+    expect(world.objects.get(message.rawKey ?? '')?.toString()).not.toContain('X-Report-Token');
+  });
+});
