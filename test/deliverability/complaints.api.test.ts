@@ -4,20 +4,18 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
 import { createIngestService } from '../../domain/messages/ingest.service.ts';
+import { authenticateNothing } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { scanNothing } from '../../domain/messages/spam-verdict.ts';
 import { UnattributedReportEntity } from '../../domain/messages/unattributed-report.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
 import { testStack } from '../support/stack.ts';
 import { connect, recordingOutbox } from '../support/test-app.ts';
 
 const FEEDBACK = 'complaints@bounces.mail.test';
-const SIGNING_KEY = Buffer.alloc(32, 7).toString('base64');
-const returnPaths = createReturnPaths({ signingKey: SIGNING_KEY, domain: 'bounces.mail.test' });
 
 let database: Database;
 beforeAll(async () => {
@@ -40,13 +38,7 @@ async function arrange() {
   const { outbox, commands } = recordingOutbox();
   const objects = new Map<string, Buffer>();
   const storage = memoryStorage(objects);
-  const receipts = createReceiptService({
-    database,
-    outbox,
-    returnPaths,
-    storage,
-    feedbackAddress: FEEDBACK,
-  });
+  const receipts = receiptService({ database, outbox, storage });
   const ingest = createIngestService({
     database,
     storage,
@@ -54,6 +46,8 @@ async function arrange() {
     events: createEventService({ outbox }),
     relayedIsDelivered: true,
     largeMailsAtOnce: 1,
+    authenticate: authenticateNothing,
+    scanForSpam: scanNothing,
     reader: { read: () => Promise.reject(new Error('is no mail')) },
   });
   /** @returns what became of each receipt. */

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { receiptService } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -202,16 +200,7 @@ describe('a sender at RCPT', () => {
     await add('receive/block', { entry: 'spam.example' });
     await add('receive/allow', { entry: 'ok@spam.example', inbox_id: inbox.id });
     await add('send/block', { entry: 'people.example' });
-    const receipts = createReceiptService({
-      database: app.worker,
-      outbox: recordingOutbox().outbox,
-      returnPaths: createReturnPaths({
-        signingKey: Buffer.alloc(32).toString('base64'),
-        domain: 'bounces.mail.test',
-      }),
-      storage: memoryStorage(new Map()),
-      feedbackAddress: 'complaints@bounces.mail.test',
-    });
+    const receipts = receiptService({ database: app.worker, outbox: recordingOutbox().outbox });
     const route = await receipts.resolve(inbox.email, sender);
     expect(typeof route === 'string' ? route : route.kind).toBe(expected);
   });

@@ -2,13 +2,11 @@ import { randomInt } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { receiptService } from '../support/mail-services.ts';
 import { testStack } from '../support/stack.ts';
 import { connect, recordingOutbox } from '../support/test-app.ts';
 
@@ -214,16 +212,6 @@ test.each([
   `${'a'.repeat(10_000)}@mail.test`,
 ])('an address that cannot be is nobody’s, and no reason to ask for another try: %j', async (address) => {
   const { outbox } = recordingOutbox();
-  const returnPaths = createReturnPaths({
-    signingKey: Buffer.alloc(32).toString('base64'),
-    domain: 'bounces.mail.test',
-  });
-  const receipts = createReceiptService({
-    database,
-    outbox,
-    returnPaths,
-    storage: memoryStorage(new Map()),
-    feedbackAddress: 'complaints@bounces.mail.test',
-  });
+  const receipts = receiptService({ database, outbox });
   await expect(receipts.resolve(address, address)).resolves.toBe('unknown');
 });

@@ -3,16 +3,15 @@ import { readGateSubject } from '../../domain/messages/gate-subject.ts';
 import type { Authentication } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
-import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { passGate } from '../../domain/messages/send-gate.ts';
 import { createSpamCheck } from '../../domain/messages/spam-verdict.ts';
 import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { receiptService } from '../support/mail-services.ts';
 import { type RspamdServer, startRspamdServer } from '../support/rspamd-server.ts';
 import { testStack } from '../support/stack.ts';
 import { connect, recordingOutbox } from '../support/test-app.ts';
@@ -242,11 +241,7 @@ describe('the same mail once more', () => {
   test('by a provider that names it comes in once', async () => {
     const { inbox } = await arrangeInbox(database);
     const { outbox, commands } = recordingOutbox();
-    const returnPaths = createReturnPaths({
-      signingKey: Buffer.alloc(32).toString('base64'),
-      domain: 'bounces.mail.test',
-    });
-    const receipts = createReceiptService({ database, outbox, returnPaths });
+    const receipts = receiptService({ database, outbox });
     const { organizationId, environmentId, id: inboxId } = inbox;
     const accepted = () => ({
       transportId: 'provider-1',

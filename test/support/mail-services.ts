@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import { createDispatchService, type DispatchService } from '../../domain/messages/dispatch.service.ts';
 import { createOutcomeService, type OutcomeService } from '../../domain/messages/outcome.service.ts';
+import { createReceiptService, type ReceiptServiceOptions } from '../../domain/messages/receipt.service.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -127,4 +128,16 @@ export function memoryStorage(
     },
     getBytes: async (key) => objects.get(key) ?? Buffer.alloc(0),
   };
+}
+
+/** The listener's look-ups and receipts, on a real database. Complaints come to complaints@bounces.mail.test. */
+export function receiptService(
+  options: Pick<ReceiptServiceOptions, 'database' | 'outbox'> & Partial<ReceiptServiceOptions>,
+) {
+  return createReceiptService({
+    returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
+    storage: memoryStorage(new Map()),
+    feedbackAddress: 'complaints@bounces.mail.test',
+    ...options,
+  });
 }
