@@ -36,9 +36,12 @@ async function sentBefore(
         ...{ id, organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt },
         ...{ direction: 'outbound', status: 'sent', subject: '', headers: {}, cc: [], bcc: [], replyTo: [] },
       });
-      await em.flush();
+    }
+    await em.flush();
+    for (const messageId of ids.slice(1)) {
+      const { organizationId } = template;
       em.create(RecipientEntity, {
-        ...{ messageId: id, position: 0, organizationId, field: 'to', email, status: 'sent' },
+        ...{ messageId, position: 0, organizationId, field: 'to', email, status: 'sent' },
       });
     }
     await em.flush();
