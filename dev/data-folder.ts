@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -32,6 +32,8 @@ export interface DataFolder {
   logFile(name: string): string;
   pidFile(name: string): string;
   secrets(): Secrets;
+  /** PEM file of the DKIM key mail of the shared domain is signed with; made on the first start and kept. */
+  dkimKeyFile(): string;
   /** What the first start made; its keys are shown once by the database's side, so they are kept here. */
   readSeed(): FirstOrganization | undefined;
   writeSeed(seed: FirstOrganization): void;
@@ -44,7 +46,8 @@ export interface DataFolder {
 export const FIRST_RUN_FILE = 'first-run.json';
 
 const ENTRIES = ['postgres', 's3', 'temporal', 'mail', 'spool', 'logs', 'run'];
-const PRIVATE_FILES = ['secrets.json', 'seed.json', FIRST_RUN_FILE, 'api.env', 'worker.env'];
+const DKIM_KEY_FILE = 'dkim-shared.pem';
+const PRIVATE_FILES = [DKIM_KEY_FILE, 'secrets.json', 'seed.json', FIRST_RUN_FILE, 'api.env', 'worker.env'];
 const OWN_PID = 'start';
 
 /**
@@ -103,6 +106,12 @@ function describe(directory: string): DataFolder {
       const made = makeSecrets();
       writePrivate('secrets.json', JSON.stringify(made, null, 2));
       return made;
+    },
+    dkimKeyFile() {
+      const file = join(directory, DKIM_KEY_FILE);
+      if (existsSync(file)) return file;
+      const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      return writePrivate(DKIM_KEY_FILE, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
     },
     readSeed: () => readJson<FirstOrganization>('seed.json'),
     writeSeed: (seed) => void writePrivate('seed.json', JSON.stringify(seed, null, 2)),

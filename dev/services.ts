@@ -26,7 +26,7 @@ export interface Service {
 /** The configuration (`platform/config.ts`) of the service's processes on these parts. */
 export function serviceEnvironments(
   settings: DevSettings,
-  secrets: Secrets,
+  secrets: Secrets & { dkimKeyFile: string },
   parts: OutsideParts,
 ): { api: Record<string, string>; worker: Record<string, string> } {
   const { ports } = settings;
@@ -42,6 +42,8 @@ export function serviceEnvironments(
     SIGNING_KEY: secrets.signingKey,
     MAIL_DOMAIN: settings.mailDomain,
     BOUNCE_DOMAIN: settings.bounceDomain,
+    DKIM_SHARED_SELECTOR: settings.environment.DKIM_SHARED_SELECTOR || 'dev',
+    DKIM_SHARED_PRIVATE_KEY_FILE: settings.environment.DKIM_SHARED_PRIVATE_KEY_FILE || secrets.dkimKeyFile,
     MAIL_TRANSPORT: 'smtp',
     SMTP_RELAY_HOST: '127.0.0.1',
     SMTP_RELAY_PORT: String(ports.relay),

@@ -63,7 +63,11 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
     signal,
     started: (part) => stack.addPart(part),
   });
-  const environments = serviceEnvironments(settings, folder.secrets(), parts);
+  const environments = serviceEnvironments(
+    settings,
+    { ...folder.secrets(), dkimKeyFile: folder.dkimKeyFile() },
+    parts,
+  );
   const apiFile = folder.writePrivate('api.env', environmentFile(environments.api));
   const workerFile = folder.writePrivate('worker.env', environmentFile(environments.worker));
   if (partsOnly) {
