@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 
 /** Leaves room for the longest name published below a domain (`<selector>._domainkey.`) within DNS' 253 characters. */
 export const MAX_DOMAIN_LENGTH = 253 - '_agent-email-verification.'.length;
@@ -42,7 +42,11 @@ export function parseDomainName(given: string): { name: string } | { problem: Do
   // `0x7f.1` and full-width digits become an address only here.
   if (isIP(name) !== 0) return { problem: 'address' };
   const labels = name.split('.');
-  if (!labels.every((label) => LABEL.test(label))) return { problem: 'malformed' };
+  // What claims to be Unicode and is not stays as it is.
+  const broken = domainToUnicode(name)
+    .split('.')
+    .some((label) => label.startsWith('xn--'));
+  if (broken || !labels.every((label) => LABEL.test(label))) return { problem: 'malformed' };
   if (name.length > MAX_DOMAIN_LENGTH) return { problem: 'too_long' };
   const top = labels.at(-1) ?? '';
   if (/^\d+$/.test(top)) return { problem: 'malformed' };

@@ -95,8 +95,8 @@ function observe(candidates: string[], accept: (candidates: string[]) => boolean
   // Control characters in a stranger's zone stay out of our answers and database.
   const found = candidates
     .join('\n')
+    .slice(0, MAX_FOUND)
     .replace(/[^\P{Cc}\n]/gu, '\uFFFD')
-    .toWellFormed()
-    .slice(0, MAX_FOUND);
+    .toWellFormed();
   return { status: accept(candidates) ? 'valid' : 'invalid', found };
 }

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createReceiptService } from '../../domain/messages/receipt.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { type PublishedRecord, publish } from '../support/domains.ts';
@@ -11,7 +13,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
 
 let server: DnsServer;
 let app: TestApp;
@@ -421,6 +423,27 @@ describe('inboxes', () => {
     expect(expectProblem(await send(), 'domain_not_verified')).toMatchObject({
       rejection_reason: 'account_paused',
     });
+  });
+
+  test('take no more mail once another organization has their domain', async () => {
+    const { organization, domain } = await verified();
+    const email = `ada@${domain.domain_name}`;
+    await createOn(organization, { email });
+    const receipts = createReceiptService({
+      database: app.worker,
+      outbox: recordingOutbox().outbox,
+      returnPaths: createReturnPaths({ signingKey: app.config.SIGNING_KEY, domain: 'bounces.mail.test' }),
+    });
+    expect(await receipts.resolve(email)).toMatchObject({ kind: 'mail' });
+    await app.worker.autocommit((em) =>
+      em.execute(`update domains set verification_status = 'failed' where id = ?`, [domain.id]),
+    );
+    expect(await receipts.resolve(email)).toMatchObject({ kind: 'mail' });
+    const next = await createOrganization(app.worker);
+    const claim = await add(next, { domain_name: domain.domain_name });
+    publish(server, claim.records);
+    await verify(next, claim);
+    expect(await receipts.resolve(email)).toBe('unknown');
   });
 
   test('a key bound to an inbox sees its domain and no other', async () => {

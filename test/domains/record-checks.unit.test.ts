@@ -1,0 +1,105 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  isDkimRecord,
+  isDmarcRecord,
+  isMxRecord,
+  isOwnershipRecord,
+  isSpfRecord,
+  MAX_FOUND,
+} from '../../domain/domains/record-checks.ts';
+
+const spf = isSpfRecord('include:bounces.mail.test');
+const dkim = isDkimRecord('MIIB+/aA==');
+
+describe('SPF', () => {
+  test.each([
+    [['v=spf1 include:bounces.mail.test ~all']],
+    [['V=SPF1   +Include:BOUNCES.mail.test.  -ALL']],
+    [['unrelated', ' v=spf1 a mx include:other.example include:bounces.mail.test ?all ']],
+    [['v=spf1 include:bounces.mail.test']],
+    [['v=spf1 include:bounces.mail.test redirect=other.example']],
+  ])('valid: %j', (published) => {
+    expect(spf(published).status).toBe('valid');
+  });
+  test.each([
+    ['of another', ['v=spf1 include:other.example ~all']],
+    ['two records', ['v=spf1 include:bounces.mail.test ~all', 'v=spf1 -all']],
+    ['behind all', ['v=spf1 -all include:bounces.mail.test']],
+    ['forbidden', ['v=spf1 -include:bounces.mail.test ~all']],
+    ['a longer name', ['v=spf1 include:bounces.mail.test.evil.example ~all']],
+    ['run together', ['v=spf1include:bounces.mail.test']],
+  ])('not: %s', (_, published) => {
+    expect(spf(published).status).not.toBe('valid');
+  });
+  test('is missing where only other texts are', () => {
+    expect(spf(['google-site-verification=x', 'v=spf10 a'])).toEqual({ status: 'missing', found: null });
+  });
+});
+
+describe('DKIM', () => {
+  test.each([
+    ['v=DKIM1; k=rsa; p=MIIB+/aA=='],
+    ['p=MIIB+/aA=='],
+    [' v = DKIM1 ;k=RSA;\tp=MIIB +/\taA== ; '],
+    ['v=DKIM1; h=sha1:sha256; s=email; t=s; n=note; p=MIIB+/aA=='],
+  ])('valid: %s', (record) => {
+    expect(dkim([record]).status).toBe('valid');
+  });
+  test.each([
+    ['another key', ['v=DKIM1; k=rsa; p=MIIB+/aB==']],
+    ['the key in another case', ['v=DKIM1; k=rsa; p=miib+/aa==']],
+    ['a revoked key', ['v=DKIM1; k=rsa; p=']],
+    ['another kind of key', ['v=DKIM1; k=ed25519; p=MIIB+/aA==']],
+    ['another version', ['v=DKIM2; p=MIIB+/aA==']],
+    ['a key in testing', ['v=DKIM1; t=y; p=MIIB+/aA==']],
+    ['sha1 alone', ['v=DKIM1; h=sha1; p=MIIB+/aA==']],
+    ['not for mail', ['v=DKIM1; s=tlsrpt; p=MIIB+/aA==']],
+    ['a tag twice', ['v=DKIM1; p=AAAA; p=MIIB+/aA==']],
+    ['no tags', ['MIIB+/aA==']],
+    ['two records', ['v=DKIM1; p=MIIB+/aA==', 'v=DKIM1; p=AAAA']],
+  ])('invalid: %s', (_, published) => {
+    expect(dkim(published)).toEqual({ status: 'invalid', found: published.join('\n') });
+  });
+});
+
+describe('DMARC', () => {
+  test.each([
+    ['v=DMARC1; p=none', 'valid'],
+    ['v=DMARC1;p=Reject; rua=mailto:a@b.example', 'valid'],
+    ['v=DMARC1; rua=mailto:a@b.example', 'invalid'],
+    ['v=DMARC1; p=maybe', 'invalid'],
+    ['p=none; v=DMARC1', 'missing'],
+  ])('%s is %s', (record, status) => {
+    expect(isDmarcRecord([record]).status).toBe(status);
+  });
+});
+
+test('MX: our host among others, in any case, with or without a dot', () => {
+  const mx = isMxRecord('mx.mail.test');
+  expect(mx(['5 other.example', '10 MX.mail.test.']).status).toBe('valid');
+  expect(mx(['10 mx.mail.test.evil.example']).status).toBe('invalid');
+  expect(mx([]).status).toBe('missing');
+});
+
+test('ownership: one of several texts, exactly', () => {
+  const owner = isOwnershipRecord('agent-email-verification=abc');
+  expect(owner(['agent-email-verification=other', ' agent-email-verification=abc ']).status).toBe('valid');
+  expect(owner(['agent-email-verification=ABC']).status).toBe('invalid');
+});
+
+test('whatever is published is read in time, and shown in bounds and without control characters', () => {
+  const published = fc.array(
+    fc.oneof(fc.string({ unit: 'binary', maxLength: 4096 }), fc.constant('v=DMARC1;'.repeat(400))),
+  );
+  fc.assert(
+    fc.property(published, (texts) => {
+      for (const judge of [spf, dkim, isDmarcRecord, isMxRecord('mx.mail.test'), isOwnershipRecord('x')]) {
+        const { found } = judge(texts);
+        expect(found?.length ?? 0).toBeLessThanOrEqual(MAX_FOUND);
+        expect((found ?? '').replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+        expect((found ?? '').isWellFormed()).toBe(true);
+      }
+    }),
+  );
+});

@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { quoteText, writeZoneFile } from '../../domain/domains/zone-file.ts';
+
+/** Reads strings of a zone file as RFC 1035 section 5.1 says. */
+function readStrings(line: string): Buffer[] {
+  const strings = line.match(/"(?:[^"\\]|\\\d{3}|\\[^\d])*"/g) ?? [];
+  expect(strings.join(' ')).toBe(line);
+  return strings.map((string) => {
+    const octets: number[] = [];
+    for (const [, octet, character, plain] of string.slice(1, -1).matchAll(/\\(\d{3})|\\(.)|(.)/g))
+      octets.push(octet === undefined ? (character ?? plain ?? '').charCodeAt(0) : Number(octet));
+    return Buffer.from(octets);
+  });
+}
+
+test('a text of any octets and length comes back from its strings, none longer than 255', () => {
+  const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 1200 }), fc.string({ maxLength: 1200 }));
+  fc.assert(
+    fc.property(text, (given) => {
+      const line = quoteText(given);
+      expect(line).toMatch(/^[\x20-\x7e]*$/);
+      const strings = readStrings(line);
+      expect(Buffer.concat(strings)).toEqual(Buffer.from(given));
+      expect(Math.max(...strings.map(({ length }) => length))).toBeLessThanOrEqual(255);
+    }),
+  );
+});
+
+test('names are whole, hosts end in a dot, semicolons stay within their quotes', () => {
+  const txt = { type: 'TXT' as const, priority: null, ttl: 3600, required: true };
+  expect(
+    writeZoneFile('shop.example', [
+      { ...txt, purpose: 'dkim', name: 's._domainkey.shop.example', value: 'v=DKIM1; p="\\' },
+      {
+        ...txt,
+        purpose: 'mx',
+        type: 'MX',
+        name: 'shop.example',
+        value: 'mx.mail.test',
+        priority: 10,
+        required: false,
+      },
+    ]),
+  ).toBe(
+    [
+      '; Records of shop.example. Merge an SPF record you have already: a domain may have one.',
+      '; dkim',
+      String.raw`s._domainkey.shop.example. 3600 IN TXT "v=DKIM1; p=\"\\"`,
+      '; mx, not required',
+      'shop.example. 3600 IN MX 10 mx.mail.test.',
+      '',
+    ].join('\n'),
+  );
+});
