@@ -6,6 +6,7 @@ import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { type PublishedRecord, publish } from '../support/domains.ts';
+import { memoryStorage } from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -432,18 +433,21 @@ describe('inboxes', () => {
     const receipts = createReceiptService({
       database: app.worker,
       outbox: recordingOutbox().outbox,
+      storage: memoryStorage(new Map()),
+      feedbackAddress: 'feedback@mail.test',
       returnPaths: createReturnPaths({ signingKey: app.config.SIGNING_KEY, domain: 'bounces.mail.test' }),
     });
-    expect(await receipts.resolve(email)).toMatchObject({ kind: 'mail' });
+    const resolve = () => receipts.resolve(email, 'bob@people.example');
+    expect(await resolve()).toMatchObject({ kind: 'mail' });
     await app.worker.autocommit((em) =>
       em.execute(`update domains set verification_status = 'failed' where id = ?`, [domain.id]),
     );
-    expect(await receipts.resolve(email)).toMatchObject({ kind: 'mail' });
+    expect(await resolve()).toMatchObject({ kind: 'mail' });
     const next = await createOrganization(app.worker);
     const claim = await add(next, { domain_name: domain.domain_name });
     publish(server, claim.records);
     await verify(next, claim);
-    expect(await receipts.resolve(email)).toBe('unknown');
+    expect(await resolve()).toBe('unknown');
   });
 
   test('a key bound to an inbox sees its domain and no other', async () => {
