@@ -1,8 +1,10 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { receiveVerdict } from '../deliverability/receive-lists.ts';
 import type { Thread } from '../threads/thread.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
 import type { MailAddress } from './addresses.ts';
@@ -33,9 +35,12 @@ export async function storeReceived(
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
   const { arc, spf, dkim, dmarc } = authentication;
-  // Lists that block by From add their label here.
+  const listed = (await receiveVerdict(em, inboxId, storableText(from.email)))?.effect;
+  // Whoever forges a From that is allowed gains nothing by it.
+  const isWelcome = listed === 'allow' && dmarc === 'pass';
   const labels = [
-    ...(spam.verdict === 'spam' ? ['spam'] : []),
+    ...(listed === 'block' ? ['blocked'] : []),
+    ...(spam.verdict === 'spam' && !isWelcome ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
   const joined = await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE);

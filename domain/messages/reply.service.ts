@@ -149,7 +149,7 @@ async function send(
   request: Omit<OutboundMessageRequest, 'attachments'>,
   attachments: () => Promise<Attachment[]>,
 ): Promise<MessageDetails> {
-  const refusal = await refuseAtCall(transaction, events, request.inbox, request.content);
+  const refusal = await refuseAtCall(transaction, events, request.inbox, request.content, request.thread?.id);
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
 }

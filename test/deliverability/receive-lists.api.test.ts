@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
+import type { ListEffect } from '../../domain/deliverability/list-verdict.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { newId } from '../../platform/ids.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { createKey } from '../support/organizations.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const judged = (dmarc: 'pass' | 'none') => ({
+  authenticate: async () => ({
+    spf: 'none',
+    dkim: 'none',
+    dmarc,
+    arc: 'none',
+    policy: null,
+  }),
+  scanForSpam: async () => ({ verdict: 'spam' as const, score: 20 }),
+});
+
+async function arrange(overrides: Parameters<typeof arrangeInbox>[1] = {}) {
+  const world = await arrangeInbox(app.worker, overrides);
+  const { organizationId } = world.inbox;
+  const list = (effect: ListEffect, entry: string, inboxId: string | null = null) =>
+    app.worker.systemTransaction(async ({ em }) => {
+      const environmentId = inboxId === null ? null : world.inbox.environmentId;
+      const id = newId('listEntry');
+      em.persist(
+        em.create(ListEntryEntity, {
+          ...{ id, organizationId, direction: 'receive', effect, entry, environmentId, inboxId },
+        }),
+      );
+    });
+  const events = () =>
+    app.worker.systemTransaction(({ em }) => em.find(EventEntity, { inboxId: world.inbox.id }));
+  return { ...world, list, events };
+}
+
+describe('a From on a receive list', () => {
+  test('that is blocked is stored with the label, neither announced nor listed unless it is asked for', async () => {
+    const { inbox, list, receive, events } = await arrange();
+    await list('block', 'people.example');
+    // The envelope sender was let in: it is another.
+    const { message } = await receive(mail({ From: 'Ada <Ada@Mail.People.example>', Subject: 'Hidden' }), {
+      mailFrom: 'bounce@elsewhere.example',
+    });
+    expect(message).toMatchObject({ labels: ['blocked'], announced: false, subject: 'Hidden' });
+    expect(await events()).toEqual([]);
+    const { token } = await createKey(app.worker, inbox);
+    const listed = async (query: string) =>
+      (await app.call(`/inboxes/${inbox.id}/messages${query}`, { token })).json<{ data: object[] }>().data;
+    expect(await listed('')).toEqual([]);
+    expect(await listed('?label=blocked')).toMatchObject([{ id: message?.id }]);
+  });
+
+  test('that a narrower scope allows is ordinary mail', async () => {
+    const { inbox, list, receive, events } = await arrange();
+    await list('block', 'people.example');
+    await list('allow', 'ada@people.example', inbox.id);
+    const { message } = await receive(mail({ Subject: 'Welcome' }));
+    expect(message).toMatchObject({ labels: [], announced: true });
+    expect(await events()).toHaveLength(1);
+  });
+
+  test.each([
+    ['pass', []],
+    ['none', ['spam']],
+  ] as const)('that is allowed is not spam where DMARC says %s: %j', async (dmarc, labels) => {
+    const { list, receive } = await arrange(judged(dmarc));
+    await list('allow', 'people.example');
+    const { message } = await receive(mail({ Subject: 'Offer' }));
+    expect(message).toMatchObject({ labels, spam: { verdict: 'spam' } });
+  });
+
+  test.each(['', 'nobody', '"a\u0000b"@people.example', `${'x'.repeat(2_000)}@people.example`])(
+    'is looked up however broken it is: %j',
+    async (from) => {
+      const { list, receive } = await arrange();
+      await list('block', 'people.example');
+      expect((await receive(mail({ From: from }))).outcome).toMatch(/^(stored|hidden) as/);
+    },
+  );
+});
