@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
@@ -208,6 +209,31 @@ describe('verification', () => {
     expect(app.commands).toContainEqual({
       signal: { workflowId: `domain/${domain.id}/1`, signalName: 'checkNow', args: [] },
     });
+  });
+
+  test('is told to endpoints of every environment that subscribed, not to those of single inboxes', async () => {
+    const organization = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, organization);
+    const subscribe = async (environmentId: string, inboxIds?: string[]) => {
+      const response = await app.call('/webhooks/endpoints', {
+        method: 'POST',
+        token: organization.token,
+        headers: { 'x-env-id': environmentId },
+        body: { url: 'https://hooks.example/x', events: ['domain.verified'], inbox_ids: inboxIds },
+      });
+      expect(response.statusCode).toBe(201);
+      return response.json<{ id: string }>().id;
+    };
+    const { productionEnvironmentId, sandboxEnvironmentId, organizationId } = organization;
+    const told = [await subscribe(productionEnvironmentId), await subscribe(sandboxEnvironmentId)];
+    await subscribe(productionEnvironmentId, [inbox.id]);
+    const domain = await add(organization);
+    publish(server, domain.records);
+    await verify(organization, domain);
+    const deliveries = await app.worker.systemTransaction(({ em }) =>
+      em.find(WebhookDeliveryEntity, { organizationId }),
+    );
+    expect(deliveries.map(({ endpointId }) => endpointId).toSorted()).toEqual(told.toSorted());
   });
 
   test('needs neither MX nor DMARC', async () => {
