@@ -18,11 +18,15 @@ const arrange = () => arrangeSending(app.worker);
 const inboxOf = ({ inbox }: Sending) =>
   app.worker.systemTransaction(({ em }) => em.findOneOrFail(InboxEntity, { id: inbox.id }));
 
-/** Mails that have gone before, each to one recipient. */
+/** Mails that have gone before. */
 async function sentBefore(
   world: Sending,
   count: number,
-  { email = 'ada@people.example', madeAt }: { email?: string; madeAt?: Date } = {},
+  {
+    email = 'ada@people.example',
+    madeAt,
+    perMail = 1,
+  }: { email?: string; madeAt?: Date; perMail?: number } = {},
 ): Promise<string[]> {
   const first = await world.send(`${newId('message')}@people.example`);
   const ids = [first, ...Array.from({ length: count - 1 }, () => idMadeAt(madeAt))];
@@ -38,11 +42,17 @@ async function sentBefore(
       });
     }
     await em.flush();
-    for (const messageId of ids.slice(1)) {
-      const { organizationId } = template;
-      em.create(RecipientEntity, {
-        ...{ messageId, position: 0, organizationId, field: 'to', email, status: 'sent' },
-      });
+    const { organizationId } = template;
+    for (const messageId of ids) {
+      for (let position = messageId === first ? 1 : 0; position < perMail; position += 1)
+        em.create(RecipientEntity, {
+          messageId,
+          position,
+          organizationId,
+          field: 'to',
+          email,
+          status: 'sent',
+        });
     }
     await em.flush();
   });
@@ -86,7 +96,7 @@ describe('an inbox is paused', () => {
 
   test('by two complaints of at least 500 sends, and more than 0.1 %', async () => {
     const world = await arrange();
-    const ids = await sentBefore(world, 500);
+    const ids = await sentBefore(world, 10, { perMail: 50 });
     await report(world, ids[0] ?? '', 'complained', '2.0.0');
     expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
     await report(world, ids[1] ?? '', 'complained', '2.0.0');

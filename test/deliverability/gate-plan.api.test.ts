@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { standingsSql } from '../../domain/deliverability/recipient-standing.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const ENTRIES = 5_000;
+/** PostgreSQL compiles a plan above this (`jit_above_cost`), which would take longer than to run it. */
+const JIT_COST = 100_000;
+
+test('fifty recipients are looked up by index, among long lists and before anybody analyzed them', async () => {
+  const own = await createOrganization(app.worker);
+  const inbox = await createInbox(app.worker, own);
+  const { organizationId } = own;
+  await app.worker.systemTransaction(async ({ em }) => {
+    await em.execute(
+      `insert into suppressions (id, org_id, email, origin, created_at)
+       select 'sup_' || n || ?::text, ?, n || '@people.example', 'manual', now() from generate_series(1, ?::int) n`,
+      [organizationId, organizationId, ENTRIES],
+    );
+    await em.execute(
+      `insert into list_entries (id, org_id, direction, effect, entry, created_at)
+       select 'lse_' || n || ?::text, ?, 'send', 'block', n || '.example', now() from generate_series(1, ?::int) n`,
+      [organizationId, organizationId, ENTRIES],
+    );
+  });
+  const recipients = Array.from({ length: 50 }, (_, index) => `${index}@mail.p${index}.example`);
+  const rows = await app.database.transaction({ organizationId }, ({ em }) =>
+    em.execute<{ 'QUERY PLAN': string }[]>(
+      `explain select ${standingsSql('select value as email from jsonb_array_elements_text(?::jsonb)')}
+       from inboxes i where i.id = ?`,
+      [JSON.stringify(recipients), inbox.id],
+    ),
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toMatch(/using suppressions_org_id_email_unique/);
+  expect(plan).toMatch(/using list_entries_unique .*\n.*Index Cond: .*direction.*entry = k\.entry/);
+  expect(plan).not.toContain('Seq Scan');
+  expect(Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan)?.[1])).toBeLessThan(JIT_COST);
+});
