@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { simpleParser } from 'mailparser';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { createAttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { FileFacts } from '../../domain/attachments/stored-file.ts';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ensureStored } from '../../domain/messages/stored-mime.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
 import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
@@ -13,7 +16,7 @@ import { unsigned } from '../support/mail-services.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { testStack } from '../support/stack.ts';
-import { connect, testEnvironment } from '../support/test-app.ts';
+import { connect, recordingOutbox, testEnvironment } from '../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
 let database: Database;
@@ -139,4 +142,30 @@ describe('the mail of a message with files', () => {
     expect(sizeBytes).toBeGreaterThan(33 * MEBIBYTE);
     expect(mostOpen).toBe(1);
   });
+});
+
+test('a draft sent by its schedule takes its files along', async () => {
+  const world = await arrangeSending(database);
+  const { outbox } = recordingOutbox();
+  const drafts = createDraftService({ database, outbox, events: createEventService({ outbox }) });
+  const attachments = createAttachmentService({ database, storage });
+  const facts = {
+    filename: 'a.txt',
+    contentType: 'text/plain',
+    contentId: null,
+    disposition: 'attachment' as const,
+  };
+  const files = await attachments.putFiles(world.scope, [{ facts, bytes: Buffer.from('a') }]);
+  const { draft } = await drafts.create(world.scope, world.inbox.id, {
+    to: [{ email: 'ada@people.example' }],
+    sendAt: new Date(Date.now() - 1_000),
+    files: files.map((file) => ({ kind: 'stored', file })),
+  });
+  await expect(drafts.sendDue(draft.id, draft.plan)).resolves.toBe('sent');
+  const rows = await database.systemTransaction(({ em }) =>
+    em.find(AttachmentEntity, { inboxId: world.inbox.id }),
+  );
+  expect(rows).toMatchObject([
+    { messageId: expect.stringMatching(/^msg_/), draftId: null, storageKey: files[0]?.storageKey },
+  ]);
 });
