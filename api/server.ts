@@ -9,6 +9,7 @@ import { entities } from '../domain/entities.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createCredentialService } from '../domain/inboxes/credential.service.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
+import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
@@ -59,6 +60,7 @@ export function createServices({ config, database, outbox, storage }: Parts): Ap
     credentials: createCredentialService({ database }),
     drafts: createDraftService({ database, outbox, events }),
     messages: createMessageService({ database, outbox, events }),
+    deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: createAttachmentService({ database, storage }),
     replies: createReplyService({ database, outbox, events }),

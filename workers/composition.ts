@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createDomainActivities } from '../activities/domains.activities.ts';
 import { createDraftActivities } from '../activities/drafts.activities.ts';
+import { createInboxActivities } from '../activities/inboxes.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
@@ -15,6 +16,7 @@ import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
 import { createCredentialService } from '../domain/inboxes/credential.service.ts';
+import { createPurgeService, overduePurges } from '../domain/inboxes/purge.service.ts';
 import { createDispatchService } from '../domain/messages/dispatch.service.ts';
 import { createIngestService } from '../domain/messages/ingest.service.ts';
 import {
@@ -136,6 +138,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     overdueReceipts(database),
     overdueDrafts(database, drafts),
     overdueDeliveries(database, deliveries),
+    overduePurges(database),
     overdueDomains(database, verifications),
   ];
   return {
@@ -167,6 +170,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
       [MAINTENANCE_QUEUE]: {
         ...createDomainActivities({ verifications }),
+        ...createInboxActivities({ purges: createPurgeService({ database }) }),
         ...createMaintenanceActivities({
           outbox,
           workflows,

@@ -1,4 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
@@ -110,14 +111,16 @@ export const inboxRoutes =
         schema: {
           operationId: 'inboxes.delete',
           summary: 'Delete an inbox',
-          description: 'Cancels what is queued and refuses further mail. Its messages stay readable.',
+          description:
+            'Cancels what is queued and refuses further mail. Its messages stay readable; with purge=true they are removed, also of an inbox that was deleted before.',
           tags: ['Inboxes'],
           params: OneInbox,
+          querystring: closed({ purge: Type.Boolean({ default: false }) }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {
-        await inboxes.delete(request.scope, request.params.id);
+        await inboxes.delete(request.scope, request.params.id, { purge: request.query.purge });
         return reply.code(204).send(null);
       },
     );

@@ -10,7 +10,14 @@ export const InboxEntity = defineEntity({
   name: 'Inbox',
   tableName: 'inboxes',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['environmentId', 'id'] }, { properties: ['domainId'] }],
+  indexes: [
+    { properties: ['environmentId', 'id'] },
+    { properties: ['domainId'] },
+    {
+      name: 'inboxes_purges_index',
+      expression: `create index "inboxes_purges_index" on "inboxes" ("purge_requested_at") where "purge_requested_at" is not null and "purged_at" is null`,
+    },
+  ],
   uniques: [
     {
       name: 'inboxes_email_unique',
@@ -44,6 +51,11 @@ export const InboxEntity = defineEntity({
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),
+    /** When the mail of the deleted inbox was asked to go; empty while it stays. */
+    purgeRequestedAt: timestamp().strictNullable(),
+    purgedAt: timestamp().strictNullable(),
+    /** When the reconciler last looked after the purge’s run. */
+    checkedAt: timestamp().strictNullable(),
   },
 });
 

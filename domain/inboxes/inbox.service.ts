@@ -10,7 +10,7 @@ import { unplanDraftsOfInbox } from '../drafts/unplan-drafts-of-inbox.ts';
 import type { Scope } from '../identity/scope.ts';
 import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
-import { findInbox } from './find-inbox.ts';
+import { findInbox, findInboxOrDeleted } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import {
   domainNotVerified,
@@ -18,6 +18,7 @@ import {
   parseInboxAddress,
   type WantedAddress,
 } from './inbox-address.ts';
+import { startOfPurge } from './purge.service.ts';
 
 /** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
 export interface NewInbox extends WantedAddress {
@@ -46,12 +47,13 @@ export interface InboxService {
    */
   resume(scope: Scope, inboxId: string): Promise<Inbox>;
   /**
-   * Afterwards the inbox is gone, what it had queued is canceled, and its messages are still readable. Its address
-   * stays with the organization for 90 days.
+   * Afterwards the inbox is gone, what it had queued is canceled, and its messages are still readable, unless `purge`:
+   * then a workflow removes them, also of an inbox that was deleted before. Its address stays with the organization for
+   * 90 days.
    *
    * @throws AppError `not_found`.
    */
-  delete(scope: Scope, inboxId: string): Promise<void>;
+  delete(scope: Scope, inboxId: string, options: { purge: boolean }): Promise<void>;
 }
 
 export interface InboxServiceOptions {
@@ -107,20 +109,27 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         return inbox;
       }),
 
-    delete: (scope, inboxId) =>
+    delete: (scope, inboxId, { purge }) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const inbox = await findInbox(em, scope, inboxId);
-        inbox.deletedAt = new Date();
-        await em.nativeUpdate(
-          AddressClaimEntity,
-          { email: inbox.email, inboxId: inbox.id },
-          { releasedAt: new Date() },
-        );
-        await cancelUnsentOfInbox(transaction, outbox, inbox.id);
-        await unplanDraftsOfInbox(transaction, outbox, inbox.id);
+        const inbox = await (purge ? findInboxOrDeleted : findInbox)(em, scope, inboxId);
+        if (!inbox.deletedAt) await closeInbox(transaction, outbox, inbox);
+        if (!purge || inbox.purgeRequestedAt) return;
+        inbox.purgeRequestedAt = new Date();
+        outbox.enqueue(transaction, inbox.organizationId, { start: startOfPurge(inbox) });
       }),
   };
+}
+
+async function closeInbox(transaction: Transaction, outbox: Outbox, inbox: Inbox): Promise<void> {
+  inbox.deletedAt = new Date();
+  await transaction.em.nativeUpdate(
+    AddressClaimEntity,
+    { email: inbox.email, inboxId: inbox.id },
+    { releasedAt: new Date() },
+  );
+  await cancelUnsentOfInbox(transaction, outbox, inbox.id);
+  await unplanDraftsOfInbox(transaction, outbox, inbox.id);
 }
 
 function listWhere(scope: Scope, page: PageRequest): FilterQuery<Inbox> {

@@ -6,6 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { DiscardedObjectEntity } from '../../domain/attachments/discarded-object.entity.ts';
 import { removeUnusedUploads, sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { type Receipt, ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { formBytes, formCall } from '../support/form.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
@@ -526,6 +531,76 @@ describe('the sweep', () => {
       await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date() });
     });
     expect((await call(`/attachments/${id}`)).statusCode).toBe(200);
+  });
+});
+
+describe('the bytes of a mail that goes', () => {
+  const EML = Buffer.from('Subject: x\r\n\r\nx');
+
+  /** A received mail, with its receipt and raw bytes. */
+  async function received(rawKey: string): Promise<string> {
+    const body = { to: [{ email: 'a@example.com' }], text_body: 'x' };
+    const sent = (await post(`/inboxes/${inboxId}/messages`, body)).json<{ id: string }>();
+    await app.storage.putBytes(rawKey, EML, 'message/rfc822');
+    const received = { rawKey, direction: 'inbound', status: 'received' } as const;
+    await app.worker.systemTransaction(async ({ em }) => {
+      await em.nativeUpdate(MessageEntity, { id: sent.id }, received);
+      em.create(ReceiptEntity, {
+        id: newId('receipt'),
+        organizationId: organization.organizationId,
+        environmentId: organization.productionEnvironmentId,
+        inboxId,
+        kind: 'mail',
+        status: 'processed',
+        messageId: sent.id,
+        rawKey,
+        sizeBytes: EML.length,
+        sha256: sha256(EML),
+        mailFrom: '',
+        rcptTo: 'a@mail.test',
+        clientIp: '127.0.0.1',
+        tls: false,
+        receivedAt: new Date(),
+      } as Receipt);
+    });
+    return sent.id;
+  }
+  const remove = (path: string) => call(path, { method: 'DELETE', token: organization.token });
+  const rawKeyOf = () => `raw/2026/11/21/${newId('receipt')}.eml`;
+
+  test('go with its message', async () => {
+    const rawKey = rawKeyOf();
+    const id = await received(rawKey);
+    expect((await remove(`/messages/${id}`)).statusCode).toBe(204);
+    await sweepADayLater();
+    await isGone(rawKey);
+  });
+
+  test('stay until the last of two inboxes that received it lets go', async () => {
+    const rawKey = rawKeyOf();
+    const [first, second] = [await received(rawKey), await received(rawKey)];
+    await remove(`/messages/${first}`);
+    await sweepADayLater();
+    expect((await bytesAt(rawKey)).equals(EML)).toBe(true);
+    await remove(`/messages/${second}`);
+    await sweepADayLater();
+    await isGone(rawKey);
+  });
+
+  test('go with a purged inbox, those of doubles and reports too', async () => {
+    const rawKey = rawKeyOf();
+    const double = rawKeyOf();
+    await received(rawKey);
+    const id = await received(double);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(ReceiptEntity, { messageId: id }, { messageId: newId('message') }),
+    );
+    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { rawKey: null }));
+    await remove(`/inboxes/${inboxId}?purge=true`);
+    await createPurgeService({ database: app.worker }).purge(inboxId, () => undefined);
+    await sweepADayLater();
+    await isGone(rawKey);
+    await isGone(double);
   });
 });
 

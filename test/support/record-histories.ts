@@ -6,6 +6,7 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
+import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
 import { RECEIVE_MESSAGE } from '../../workflows/messages/receive-message.contract.ts';
 import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
@@ -168,6 +169,12 @@ const PATHS: Path[] = [
     workflowType: RECONCILE,
     input: {},
     activities: { reconcileOverdue: async () => ({ outbox: 0 }) },
+  },
+  {
+    name: 'purge-inbox.purged',
+    workflowType: PURGE_INBOX,
+    input: { inboxId: 'inb_1' },
+    activities: { purgeMail: async () => ({ messages: 2, threads: 1 }) },
   },
 ];
 

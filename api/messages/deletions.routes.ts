@@ -1,0 +1,49 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { DeletionService } from '../../domain/messages/deletion.service.ts';
+import { changeProblems, closed, id, NoContent } from '../schemas.ts';
+
+const OneMessage = closed({ id: id('Message id (msg_…).') });
+const OneThread = closed({ id: id('Thread id (thr_…).') });
+
+export const deletionRoutes =
+  ({ deletions }: { deletions: DeletionService }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.delete(
+      '/messages/:id',
+      {
+        config: { permission: 'messages:write' },
+        schema: {
+          operationId: 'messages.delete',
+          summary: 'Delete a message for good',
+          description: 'Its files and raw bytes go too. One that is on its way out is refused.',
+          tags: ['Messages'],
+          params: OneMessage,
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async (request, reply) => {
+        await deletions.deleteMessage(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+
+    app.delete(
+      '/threads/:id',
+      {
+        config: { permission: 'messages:write' },
+        schema: {
+          operationId: 'threads.delete',
+          summary: 'Delete a thread with every message of it, for good',
+          description: 'Refused while a message of it is on its way out.',
+          tags: ['Threads'],
+          params: OneThread,
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async (request, reply) => {
+        await deletions.deleteThread(request.scope, request.params.id);
+        return reply.code(204).send(null);
+      },
+    );
+    done();
+  };

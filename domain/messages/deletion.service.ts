@@ -1,0 +1,130 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import {
+  DELIVERY_OUTCOME_RECORDED,
+  trackDeliveryWorkflowId,
+} from '../../workflows/messages/track-delivery.contract.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { refreshThread } from '../threads/refresh-thread.ts';
+import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
+import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
+
+export interface DeletionService {
+  /**
+   * Removes a message with its recipients, attachments and words; its bytes go with the next sweep, unless another row
+   * has them too. A thread whose last message it was goes with it. Events that told of it stay.
+   *
+   * @throws AppError `not_found`; `conflict` while it is on its way out.
+   */
+  deleteMessage(scope: Scope, messageId: string): Promise<void>;
+  /**
+   * Removes a conversation with every message of it, those that no list shows among them.
+   *
+   * @throws AppError `not_found`; `conflict` while a message of it is on its way out. Nothing is removed then.
+   */
+  deleteThread(scope: Scope, threadId: string): Promise<void>;
+}
+
+/** The relay may have it, or get it: its outcome needs the row. */
+const ON_ITS_WAY: MessageStatus[] = ['queued', 'sending', 'deferred', 'needs_attention'];
+/** Runs of a long conversation beyond these end by themselves, after 5 days. */
+const MAX_RUNS_TOLD = 500;
+
+export function createDeletionService({
+  database,
+  outbox,
+}: {
+  database: Database;
+  outbox: Outbox;
+}): DeletionService {
+  return {
+    deleteMessage: (scope, messageId) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const place = await em.findOne(
+          MessageEntity,
+          { id: messageId, ...withinScope(scope) },
+          { fields: ['threadId'], disableIdentityMap: true },
+        );
+        // The thread's row first, as everybody does who adds to a conversation.
+        const thread = place && (await lockThread(transaction, scope, place.threadId));
+        const message =
+          thread &&
+          (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));
+        if (!message) throw notFound('message', messageId);
+        if (ON_ITS_WAY.includes(message.status)) throw onItsWay(message);
+        endTracking(transaction, outbox, [message]);
+        await em.nativeDelete(MessageEntity, { id: messageId });
+        em.clear();
+        await leaveThread(transaction, scope, thread.id);
+      }),
+
+    deleteThread: (scope, threadId) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const thread = await lockThread(transaction, scope, threadId);
+        if (!thread) throw notFound('thread', threadId);
+        const open = await em.findOne(
+          MessageEntity,
+          { threadId, status: { $in: ON_ITS_WAY } },
+          { lockMode: LockMode.PESSIMISTIC_WRITE },
+        );
+        if (open) throw onItsWay(open);
+        const tracked = await em.find(
+          MessageEntity,
+          { threadId, tracked: true, status: 'sent' },
+          { orderBy: { id: 'desc' }, limit: MAX_RUNS_TOLD },
+        );
+        endTracking(transaction, outbox, tracked);
+        em.clear();
+        await em.nativeDelete(MessageEntity, { threadId });
+        await em.nativeDelete(ThreadEntity, { id: threadId });
+      }),
+  };
+}
+
+function lockThread({ em }: Transaction, scope: Scope, threadId: string): Promise<Thread | null> {
+  return em.findOne(
+    ThreadEntity,
+    { id: threadId, ...withinScope(scope) },
+    { lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+}
+
+/** A conversation of which nothing is left goes; one of which something is shows it. */
+async function leaveThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
+  const left = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
+  if (!left) {
+    await em.nativeDelete(ThreadEntity, { id: threadId });
+    return;
+  }
+  const thread = await em.findOne(ThreadEntity, { id: threadId, ...withinScope(scope) });
+  if (thread) await refreshThread(em, thread);
+}
+
+/** Who waits for the outcome of a message that is gone waits for nothing. */
+function endTracking(transaction: Transaction, outbox: Outbox, messages: Message[]): void {
+  for (const { id, organizationId, tracked, status } of messages) {
+    if (!tracked || status !== 'sent') continue;
+    outbox.enqueue(transaction, organizationId, {
+      signal: {
+        workflowId: trackDeliveryWorkflowId(id),
+        signalName: DELIVERY_OUTCOME_RECORDED,
+        args: [{ openRecipients: 0 }],
+      },
+    });
+  }
+}
+
+function onItsWay({ id, status }: Message): AppError {
+  return new AppError('conflict', {
+    detail: `The message ${id} is ${status}: it may be on its way.`,
+    fix:
+      status === 'needs_attention'
+        ? 'Say what became of it first (resolveAmbiguous in the Temporal UI), then delete it.'
+        : 'Cancel it, or wait until it is sent, then delete it.',
+    extensions: { message_status: status },
+  });
+}

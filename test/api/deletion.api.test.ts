@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createPurgeService, overduePurges } from '../../domain/inboxes/purge.service.ts';
+import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let organization: TestOrganization;
+let inboxId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await createOrganization(app.worker);
+  inboxId = (await createInbox(app.worker, organization)).id;
+});
+afterAll(() => app.close());
+
+type Json = Record<string, unknown> & { id: string; thread_id: string };
+const call = (path: string, options: Call = {}) => app.call(path, { token: organization.token, ...options });
+const remove = (path: string) => call(path, { method: 'DELETE' });
+const get = async (path: string) => (await call(path)).json<Json>();
+
+/** A message that left, with a file and its bytes; of a thread that goes on where one is given. */
+async function sent({
+  inbox = inboxId,
+  threadId,
+  status = 'sent',
+}: {
+  inbox?: string;
+  threadId?: string;
+  status?: MessageStatus;
+} = {}): Promise<Json> {
+  const draft = await call(`/inboxes/${inbox}/drafts`, {
+    method: 'POST',
+    body: {
+      to: [{ email: 'a@example.com' }],
+      subject: 'Hello',
+      text_body: 'words',
+      ...(threadId ? { thread_id: threadId } : {}),
+    },
+  });
+  const message = (await call(`/drafts/${draft.json<Json>().id}/send`, { method: 'POST' })).json<Json>();
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(
+      MessageEntity,
+      { id: message.id },
+      { status, tracked: true, rawKey: `raw/sent/${message.id}.eml` },
+    ),
+  );
+  return message;
+}
+
+describe('a message', () => {
+  test('goes with its words and the wait for its outcome; its thread shows the rest', async () => {
+    const first = await sent();
+    const second = await sent({ threadId: first.thread_id });
+    expect((await remove(`/messages/${second.id}`)).statusCode).toBe(204);
+    expectProblem(await call(`/messages/${second.id}`), 'not_found');
+    expectProblem(await remove(`/messages/${second.id}`), 'not_found');
+    expect(await get(`/threads/${first.thread_id}`)).toMatchObject({
+      message_count: 1,
+      last_message_id: first.id,
+    });
+    expect(app.commands.at(-1)).toMatchObject({ signal: { workflowId: `delivery/${second.id}` } });
+    const found = await get(`/messages?q=words&thread_id=${first.thread_id}`);
+    expect(found.data).toMatchObject([{ id: first.id }]);
+  });
+
+  test('that was the last of its thread takes it along', async () => {
+    const message = await sent();
+    await remove(`/messages/${message.id}`);
+    expectProblem(await call(`/threads/${message.thread_id}`), 'not_found');
+  });
+
+  test.each<MessageStatus>(['queued', 'sending', 'deferred', 'needs_attention'])(
+    'that is %s stays',
+    async (status) => {
+      const message = await sent({ status });
+      expectProblem(await remove(`/messages/${message.id}`), 'conflict');
+      expectProblem(await remove(`/threads/${message.thread_id}`), 'conflict');
+      expect((await get(`/messages/${message.id}`)).status).toBe(status);
+    },
+  );
+
+  test('of another organization is not there', async () => {
+    const message = await sent();
+    const other = await createOrganization(app.worker);
+    for (const path of [`/messages/${message.id}`, `/threads/${message.thread_id}`])
+      expectProblem(await app.call(path, { method: 'DELETE', token: other.token }), 'not_found');
+  });
+
+  test('deleted twice at once is deleted once', async () => {
+    const message = await sent();
+    const answers = await Promise.all([remove(`/messages/${message.id}`), remove(`/messages/${message.id}`)]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 404]);
+  });
+});
+
+test('a thread goes with every message', async () => {
+  const first = await sent();
+  const second = await sent({ threadId: first.thread_id });
+  expect((await remove(`/threads/${first.thread_id}`)).statusCode).toBe(204);
+  for (const path of [`/threads/${first.thread_id}`, `/messages/${first.id}`, `/messages/${second.id}`])
+    expectProblem(await call(path), 'not_found');
+});
+
+describe('an inbox deleted with purge', () => {
+  const purges = () => createPurgeService({ database: app.worker });
+
+  test('loses its mail, also where it was deleted before; another keeps it', async () => {
+    const inbox = (await createInbox(app.worker, organization)).id;
+    const messages = [await sent({ inbox }), await sent({ inbox })];
+    const kept = await sent();
+    await call(`/inboxes/${inbox}/drafts`, { method: 'POST', body: { subject: 'left' } });
+    expect((await remove(`/inboxes/${inbox}`)).statusCode).toBe(204);
+    expect((await get(`/inboxes/${inbox}/messages`)).data).toHaveLength(2);
+    expect((await purges().purge(inbox, () => undefined)).messages).toBe(0);
+    expect((await remove(`/inboxes/${inbox}?purge=true`)).statusCode).toBe(204);
+    expect((await remove(`/inboxes/${inbox}?purge=true`)).statusCode).toBe(204);
+    const starts = app.commands.filter((command) => JSON.stringify(command).includes(`purge/${inbox}`));
+    expect(starts).toMatchObject([{ start: { workflowType: 'purgeInbox', input: { inboxId: inbox } } }]);
+    expect(await purges().purge(inbox, () => undefined)).toEqual({ messages: 2, threads: 2 });
+    for (const { id } of messages) expectProblem(await call(`/messages/${id}`), 'not_found');
+    expect((await get(`/inboxes/${inbox}/messages`)).data).toEqual([]);
+    expect((await get(`/messages/${kept.id}`)).id).toBe(kept.id);
+  });
+
+  test('waits for what the relay has', async () => {
+    const inbox = (await createInbox(app.worker, organization)).id;
+    const message = await sent({ inbox, status: 'sending' });
+    await sent({ inbox });
+    await app.worker.statement(
+      `insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
+       values (?, 0, 1, ?, 'attempting', false, now())`,
+      [message.id, organization.organizationId],
+    );
+    await remove(`/inboxes/${inbox}?purge=true`);
+    await expect(purges().purge(inbox, () => undefined)).rejects.toMatchObject({ code: 'unavailable' });
+    await app.worker.statement(
+      `update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ?`,
+      [inbox],
+    );
+    const runs = await overduePurges(app.worker).take(100);
+    expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),
+    );
+    expect((await purges().purge(inbox, () => undefined)).messages).toBe(1);
+  });
+});
