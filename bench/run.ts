@@ -1,5 +1,6 @@
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
+import { benchMemory } from './memory.ts';
 import { benchSend } from './send.ts';
 
 /** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
@@ -7,6 +8,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   inbound: benchInbound,
   parsing: async () => benchParsing(),
+  memory: benchMemory,
 };
 
 const wanted = process.argv.slice(2);

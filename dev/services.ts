@@ -66,13 +66,17 @@ export function serviceEnvironments(
   };
 }
 
+/** As the image has it: see Dockerfile. */
+const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=4' };
+
 export function describeServices(
   settings: DevSettings,
   environments: ReturnType<typeof serviceEnvironments>,
 ): Service[] {
-  const inherited = Object.fromEntries(
-    Object.entries(settings.environment).filter(([name]) => !name.startsWith('npm_')),
-  );
+  const inherited = {
+    ...LEAN,
+    ...Object.fromEntries(Object.entries(settings.environment).filter(([name]) => !name.startsWith('npm_'))),
+  };
   return [
     {
       name: 'api',

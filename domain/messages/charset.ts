@@ -47,16 +47,25 @@ function decoderOf(label: string): InstanceType<typeof TextDecoder> | null {
   }
 }
 
-/** The same for a stream; the text comes as UTF-8, at the end. */
-export function decodeStream(charset: string): Transform {
+/**
+ * A stream that takes text in whatever charset, and gives it as UTF-8, at its end.
+ *
+ * @param keep how much of so many further bytes is to be kept; the rest is passed over.
+ */
+export function decodeStream(
+  decode: (bytes: Uint8Array) => string,
+  keep: (sizeBytes: number) => number,
+): Transform {
   const chunks: Buffer[] = [];
   return new Transform({
     transform(chunk: Buffer | string, encoding, done) {
-      chunks.push(typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk;
+      const kept = keep(bytes.length);
+      if (kept > 0) chunks.push(bytes.subarray(0, kept));
       done();
     },
     flush(done) {
-      done(null, Buffer.from(decodeText(Buffer.concat(chunks), charset)));
+      done(null, Buffer.from(decode(Buffer.concat(chunks))));
     },
   });
 }

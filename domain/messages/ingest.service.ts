@@ -3,6 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { refusesValue } from '../../platform/database/failures.ts';
 import { createSlots } from '../../platform/slots.ts';
 import type { Storage } from '../../platform/storage.ts';
+import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { announceReceived } from './announce-received.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -12,7 +13,7 @@ import type { Authenticate } from './mail-authentication.ts';
 import { MessageEntity } from './message.entity.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { unreadMail } from './parsed-mail.ts';
-import type { MailReader } from './parser-pool.ts';
+import type { MailReader, ReadMail } from './parser-pool.ts';
 import { openRawMail, type RawMail, SMALL_MAIL_BYTES } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 import { type ExaminedMail, storeReceived } from './received-message.ts';
@@ -32,7 +33,7 @@ export interface IngestService {
 
 export interface IngestServiceOptions {
   database: Database;
-  storage: Pick<Storage, 'getStream' | 'putStream' | 'deleteMany'>;
+  storage: Pick<Storage, 'getStream' | 'putStream'>;
   outcomes: OutcomeService;
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
@@ -116,7 +117,7 @@ async function keep(
   receipt: Receipt,
   { sha256, ...examined }: ExaminedMail & { sha256: Buffer },
 ): Promise<string> {
-  const { database, events, storage } = options;
+  const { database, events } = options;
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
@@ -128,12 +129,8 @@ async function keep(
       });
     } catch (error) {
       if (!isKnownFingerprint(error)) throw error;
-      const outcome = await settleDuplicate(database, receipt, sha256);
-      if (outcome === undefined) continue;
-      await storage
-        .deleteMany(examined.mail.attachments.map(({ storageKey }) => storageKey))
-        .catch(() => undefined);
-      return outcome;
+      const outcome = await settleDuplicate(database, receipt, { fingerprint: sha256, ...examined.mail });
+      if (outcome !== undefined) return outcome;
     }
   }
 }
@@ -171,7 +168,7 @@ function isKnownFingerprint(error: unknown): boolean {
 function settleDuplicate(
   database: Database,
   receipt: Receipt,
-  fingerprint: Buffer,
+  { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ReadMail, 'attachments'>,
 ): Promise<string | undefined> {
   return database.systemTransaction(async (transaction) => {
     const { em } = transaction;
@@ -187,6 +184,22 @@ function settleDuplicate(
       return undefined;
     }
     const isFirstRun = await finish(transaction, receipt.id, { duplicateOf: first.messageId });
-    return isFirstRun ? `duplicate of ${first.messageId}` : 'processed before';
+    if (!isFirstRun) return 'processed before';
+    await discard(transaction, receipt, attachments);
+    return `duplicate of ${first.messageId}`;
   });
+}
+
+/** Leaves the files of a mail that became no message to the sweep. */
+async function discard(
+  { em }: Transaction,
+  { organizationId }: Receipt,
+  attachments: ReadMail['attachments'],
+): Promise<void> {
+  if (attachments.length === 0) return;
+  const dueAt = new Date();
+  await em.insertMany(
+    DiscardedObjectEntity,
+    attachments.map(({ storageKey }) => ({ storageKey, organizationId, dueAt, deleting: false })),
+  );
 }

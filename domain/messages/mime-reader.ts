@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream';
 import { MailParser } from 'mailparser';
 import { decodeStream, decodeText } from './charset.ts';
+import { unflow } from './flowed-text.ts';
 
 /** A header field as the parser keeps it: a character an octet. */
 interface HeaderLine {
@@ -10,7 +11,7 @@ interface HeaderLine {
 
 interface MimeNode {
   charset?: string;
-  contentType: string | false;
+  node: { flowed: boolean; delSp: boolean };
 }
 
 /** What of the parser's own methods is overridden below; it is pinned to one version. */
@@ -22,20 +23,50 @@ interface ParserParts {
 
 /** RFC 5322 sets no limit, and a list of recipients may be long; a field is shown cut. */
 const MAX_HEADER_BYTES = 4 * 1024 * 1024;
-/** A charset no mail can name: the parser leaves text it takes for UTF-8 alone, and so would break what is not. */
-const FROM_ITS_BYTES = 'x-unknown';
+
+/** How a part's text is to be read. */
+interface TextFormat {
+  charset: string;
+  flowed: boolean;
+  delSp: boolean;
+}
 
 const Parser = MailParser as unknown as new (options: object) => MailParser & ParserParts;
 
+/** Of all text parts of a mail together. What people write is far shorter; pictures within HTML are not. */
+export const MAX_TEXT_BYTES = 4 * 1024 * 1024;
+
 /** The parser with its conversions off, and with text and header fields read in whatever charset they are in. */
-class MimeReader extends Parser {
+export class MimeReader extends Parser {
+  /** Set where text was left out, because it was longer than {@link MAX_TEXT_BYTES}. */
+  isTextCut = false;
+  #textBytesLeft = MAX_TEXT_BYTES;
+
+  // Called by the constructor it overrides, when the fields above do not exist yet.
   override getDecoder() {
-    return { decodeStream };
+    const keep = (sizeBytes: number) => {
+      const kept = Math.min(sizeBytes, this.#textBytesLeft);
+      this.#textBytesLeft -= kept;
+      this.isTextCut ||= kept < sizeBytes;
+      return kept;
+    };
+    return {
+      decodeStream: (label: string) => {
+        const { charset, flowed, delSp } = JSON.parse(label) as TextFormat;
+        const decode = (bytes: Uint8Array) => decodeText(bytes, charset);
+        return decodeStream(flowed ? (bytes) => unflow(decode(bytes), delSp) : decode, keep);
+      },
+    };
   }
 
   override createNode(node: unknown): MimeNode {
     const created = super.createNode(node);
-    if (/^(us-?ascii|ascii|utf-?8|)$/i.test(created.charset ?? '')) created.charset = FROM_ITS_BYTES;
+    const { flowed, delSp } = created.node;
+    const format: TextFormat = { charset: created.charset || '', flowed, delSp };
+    // The charset is all the parser tells its decoder. One it takes for UTF-8 it would not decode at all, and it joins
+    // flowed lines without regard for quotes.
+    created.charset = JSON.stringify(format);
+    created.node.flowed = false;
     return created;
   }
 
@@ -51,7 +82,7 @@ export function readableLine(line: string): string {
   return /[\u0080-\u00ff]/.test(line) ? decodeText(Buffer.from(line, 'latin1'), '') : line;
 }
 
-export function createMimeReader(): MailParser {
+export function createMimeReader(): MimeReader {
   return new MimeReader({
     skipHtmlToText: true,
     skipTextToHtml: true,

@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
-import type { AddressObject, AttachmentStream, MailParser } from 'mailparser';
+import type { AddressObject, AttachmentStream } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
 import type { MailAddress } from './addresses.ts';
 import { fileNameOf, safeFileName } from './file-name.ts';
-import { createMimeReader, readableLine } from './mime-reader.ts';
+import { createMimeReader, MAX_TEXT_BYTES, type MimeReader, readableLine } from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
 
 /** One part of a mail that is a file. */
@@ -117,7 +117,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
 
 /** Ends when the mail is read or cannot be read; rejects where its source or a taker of files fails. */
 function readParts(
-  parser: MailParser,
+  parser: MimeReader,
   raw: Readable,
   parsed: ParsedMail<ParsedFile>,
   options: ParseOptions,
@@ -128,8 +128,10 @@ function readParts(
   let files = 0;
   parser.on('data', (part) => {
     if (part.type === 'text') {
-      parsed.text = part.text ?? null;
       parsed.html = typeof part.html === 'string' ? part.html : null;
+      parsed.text = part.text || (parsed.html === null ? (part.text ?? null) : null);
+      if (parser.isTextCut)
+        parsed.parseError ??= `The mail has more than ${MAX_TEXT_BYTES} bytes of text; the rest is in the raw message alone.`;
       return;
     }
     files += 1;

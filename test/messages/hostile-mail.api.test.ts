@@ -188,7 +188,6 @@ test('large mails are read a few at a time, small ones beside them', async () =>
         return Readable.from([Buffer.from(isLarge ? large.replace('large', key) : small)]);
       },
       putStream: () => Promise.reject(new Error('There are no files')),
-      deleteMany: async () => undefined,
     },
   });
   const largeIds = await Promise.all(Array.from({ length: 6 }, () => accept(large)));

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DiscardedObjectEntity } from '../../domain/attachments/discarded-object.entity.ts';
 import { readGateSubject } from '../../domain/messages/gate-subject.ts';
+import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
 import type { Authentication } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
@@ -206,13 +208,18 @@ describe('the same mail once more', () => {
     expect(await count(inbox.id)).toBe(1);
   });
 
-  test('leaves no files behind', async () => {
-    const { receive, objects } = await arrangeInbox(database);
+  test('leaves its files to the sweep', async () => {
+    const { receive, inbox } = await arrangeInbox(database);
     const file = '--b\r\nContent-Disposition: attachment\r\n\r\nfile\r\n--b--\r\n';
     const raw = mail({ 'Content-Type': 'multipart/mixed; boundary=b' }, file);
     await receive(raw);
-    await receive(raw);
-    expect([...objects.keys()].filter((key) => key.startsWith('attachments/'))).toHaveLength(1);
+    const { receiptId } = await receive(raw);
+    const discarded = await database.systemTransaction(({ em }) =>
+      em.find(DiscardedObjectEntity, { organizationId: inbox.organizationId }),
+    );
+    expect(discarded.map(({ storageKey }) => storageKey)).toEqual([
+      `attachments/${messageIdOfReceipt(receiptId)}/0`,
+    ]);
   });
 
   test('after the window, or after the first was deleted, is a message', async () => {

@@ -107,7 +107,7 @@ export function mailServices(
 /** Objects in a map: for tests that are not about storage. */
 export function memoryStorage(
   objects: Map<string, Buffer>,
-): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes' | 'deleteMany'> {
+): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
   return {
     async putBytes(key, bytes) {
       objects.set(key, Buffer.from(bytes));
@@ -123,9 +123,6 @@ export function memoryStorage(
       return { sizeBytes: bytes.length, sha256: sha256(bytes) };
     },
     getStream: async (key) => Readable.from([objects.get(key) ?? Buffer.alloc(0)]),
-    async deleteMany(keys) {
-      for (const key of keys) objects.delete(key);
-    },
     getBytes: async (key) => objects.get(key) ?? Buffer.alloc(0),
   };
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -26,6 +26,8 @@ export interface OwnService {
   kill(name: OwnProcess): Promise<void>;
   /** Starts one that was killed, and waits until it is ready. */
   start(name: OwnProcess): Promise<void>;
+  /** Starts another process on the workers' configuration, and waits until it is ready; it ends with the service. */
+  startScript(script: string, overrides: Record<string, string>): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ export async function startOwnService(overrides: Record<string, string>): Promis
     processes[name] = run([scripts[name]], environments[name]);
     await answers(readiness[name]);
   };
+  const further: ChildProcess[] = [];
   await Promise.all([start('api'), start('workers')]);
   const read = (file: string) =>
     JSON.parse(readFileSync(join(directory, file), 'utf8')) as Record<string, string>;
@@ -67,9 +70,16 @@ export async function startOwnService(overrides: Record<string, string>): Promis
     temporalAddress: `127.0.0.1:${ports.temporal}`,
     residentBytes: (name) => residentBytes(processes[name]?.pid),
     start,
+    async startScript(script, own) {
+      const [port] = Object.values(await freePortVariables());
+      const child = run([script], { ...environments.workers, WORKER_HEALTH_PORT: String(port), ...own });
+      further.push(child);
+      await answers(`http://127.0.0.1:${own.WORKER_HEALTH_PORT ?? port}/health/ready`);
+      return child.pid ?? 0;
+    },
     kill: (name) => ended(processes[name], 'SIGKILL'),
     async stop() {
-      await Promise.all([ended(processes.workers), ended(processes.api)]);
+      await Promise.all([...further, processes.workers, processes.api].map((child) => ended(child)));
       await ended(parts);
       rmSync(directory, { recursive: true, force: true });
     },
@@ -121,7 +131,9 @@ export async function patiently<T>(
   }
 }
 
+/** 0 where the process is gone. */
 export function residentBytes(pid: number | undefined): number {
+  if (!existsSync(`/proc/${pid}/status`)) return 0;
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }

@@ -1,0 +1,47 @@
+interface FlowedLine {
+  /** How many quote marks stand before it. */
+  depth: number;
+  text: string;
+}
+
+/** RFC 3676 section 4.3: the signature's separator ends with a space, and is no flowed line. */
+const SIGNATURE = '-- ';
+
+/**
+ * Joins the lines that a program broke to fit (RFC 3676, `format=flowed`): a line that ends with a space goes on in the
+ * next one of the same quote depth. What is quoted keeps its marks.
+ *
+ * @param deleteSpace `delsp=yes`: the space was not there before, as in Japanese.
+ */
+export function unflow(text: string, deleteSpace: boolean): string {
+  const joined: string[] = [];
+  let open: FlowedLine | null = null;
+  for (const line of text.split(/\r?\n/)) {
+    const { depth, text: content } = readLine(line);
+    if (open && (open.depth !== depth || content === SIGNATURE)) {
+      joined.push(written(open));
+      open = null;
+    }
+    const whole: string = (open?.text ?? '') + content;
+    const isFlowed = content.endsWith(' ') && content !== SIGNATURE;
+    if (isFlowed) open = { depth, text: deleteSpace ? whole.slice(0, -1) : whole };
+    else {
+      joined.push(written({ depth, text: whole }));
+      open = null;
+    }
+  }
+  if (open) joined.push(written(open));
+  return joined.join('\n');
+}
+
+function readLine(line: string): FlowedLine {
+  let depth = 0;
+  while (line[depth] === '>') depth += 1;
+  // Section 4.4: a space before what would else be a mark, or `From `.
+  const text = line[depth] === ' ' ? line.slice(depth + 1) : line.slice(depth);
+  return { depth, text };
+}
+
+function written({ depth, text }: FlowedLine): string {
+  return depth === 0 ? text : `${'>'.repeat(depth)} ${text}`.trimEnd();
+}
