@@ -34,7 +34,7 @@ interface TextFormat {
 const Parser = MailParser as unknown as new (options: object) => MailParser & ParserParts;
 
 /** Of all text parts of a mail together. What people write is far shorter; pictures within HTML are not. */
-export const MAX_TEXT_BYTES = 4 * 1024 * 1024;
+export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
 /** The parser with its conversions off, and with text and header fields read in whatever charset they are in. */
 export class MimeReader extends Parser {

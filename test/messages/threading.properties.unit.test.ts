@@ -1,0 +1,122 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { decodeText } from '../../domain/messages/charset.ts';
+import { fileNameOf, safeFileName } from '../../domain/messages/file-name.ts';
+import { unflow } from '../../domain/messages/flowed-text.ts';
+import { baseSubject, replySubject } from '../../domain/messages/subject.ts';
+import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/threading.ts';
+
+const messageId = fc
+  .tuple(fc.stringMatching(/^[a-z0-9.]{1,20}$/), fc.stringMatching(/^[a-z0-9.-]{1,20}$/))
+  .map(([left, right]) => `${left}@${right}`);
+const at = new Date('2026-01-01T00:00:00Z');
+
+describe('whatever a mail says of its conversation', () => {
+  test('In-Reply-To comes first, then References from last to first, each once', () => {
+    fc.assert(
+      fc.property(messageId, fc.uniqueArray(messageId, { maxLength: 40 }), (parent, chain) => {
+        const candidates = candidateMessageIds({
+          inReplyTo: `<${parent}>`,
+          references: chain.map((id) => `<${id}>`),
+        });
+        expect(candidates[0]).toBe(parent);
+        expect(candidates.slice(1)).toEqual(chain.toReversed().filter((id) => id !== parent));
+        expect(new Set(candidates).size).toBe(candidates.length);
+      }),
+    );
+  });
+
+  test('one that names a message is never matched by its subject', () => {
+    fc.assert(
+      fc.property(messageId, fc.string(), (id, subject) => {
+        const named = { subject: `Re: ${subject}`, at };
+        expect(subjectMatch({ ...named, inReplyTo: `<${id}>`, references: [] })).toBeNull();
+        expect(subjectMatch({ ...named, inReplyTo: null, references: [id] })).toBeNull();
+      }),
+    );
+  });
+
+  test('one without a reply mark starts a thread of its own', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z ]{0,40}$/), (subject) => {
+        expect(subjectMatch({ subject, at, inReplyTo: null, references: [] })).toBeNull();
+      }),
+    );
+  });
+
+  test('ids never hold brackets, white space or controls, and there are at most 100', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.array(fc.string({ unit: 'binary' })),
+        (inReplyTo, references) => {
+          const ids = candidateMessageIds({ inReplyTo, references });
+          expect(ids.length).toBeLessThanOrEqual(100);
+          for (const id of ids) expect(id).not.toMatch(/[<>\s\p{Cc}]/u);
+          for (const id of ids) expect(messageIdsIn(`<${id}>`)).toEqual([id]);
+        },
+      ),
+    );
+  });
+});
+
+describe('whatever the subject', () => {
+  test('its base has no mark, and a reply one', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), (subject) => {
+        const base = baseSubject(subject);
+        expect(baseSubject(base)).toBe(base);
+        expect(replySubject(replySubject(subject))).toBe(replySubject(subject));
+        expect(baseSubject(`Re: AW: Fwd: ${base}`)).toBe(base);
+      }),
+    );
+  });
+});
+
+describe('whatever the bytes', () => {
+  test('text is decoded without a throw, whatever the charset is called', () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array(),
+        fc.oneof(fc.string(), fc.constantFrom('utf-7', 'cp437', 'gb18030')),
+        (bytes, charset) => {
+          expect(decodeText(bytes, charset).isWellFormed()).toBe(true);
+        },
+      ),
+    );
+  });
+
+  test('text that is UTF-8 stays as it is', () => {
+    fc.assert(
+      fc.property(
+        fc
+          .string({ unit: 'grapheme' })
+          .filter((text) => !text.startsWith('\ufeff') && !text.includes('\u001b')),
+        (text) => {
+          expect(decodeText(Buffer.from(text), '')).toBe(text);
+        },
+      ),
+    );
+  });
+
+  test('lines that are not flowed stay as they are', () => {
+    const line = fc.stringMatching(/^([a-z][a-z ]{0,30}[a-z]|)$/);
+    fc.assert(
+      fc.property(fc.array(line, { minLength: 1 }), (lines) => {
+        expect(unflow(lines.join('\r\n'), false)).toBe(lines.join('\n'));
+      }),
+    );
+  });
+
+  test('a file name is safe, or there is none', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (filename) => {
+        const name = safeFileName(fileNameOf(new Map([['content-disposition', { params: { filename } }]])));
+        if (name === undefined) return;
+        expect(name).not.toMatch(/[/\\\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+        expect(['', '.', '..']).not.toContain(name);
+        expect(name.length).toBeLessThanOrEqual(255);
+      }),
+    );
+  });
+});
