@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { createKey } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -178,6 +181,35 @@ describe('a paused inbox', () => {
     const state = await stateOfMessage(app.worker, id);
     expect(state).toMatchObject({ status: 'rejected', types: ['message.rejected'] });
     expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'account_paused' });
+  });
+
+  test('keeps a scheduled draft from leaving, and says so on it', async () => {
+    const world = await arrange();
+    const drafts = createDraftService({
+      database: app.worker,
+      outbox: recordingOutbox().outbox,
+      events: createEventService({ outbox: recordingOutbox().outbox }),
+    });
+    const { draft } = await drafts.create(world.scope, world.inbox.id, {
+      to: [{ email: 'ada@people.example' }],
+      sendAt: new Date(Date.now() - 1_000),
+    });
+    await pause(world);
+    await expect(drafts.sendDue(draft.id, draft.plan)).resolves.toBe('refused');
+    const { token } = await keyOf(world);
+    expect((await app.call(`/drafts/${draft.id}`, { token })).json()).toMatchObject({
+      send_status: 'failed',
+      send_error: 'message_rejected: Sending from this inbox is paused: too many.',
+    });
+    expect((await app.call(`/inboxes/${world.inbox.id}/messages`, { token })).json()).toMatchObject({
+      data: [],
+    });
+    const events = await app.worker.systemTransaction(({ em }) =>
+      em.find(EventEntity, { inboxId: world.inbox.id }),
+    );
+    expect(events).toMatchObject([
+      { type: 'message.rejected', data: { rejection_reason: 'account_paused' } },
+    ]);
   });
 
   test('is resumed by a key that may, not by an agent’s, and old outcomes do not pause it again', async () => {
