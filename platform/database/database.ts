@@ -3,6 +3,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import { AppError } from '../errors.ts';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
+import { quoteText } from './quote-text.ts';
 
 /** What a use-case works in: one PostgreSQL transaction of one organization. */
 export interface Transaction {
@@ -83,6 +84,7 @@ async function join<T>(transaction: Transaction, work: (transaction: Transaction
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(options));
+  Object.assign(orm.em.getPlatform(), { escapeLiteral: quoteText });
   const underWay = new Set<Promise<unknown>>();
 
   /** The driver loses a connection that is being acquired when it closes, and then waits for it for ever. */
