@@ -20,6 +20,7 @@ import type { MessageService } from '../domain/messages/message.service.ts';
 import type { RawMessageService } from '../domain/messages/raw-message.service.ts';
 import type { ReplyService } from '../domain/messages/reply.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
+import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import type { Config } from '../platform/config.ts';
@@ -59,6 +60,7 @@ import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installValidation } from './plugins/validation.ts';
+import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sharedSchemas } from './shared-schemas.ts';
 import { threadRoutes } from './threads/threads.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -85,6 +87,7 @@ export interface AppOptions {
     organizations: OrganizationService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
+    rawMail: RawMailService;
   };
 }
 
@@ -143,6 +146,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(threadRoutes({ ...services, lists }));
       await v1.register(suppressionRoutes({ ...services, lists }));
       await v1.register(listRoutes({ ...services, lists }));
+      await v1.register(rawMailRoutes(services));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhooks/endpoints' }));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhook-endpoints' }));
     },

@@ -13,8 +13,11 @@ import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
+import { createReceiptService } from '../domain/messages/receipt.service.ts';
 import { createReplyService } from '../domain/messages/reply.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
+import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
+import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -25,6 +28,7 @@ import {
   inboundMxHost,
   loadConfig,
   spfMechanism,
+  takesFromProviders,
 } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
@@ -32,6 +36,7 @@ import { createDnsLookup } from '../platform/dns.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import { createReturnPaths } from '../platform/return-path.ts';
 import { createStorage, type Storage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { type AppOptions, buildApp } from './app.ts';
@@ -42,14 +47,34 @@ const CLOSE_TIMEOUT_MS = 10_000;
 interface Parts {
   config: Config;
   database: Database;
+  /** As a worker, who sees every tenant: mail of providers is anybody's. Its own where no other is configured. */
+  worker?: Database | undefined;
   outbox: Outbox;
   storage: Storage;
 }
 
 /** The use-cases the API offers, on the parts of this process. */
-export function createServices({ config, database, outbox, storage }: Parts): AppOptions['services'] {
+export function createServices({
+  config,
+  database,
+  worker = database,
+  outbox,
+  storage,
+}: Parts): AppOptions['services'] {
   const events = createEventService({ outbox });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
+  const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
+  const intake = createMailIntake({
+    storage,
+    receipts: createReceiptService({
+      database: worker,
+      outbox,
+      returnPaths,
+      storage,
+      feedbackAddress: feedbackAddress(config),
+    }),
+    maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
+  });
   return {
     inboxes: createInboxService({
       database,
@@ -85,6 +110,7 @@ export function createServices({ config, database, outbox, storage }: Parts): Ap
     organizations: createOrganizationService({ database }),
     suppressions: createSuppressionService({ database }),
     allowBlockLists: createListService({ database }),
+    rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
   };
 }
 
@@ -101,6 +127,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     poolSize: config.DATABASE_POOL_SIZE,
     entities,
   });
+  const worker = await connectWorker(config);
   const storage = createStorage(config);
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
@@ -109,7 +136,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     logger,
     database,
     probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
-    services: createServices({ config, database, outbox, storage }),
+    services: createServices({ config, database, worker, outbox, storage }),
   });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
@@ -121,10 +148,20 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await outbox.drain();
       await temporal.connection.close();
       storage.close();
-      await database.close();
+      await Promise.all([database.close(), worker?.close()]);
     },
   };
 }
+
+/** A few connections as a worker, where providers hand something over. @throws Error where the login is missing. */
+async function connectWorker(config: Config): Promise<Database | undefined> {
+  if (!takesFromProviders(config)) return undefined;
+  if (!config.WORKER_DATABASE_URL)
+    throw new Error('WORKER_DATABASE_URL is required where providers hand mail or reports over');
+  return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE, entities });
+}
+
+const PROVIDER_POOL_SIZE = 5;
 
 async function main(): Promise<void> {
   const config = loadConfig();

@@ -12,6 +12,7 @@ import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.
 import { RawMessage } from './messages/raw.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './messages/reply.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import { HandedOver } from './providers/raw-mail.routes.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
 import {
@@ -50,6 +51,7 @@ export const sharedSchemas = [
   RawMessage,
   ReplyToMessage,
   ForwardMessage,
+  HandedOver,
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,

@@ -28,7 +28,9 @@ export const ConfigSchema = Type.Object({
   API_DATABASE_URL: optionalText(
     'Login `npm run migrate` makes for the API (row-level security applies to it).',
   ),
-  WORKER_DATABASE_URL: optionalText('Login `npm run migrate` makes for workers and listeners.'),
+  WORKER_DATABASE_URL: optionalText(
+    'Login `npm run migrate` makes for workers and listeners; the API needs it where providers hand mail or reports over.',
+  ),
 
   TEMPORAL_ADDRESS: text('host:port of the Temporal frontend.', '127.0.0.1:7233'),
   TEMPORAL_NAMESPACE: text('Temporal namespace.', 'default'),
@@ -162,6 +164,10 @@ export const ConfigSchema = Type.Object({
   ),
   SUBMISSION_SMTP_TLS_CERT_FILE: optionalText('PEM certificate chain.'),
 
+  PROVIDER_RAW_SECRET: optionalText(
+    'Secret mail servers sign with at POST /api/v1/providers/raw; without one nothing is accepted there.',
+  ),
+
   WEBHOOK_TIMEOUT_MS: integer('Time a receiver has to answer.', 15_000, 100, 60_000),
   EGRESS_ALLOW: optionalText('Comma-separated CIDRs strangers may be reached at although they are private.'),
   EGRESS_ALLOW_PORTS: optionalText('Comma-separated further ports webhooks may use; `*` means any.'),
@@ -234,4 +240,9 @@ export function feedbackAddress(
   config: Pick<Config, 'FEEDBACK_ADDRESS' | 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>,
 ): string {
   return (config.FEEDBACK_ADDRESS ?? `complaints@${bounceDomain(config)}`).toLowerCase();
+}
+
+/** Whether providers hand mail or reports over at the API. */
+export function takesFromProviders(config: Pick<Config, 'PROVIDER_RAW_SECRET'>): boolean {
+  return config.PROVIDER_RAW_SECRET !== undefined;
 }

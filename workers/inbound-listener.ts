@@ -9,7 +9,7 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import type { InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
+import type { AcceptedMail, InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
 import type { Config } from '../platform/config.ts';
 import { databaseFailure } from '../platform/database/failures.ts';
 import { newId } from '../platform/ids.ts';
@@ -34,7 +34,7 @@ export type InboundListenerConfig = Pick<
 export interface InboundListenerOptions {
   config: InboundListenerConfig;
   storage: Pick<Storage, 'putStream' | 'delete'>;
-  receipts: Pick<ReceiptService, 'resolve' | 'commit'>;
+  receipts: Pick<ReceiptService, 'resolve'> & { commit(mail: AcceptedMail): Promise<unknown> };
   logger: Logger;
   /** How many messages over 1 MiB are taken in at once: each holds up to 15 MiB until storage has them. */
   largeMessages?: Slots;

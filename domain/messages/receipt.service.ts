@@ -63,8 +63,10 @@ export interface ReceiptService {
   /**
    * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
    * complaint becomes a report on the mail whose token it carries.
+   *
+   * @returns how many rows refer to its bytes now: none for a repeat.
    */
-  commit(mail: AcceptedMail): Promise<void>;
+  commit(mail: AcceptedMail): Promise<number>;
 }
 
 export interface ReceiptServiceOptions {
@@ -94,7 +96,8 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
 
     async commit(mail) {
       const { recipients, unattributed } = await attribute(options, mail);
-      await database.systemTransaction(async (transaction) => {
+      return database.systemTransaction(async (transaction) => {
+        let kept = unattributed ? 1 : 0;
         if (unattributed) keepUnattributed(transaction, mail);
         for (const { address, route } of distinctRoutes(recipients)) {
           if (await isKnown(transaction, mail.transportId, route)) continue;
@@ -120,7 +123,9 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
           });
           transaction.em.persist(receipt);
           outbox.enqueue(transaction, route.organizationId, { start: startOfReceive(receipt) });
+          kept += 1;
         }
+        return kept;
       });
     },
   };

@@ -65,7 +65,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     logger: pino({ level: config.LOG_LEVEL }),
     database,
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
-    services: createServices({ config, database, outbox, storage }),
+    services: createServices({ config, database, worker, outbox, storage }),
   });
   const contract = readContract(app);
   return {

@@ -1,0 +1,64 @@
+import type { Readable } from 'node:stream';
+import { AppError } from '../../platform/errors.ts';
+import type { MailIntake } from './mail-intake.service.ts';
+import { type RawEnvelope, type RawSignature, refused, verifyRaw } from './raw-signature.ts';
+
+export interface RawMailService {
+  /**
+   * Takes a raw mail from a server that shares our secret. Resolves once the mail is stored and its receipts are
+   * committed; a repeat has the same result and no further effect.
+   *
+   * @throws AppError `unauthenticated`, `not_found` where none of the recipients is ours, and what the intake throws.
+   */
+  take(
+    envelope: RawEnvelope,
+    signature: RawSignature,
+    source: Readable,
+  ): Promise<{ accepted: string[]; unknown: string[] }>;
+}
+
+export function createRawMailService({
+  intake,
+  secret,
+}: {
+  intake: MailIntake;
+  /** Without one nothing is accepted. */
+  secret: string | undefined;
+}): RawMailService {
+  return {
+    async take(envelope, signature, source) {
+      if (secret === undefined) throw switchedOff();
+      verifyRaw(secret, envelope, signature, new Date());
+      const { recipients, unknown } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
+      if (recipients.length === 0) throw nobody();
+      const handedAs = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
+      await intake.take({
+        transportId: handedAs,
+        source,
+        mailFrom: envelope.mailFrom,
+        clientIp: envelope.clientIp,
+        helo: envelope.helo || null,
+        recipients,
+        inspect(stored) {
+          if (stored.sha256.toString('hex') !== signature.contentSha256.toLowerCase())
+            throw refused('is over other bytes than came');
+        },
+      });
+      return { accepted: recipients.map(({ address }) => address), unknown };
+    },
+  };
+}
+
+function switchedOff(): AppError {
+  return new AppError('not_found', {
+    detail: 'This service takes no raw mail.',
+    fix: 'Set PROVIDER_RAW_SECRET and WORKER_DATABASE_URL for the API.',
+  });
+}
+
+function nobody(): AppError {
+  return new AppError('not_found', {
+    detail: 'None of the recipients has an inbox here.',
+    fix: 'Refuse the mail to its sender: 550 5.1.1.',
+  });
+}

@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { type RawEnvelope, signRaw } from '../../domain/providers/raw-signature.ts';
+import type { ErrorCode } from '../../platform/errors.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+const SECRET = 'a secret of a test';
+const MAIL = 'From: Ada <ada@people.example>\r\nTo: agent@mail.test\r\nSubject: Hi\r\n\r\nHello\r\n';
+
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({
+    config: { ...objects.environment, PROVIDER_RAW_SECRET: SECRET, INBOUND_MAX_SIZE_BYTES: '2000' },
+  });
+});
+afterAll(async () => {
+  await app?.close();
+  await objects?.stop();
+});
+
+const arrange = async () => createInbox(app.worker, await createOrganization(app.worker));
+const receiptsOf = (inboxId: string) =>
+  app.worker.systemTransaction(({ em }) => em.find(ReceiptEntity, { inboxId }));
+const seconds = (offset = 0) => String(Math.floor(Date.now() / 1000) + offset);
+
+interface Handed {
+  envelope?: Partial<RawEnvelope>;
+  mail?: string;
+  timestamp?: string;
+  secret?: string;
+  /** What is sent in place of what was signed. */
+  sent?: { mail?: string; rcptTo?: string[]; mailFrom?: string; signature?: string };
+}
+
+function hand(
+  rcptTo: string[],
+  { envelope, mail = MAIL, timestamp = seconds(), secret = SECRET, sent = {} }: Handed = {},
+) {
+  const signed = {
+    mailFrom: 'ada@people.example',
+    rcptTo,
+    clientIp: '192.0.2.7',
+    helo: 'mx.people.example',
+    id: '',
+    ...envelope,
+  };
+  const contentSha256 = createHash('sha256').update(mail).digest('hex');
+  const query = new URLSearchParams({
+    mail_from: sent.mailFrom ?? signed.mailFrom,
+    client_ip: signed.clientIp,
+    helo: signed.helo,
+    id: signed.id,
+  });
+  for (const address of sent.rcptTo ?? rcptTo) query.append('rcpt_to', address);
+  return app.call(`/providers/raw?${query}`, {
+    method: 'POST',
+    raw: sent.mail ?? mail,
+    headers: {
+      'content-type': 'message/rfc822',
+      'x-provider-timestamp': timestamp,
+      'x-provider-content-sha256': contentSha256,
+      'x-provider-signature': sent.signature ?? signRaw(secret, signed, { timestamp, contentSha256 }),
+    },
+  });
+}
+
+describe('a raw mail that is signed', () => {
+  test('is taken in with its envelope, and told of addresses nobody has', async () => {
+    const inbox = await arrange();
+    const response = await hand([inbox.email, 'nobody@mail.test']);
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({ accepted: [inbox.email], unknown: ['nobody@mail.test'] });
+    const [receipt] = await receiptsOf(inbox.id);
+    expect(receipt).toMatchObject({
+      kind: 'mail',
+      mailFrom: 'ada@people.example',
+      rcptTo: inbox.email,
+      clientIp: '192.0.2.7',
+      helo: 'mx.people.example',
+      sizeBytes: MAIL.length,
+    });
+    expect((await app.storage.getBytes(receipt?.rawKey ?? '', 10_000)).toString()).toBe(MAIL);
+  });
+
+  test('is taken in once, however often it is handed over', async () => {
+    const inbox = await arrange();
+    const timestamp = seconds();
+    const answers = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect(answers[0]?.json()).toEqual(answers[1]?.json());
+    expect(await receiptsOf(inbox.id)).toHaveLength(1);
+  });
+
+  test('with an id of its server is taken in once, also when it is signed anew', async () => {
+    const inbox = await arrange();
+    const envelope = { id: `queue-${inbox.id}` };
+    await hand([inbox.email], { envelope, timestamp: seconds(-10) });
+    expect((await hand([inbox.email], { envelope })).statusCode).toBe(200);
+    expect(await receiptsOf(inbox.id)).toHaveLength(1);
+  });
+});
+
+describe('a raw mail is refused, and nothing stored,', () => {
+  test.each<[string, Handed, ErrorCode]>([
+    ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
+    ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
+    ['signed for a time to come', { timestamp: seconds(360) }, 'unauthenticated'],
+    ['with other bytes than were signed', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
+    ['with another sender than was signed', { sent: { mailFrom: 'eve@people.example' } }, 'unauthenticated'],
+    ['with a signature of no kind', { sent: { signature: 'v1=00' } }, 'validation_error'],
+    ['with a line break in the envelope', { envelope: { helo: 'a\nb' } }, 'validation_error'],
+    ['over the size limit', { mail: `${MAIL}${'x'.repeat(2_000)}` }, 'payload_too_large'],
+    ['that went in circles', { mail: `${'Received: x\r\n'.repeat(51)}${MAIL}` }, 'unprocessable'],
+  ])('%s', async (_what, handed, code) => {
+    const inbox = await arrange();
+    expectProblem(await hand([inbox.email], handed), code);
+    expect(await receiptsOf(inbox.id)).toEqual([]);
+  });
+
+  test('for recipients nobody has', async () => {
+    expectProblem(await hand(['nobody@mail.test']), 'not_found');
+  });
+
+  test('with more recipients than were signed', async () => {
+    const [inbox, other] = [await arrange(), await arrange()];
+    const response = await hand([inbox.email], { sent: { rcptTo: [inbox.email, other.email] } });
+    expectProblem(response, 'unauthenticated');
+    expect(await receiptsOf(other.id)).toEqual([]);
+  });
+
+  test('of another content type', async () => {
+    const response = await app.call('/providers/raw?client_ip=192.0.2.1&rcpt_to=a@b.example', {
+      method: 'POST',
+      raw: MAIL,
+      headers: { 'content-type': 'text/plain' },
+    });
+    expectProblem(response, 'unsupported_media_type');
+  });
+
+  test('a stolen signature with other bytes does not touch what was taken in', async () => {
+    const inbox = await arrange();
+    const timestamp = seconds();
+    await hand([inbox.email], { timestamp });
+    expectProblem(
+      await hand([inbox.email], { timestamp, sent: { mail: 'Subject: x\r\n\r\nforged' } }),
+      'unauthenticated',
+    );
+    const [receipt] = await receiptsOf(inbox.id);
+    expect((await app.storage.getBytes(receipt?.rawKey ?? '', 10_000)).toString()).toBe(MAIL);
+    expect(
+      await app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId: inbox.id })),
+    ).toBe(0);
+  });
+});
