@@ -1,6 +1,7 @@
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
+import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
 
 /** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
@@ -9,6 +10,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   inbound: benchInbound,
   parsing: async () => benchParsing(),
   memory: benchMemory,
+  search: benchSearch,
 };
 
 const wanted = process.argv.slice(2);
