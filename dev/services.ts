@@ -67,7 +67,7 @@ export function serviceEnvironments(
 }
 
 /** As the image has it: see Dockerfile. */
-const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=4' };
+const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 export function describeServices(
   settings: DevSettings,

@@ -48,10 +48,11 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
       } as RequestInit);
       const answer = await readAnswer(response);
       if (!response.ok) throw new Error(`rspamd answered ${response.status}`);
-      const { action, score, is_skipped: isSkipped } = answer as Record<string, unknown>;
+      const { action, score } = answer as Record<string, unknown>;
       if (typeof action !== 'string' || typeof score !== 'number' || !Number.isFinite(score))
         throw new Error('rspamd answered without action and score');
-      return { isSpam: isSkipped !== true && SPAM_ACTIONS.has(action), score };
+      // `is_skipped` changes nothing: a mail decided on before its turn has it, too, with the action.
+      return { isSpam: SPAM_ACTIONS.has(action), score };
     },
   };
 }

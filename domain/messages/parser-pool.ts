@@ -49,7 +49,7 @@ const TOTAL_MS = 240_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MAILS_PER_PROCESS = 2_000;
 /** Its heap ends well below the limit, so that most mails that want too much fail by themselves; semi-space small, for it idles. */
-const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=4', '--no-warnings'];
+const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
 
 export function createMailReader(options: MailReaderOptions): MailReader {
   const pool: ChildPool = createChildPool({

@@ -123,6 +123,19 @@ describe('spam', () => {
     expect(thread.messageCount).toBe(0);
   });
 
+  test.each([
+    { action: 'reject', is_skipped: true, verdict: 'spam' },
+    { action: 'rewrite subject', is_skipped: false, verdict: 'spam' },
+    { action: 'greylist', is_skipped: false, verdict: 'ham' },
+    { action: 'soft reject', is_skipped: false, verdict: 'ham' },
+    { action: 'no action', is_skipped: true, verdict: 'ham' },
+  ])('what the scanner calls $action is $verdict', async ({ verdict, ...body }) => {
+    rspamd.answerWith({ body: { ...body, score: 15 } });
+    const { receive } = await arrangeInbox(database, scanned());
+    const { message } = await receive(mail({ Subject: 'Judged' }));
+    expect(message?.spam).toEqual({ verdict, score: 15 });
+  });
+
   test('the scanner is told the whole mail and its envelope', async () => {
     rspamd.answerWith({ body: { action: 'no action', score: -1.5, required_score: 15 } });
     const { receive } = await arrangeInbox(database, scanned());
