@@ -155,24 +155,22 @@ async function queue(
   const repeated = await findRepeated(transaction, inbox.id, mail.messageId, recipients);
   if (repeated) return repeated;
   const { content, envelope } = contentOf(mail, recipients);
-  const refusal = await refuseAtCall(transaction, events, inbox, {
-    ...content,
-    to: envelope.map(({ email }) => ({ email })),
-    cc: [],
-    bcc: [],
-  });
-  if (refusal) throw refusal;
-  await claimObjects(em, [submittedKey]);
   const thread = await findThread(
     em,
-    {
-      inboxId: inbox.id,
-      mail: { ...mail, subject: '' },
-      from: { email: inbox.email },
-      at: new Date(),
-    },
+    { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
     LockMode.PESSIMISTIC_WRITE,
   );
+  const sentTo = (wanted: EnvelopeRecipient['field']) =>
+    envelope.filter(({ field }) => field === wanted).map(({ email }) => ({ email }));
+  const refusal = await refuseAtCall(
+    transaction,
+    events,
+    inbox,
+    { ...content, to: sentTo('to'), cc: sentTo('cc'), bcc: sentTo('bcc') },
+    thread?.id,
+  );
+  if (refusal) throw refusal;
+  await claimObjects(em, [submittedKey]);
   const { message } = createOutboundMessage(transaction, outbox, {
     inbox,
     content,
