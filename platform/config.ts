@@ -72,7 +72,10 @@ export const ConfigSchema = Type.Object({
   FEEDBACK_ADDRESS: optionalText(
     'Where mailbox providers send complaints (RFC 5965), as registered with them; empty means complaints@<BOUNCE_DOMAIN>.',
   ),
-  MAIL_TRANSPORT: Type.Enum(['smtp', 'simulator'], { description: 'How mail leaves.', default: 'smtp' }),
+  MAIL_TRANSPORT: Type.Enum(['smtp', 'ses', 'simulator'], {
+    description: 'How mail leaves.',
+    default: 'smtp',
+  }),
   SMTP_RELAY_HOST: text('Relay host.', '127.0.0.1'),
   SMTP_RELAY_PORT: integer('Relay port.', 2525, 1, 65_535),
   SMTP_RELAY_TLS: Type.Enum(['none', 'opportunistic', 'required', 'implicit'], {
@@ -87,6 +90,13 @@ export const ConfigSchema = Type.Object({
     'An `Action: relayed` report counts as delivered (the next hop cannot report).',
     true,
   ),
+  SES_REGION: text('Region of Amazon SES.', 'us-east-1'),
+  SES_CONFIGURATION_SET: optionalText(
+    'SES configuration set whose events come back; empty means none are awaited.',
+  ),
+  SES_ENDPOINT: optionalText('URL of SES; empty means AWS.'),
+  SES_ACCESS_KEY_ID: optionalText('SES access key; empty means the SDK finds credentials by itself.'),
+  SES_SECRET_ACCESS_KEY: optionalText('SES secret key.'),
   MAIL_RETRY_WINDOW_HOURS: integer('How long a deferred message is retried before it bounces.', 24, 1, 240),
 
   DNS_SERVERS: optionalText(

@@ -47,6 +47,7 @@ import { purgeExpired } from '../platform/database/purge.ts';
 import { createDnsLookup, createResolver } from '../platform/dns.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
+import { createSesTransport } from '../platform/mail-transport/ses-transport.ts';
 import { createSimulatorTransport, simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
@@ -84,7 +85,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
   const events = createEventService({ outbox });
   const simulator = createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN });
-  const mailTransport = config.MAIL_TRANSPORT === 'smtp' ? createSmtpTransport(config) : simulator;
+  const mailTransport = transportOf(config, simulator);
   const outcomes = createOutcomeService({
     events,
     outbox,
@@ -187,6 +188,11 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     },
     close: () => closeAll({ database, storage, outbox, temporal, mailTransport, reader }),
   };
+}
+
+function transportOf(config: Config, simulator: MailTransport): MailTransport {
+  if (config.MAIL_TRANSPORT === 'ses') return createSesTransport(config);
+  return config.MAIL_TRANSPORT === 'smtp' ? createSmtpTransport(config) : simulator;
 }
 
 /** Together with reading and storing it stays below the 5 s a mail has that is taken in at once. */

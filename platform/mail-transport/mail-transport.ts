@@ -41,7 +41,7 @@ export type TransmissionResult =
   | { kind: 'ambiguous'; response: string; cause?: unknown };
 
 export interface MailTransport {
-  readonly name: 'smtp' | 'simulator';
+  readonly name: 'smtp' | 'ses' | 'simulator';
   /** Never throws for what happens in the dialogue, nor for a message that cannot be read: the result says it. */
   transmit(transmission: Transmission): Promise<TransmissionResult>;
   /** Lets transactions in flight end (10 s at most), then closes the connections. */
