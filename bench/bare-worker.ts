@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 
-/** The floor's worker, in a process of its own as ours is. Tells its parent of each second activity that has run. */
+/** The floor's worker, in a process of its own as ours is. Tells its parent of each workflow that is about done. */
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 const address = process.argv[2] ?? '127.0.0.1:7233';
 const workflowBundle = await bundleWorkflowCode({
@@ -18,6 +18,9 @@ const worker = await Worker.create({
       process.send?.('ran');
     },
     nothingLocal: async () => undefined,
+    told: async () => {
+      process.send?.('ran');
+    },
   },
   workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
   activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },

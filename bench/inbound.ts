@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
-import { ended, patiently, startOwnService } from '../test/support/own-service.ts';
+import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { createInbox } from './send.ts';
@@ -14,7 +14,8 @@ const AIM = 0.5;
 
 /**
  * `npm run bench -- inbound`: mails handed over by SMTP until each is accepted, and until each is stored, threaded and
- * announced; beside a bare smtp-server that parses with mailparser before it accepts.
+ * announced; beside a bare smtp-server that parses with mailparser and forgets, and beside one that also keeps the mail on
+ * the same servers and starts a workflow that does nothing.
  */
 export async function benchInbound(): Promise<void> {
   const stack = await startOwnService({});
@@ -43,9 +44,23 @@ export async function benchInbound(): Promise<void> {
     console.log('CPU seconds of ours', cpuBetween(before, cpuSeconds()));
     await database.end();
     const floor = MESSAGES / (await bareInbound());
+    const durable = await durableInbound(stack);
     printFigures([
-      { name: 'inbound accepted', ours: MESSAGES / ours.accepted, floor, unit: '1/s', aim: AIM },
-      { name: 'inbound stored', ours: MESSAGES / ours.stored, floor, unit: '1/s', aim: AIM },
+      { name: 'accepted / parse only', ours: MESSAGES / ours.accepted, floor, unit: '1/s', aim: AIM },
+      {
+        name: 'accepted / durable floor',
+        ours: MESSAGES / ours.accepted,
+        floor: MESSAGES / durable.accepted,
+        unit: '1/s',
+        aim: AIM,
+      },
+      {
+        name: 'stored / durable floor',
+        ours: MESSAGES / ours.stored,
+        floor: MESSAGES / durable.done,
+        unit: '1/s',
+        aim: AIM,
+      },
     ]);
     console.log(
       `resident memory of the workers: ${Math.round(stack.residentBytes('workers') / 1024 / 1024)} MiB`,
@@ -87,5 +102,40 @@ async function bareInbound(): Promise<number> {
   await handOver(port, 'bench@agents.example', MESSAGES);
   const seconds = (performance.now() - startedAt) / 1000;
   await ended(server);
+  return seconds;
+}
+
+/** Beside it a server that keeps the mail, too, with a workflow a mail; seconds until accepted, and until all have run. */
+async function durableInbound(stack: OwnService): Promise<{ accepted: number; done: number }> {
+  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [stack.temporalAddress]);
+  let ran = 0;
+  await new Promise<void>((done) =>
+    worker.on('message', (message) => {
+      if (message === 'ready') done();
+      else ran += 1;
+    }),
+  );
+  const environment = Object.fromEntries(
+    Object.entries(stack.config).map(([name, value]) => [name, String(value)]),
+  );
+  const server = fork(resolve(import.meta.dirname, 'durable-inbound.ts'), [stack.ownerDatabaseUrl], {
+    env: { ...process.env, ...environment },
+  });
+  const port = await new Promise<number>((done) =>
+    server.once('message', (message) => done(Number(message))),
+  );
+  const take = async (count: number) => {
+    const goal = ran + count;
+    const startedAt = performance.now();
+    await handOver(port, 'bench@agents.example', count);
+    const accepted = (performance.now() - startedAt) / 1000;
+    await patiently('the bare workflows', async () => {
+      if (ran < goal) throw new Error('not yet');
+    });
+    return { accepted, done: (performance.now() - startedAt) / 1000 };
+  };
+  await take(WARM_UP);
+  const seconds = await take(MESSAGES);
+  await Promise.all([ended(server), ended(worker)]);
   return seconds;
 }

@@ -3,7 +3,10 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 const { nothing } = proxyActivities<{ nothing(input: object): Promise<void> }>({
   startToCloseTimeout: '1 minute',
 });
-const { nothingLocal } = proxyLocalActivities<{ nothingLocal(input: object): Promise<void> }>({
+const { nothingLocal, told } = proxyLocalActivities<{
+  nothingLocal(input: object): Promise<void>;
+  told(input: object): Promise<void>;
+}>({
   startToCloseTimeout: '1 minute',
 });
 
@@ -12,4 +15,9 @@ export async function bareSend(input: object): Promise<void> {
   await nothingLocal(input);
   await nothing(input);
   await nothing(input);
+}
+
+/** The floor of a mail taken in: one local activity, which does nothing. */
+export async function bareReceive(input: object): Promise<void> {
+  await told(input);
 }
