@@ -21,6 +21,7 @@ import type { RawMessageService } from '../domain/messages/raw-message.service.t
 import type { ReplyService } from '../domain/messages/reply.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
 import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
+import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import type { Config } from '../platform/config.ts';
@@ -61,6 +62,7 @@ import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installValidation } from './plugins/validation.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
+import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { sharedSchemas } from './shared-schemas.ts';
 import { threadRoutes } from './threads/threads.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -88,6 +90,7 @@ export interface AppOptions {
     suppressions: SuppressionService;
     allowBlockLists: ListService;
     rawMail: RawMailService;
+    sesNotifications: SesNotificationService;
   };
 }
 
@@ -147,6 +150,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(suppressionRoutes({ ...services, lists }));
       await v1.register(listRoutes({ ...services, lists }));
       await v1.register(rawMailRoutes(services));
+      await v1.register(sesNotificationRoutes(services));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhooks/endpoints' }));
       await v1.register(endpointRoutes({ ...services, lists, path: '/webhook-endpoints' }));
     },

@@ -12,12 +12,14 @@ import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
+import { createOutcomeService } from '../domain/messages/outcome.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
 import { createReceiptService } from '../domain/messages/receipt.service.ts';
 import { createReplyService } from '../domain/messages/reply.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
+import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -33,7 +35,9 @@ import {
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createDnsLookup } from '../platform/dns.ts';
+import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import { createLogger } from '../platform/logger.ts';
+import { simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
@@ -111,6 +115,17 @@ export function createServices({
     suppressions: createSuppressionService({ database }),
     allowBlockLists: createListService({ database }),
     rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
+    sesNotifications: createSesNotificationService({
+      database: worker,
+      outcomes: createOutcomeService({
+        events,
+        outbox,
+        retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
+        simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
+      }),
+      egress: createEgress({ ...egressOptions(config), requireHttps: true }),
+      topicArns: (config.SES_TOPIC_ARNS ?? '').split(',').flatMap((arn) => arn.trim() || []),
+    }),
   };
 }
 

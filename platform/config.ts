@@ -97,6 +97,9 @@ export const ConfigSchema = Type.Object({
   SES_ENDPOINT: optionalText('URL of SES; empty means AWS.'),
   SES_ACCESS_KEY_ID: optionalText('SES access key; empty means the SDK finds credentials by itself.'),
   SES_SECRET_ACCESS_KEY: optionalText('SES secret key.'),
+  SES_TOPIC_ARNS: optionalText(
+    'Comma-separated ARNs of the SNS topics whose notifications of SES are believed; empty means none.',
+  ),
   MAIL_RETRY_WINDOW_HOURS: integer('How long a deferred message is retried before it bounces.', 24, 1, 240),
 
   DNS_SERVERS: optionalText(
@@ -253,6 +256,6 @@ export function feedbackAddress(
 }
 
 /** Whether providers hand mail or reports over at the API. */
-export function takesFromProviders(config: Pick<Config, 'PROVIDER_RAW_SECRET'>): boolean {
-  return config.PROVIDER_RAW_SECRET !== undefined;
+export function takesFromProviders(config: Pick<Config, 'PROVIDER_RAW_SECRET' | 'SES_TOPIC_ARNS'>): boolean {
+  return config.PROVIDER_RAW_SECRET !== undefined || config.SES_TOPIC_ARNS !== undefined;
 }

@@ -20,6 +20,13 @@ export const SendAttemptEntity = defineEntity({
   name: 'SendAttempt',
   tableName: 'send_attempts',
   policies: tenantPolicies(),
+  indexes: [
+    {
+      // What a provider calls a mail is what its notifications name.
+      name: 'send_attempts_provider_message_id_index',
+      expression: `create index "send_attempts_provider_message_id_index" on "send_attempts" ("provider_message_id") where "provider_message_id" is not null`,
+    },
+  ],
   properties: {
     messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
     position: p.smallint().primary(),

@@ -30,6 +30,7 @@ export type EgressResult =
 export interface Egress {
   /** Never throws: what goes wrong is in the result. */
   post(url: string, post: EgressPost): Promise<EgressResult>;
+  get(url: string, get: Omit<EgressPost, 'body'>): Promise<EgressResult>;
   /** What is wrong with the URL as far as it can be told without a look-up; null where nothing is. */
   refusalOf(url: string): string | null;
 }
@@ -105,23 +106,26 @@ export function createEgress(options: EgressOptions): Egress {
     }
   }
 
+  async function send(method: 'GET' | 'POST', url: string, post: EgressPost): Promise<EgressResult> {
+    const target = readTarget(url, rules);
+    if ('refusal' in target) return { kind: 'blocked', reason: target.refusal };
+    const startedAt = performance.now();
+    const durationMs = () => Math.round(performance.now() - startedAt);
+    const deadline = AbortSignal.timeout(post.timeoutMs);
+    try {
+      const addresses = await beforeDeadline(resolve(target), deadline);
+      const socket = await connect(target, addresses, deadline);
+      const answer = await exchange(socket, target, { method, ...post }, deadline);
+      return { kind: 'answer', ...answer, durationMs: durationMs() };
+    } catch (error) {
+      if (error instanceof BlockedTarget) return { kind: 'blocked', reason: error.message };
+      return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
+    }
+  }
+
   return {
-    async post(url, post) {
-      const target = readTarget(url, rules);
-      if ('refusal' in target) return { kind: 'blocked', reason: target.refusal };
-      const startedAt = performance.now();
-      const durationMs = () => Math.round(performance.now() - startedAt);
-      const deadline = AbortSignal.timeout(post.timeoutMs);
-      try {
-        const addresses = await beforeDeadline(resolve(target), deadline);
-        const socket = await connect(target, addresses, deadline);
-        const answer = await exchange(socket, target, post, deadline);
-        return { kind: 'answer', ...answer, durationMs: durationMs() };
-      } catch (error) {
-        if (error instanceof BlockedTarget) return { kind: 'blocked', reason: error.message };
-        return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
-      }
-    },
+    post: (url, post) => send('POST', url, post),
+    get: (url, get) => send('GET', url, { ...get, body: '' }),
     refusalOf(url) {
       const target = readTarget(url, rules);
       return 'refusal' in target ? target.refusal : null;
@@ -166,18 +170,18 @@ type Answer = Pick<Extract<EgressResult, { kind: 'answer' }>, 'status' | 'body' 
 async function exchange(
   socket: Socket,
   { url }: Target,
-  post: EgressPost,
+  post: EgressPost & { method: 'GET' | 'POST' },
   deadline: AbortSignal,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const request = httpRequest({
     createConnection: () => socket,
-    method: 'POST',
+    method: post.method,
     path: `${url.pathname}${url.search}`,
     headers: {
       ...post.headers,
       host: url.host,
-      'content-length': Buffer.byteLength(post.body),
+      ...(post.method === 'POST' ? { 'content-length': Buffer.byteLength(post.body) } : {}),
       connection: 'close',
     },
     signal: deadline,

@@ -131,7 +131,7 @@ describe('access', () => {
   ];
 
   /** Mail servers and providers: what they send is signed by other means. */
-  const SIGNED_OTHERWISE = ['providers.takeRawMail'];
+  const SIGNED_OTHERWISE = ['providers.takeRawMail', 'providers.takeSesNotification'];
   const isOpen = ({ security }: Operation) => security?.length === 0;
 
   test('only what is signed otherwise is open', () => {

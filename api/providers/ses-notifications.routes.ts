@@ -1,0 +1,41 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { SesNotificationService } from '../../domain/providers/ses-notification.service.ts';
+import { choice, closed, postProblems } from '../schemas.ts';
+
+/** SNS carries 256 KiB, and its envelope escapes them. */
+const MAX_BODY_BYTES = 786_432;
+
+export const sesNotificationRoutes =
+  ({ sesNotifications }: { sesNotifications: SesNotificationService }): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    // SNS sends JSON and calls it text.
+    app.addContentTypeParser(
+      'text/plain',
+      { parseAs: 'string', bodyLimit: MAX_BODY_BYTES },
+      (_request, body, done) => done(null, body),
+    );
+
+    app.post(
+      '/providers/ses/notifications',
+      {
+        bodyLimit: MAX_BODY_BYTES,
+        // Proved by its signature. SNS posts everything from a few addresses, in bursts.
+        config: { public: 'unlimited' },
+        schema: {
+          operationId: 'providers.takeSesNotification',
+          summary: 'Take a notification of Amazon SES',
+          description: 'For Amazon SNS, not for agents: deliveries, bounces and complaints, signed by SNS.',
+          tags: ['Providers'],
+          consumes: ['text/plain'],
+          security: [],
+          body: Type.Unsafe<unknown>({ description: 'A message of SNS, as JSON.' }),
+          response: {
+            200: closed({ result: choice(['folded', 'ignored', 'confirmed']) }),
+            ...postProblems(),
+          },
+        },
+      },
+      async ({ body }) => ({ result: await sesNotifications.take(body) }),
+    );
+  };

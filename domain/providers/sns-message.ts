@@ -1,0 +1,110 @@
+import { createVerify, X509Certificate } from 'node:crypto';
+
+/** What Amazon SNS posts (its developer guide, "Parsing Amazon SNS message formats"). */
+export interface SnsMessage {
+  Type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation';
+  MessageId: string;
+  TopicArn: string;
+  Message: string;
+  Timestamp: string;
+  SignatureVersion: string;
+  Signature: string;
+  SigningCertURL: string;
+  Subject?: string;
+  SubscribeURL?: string;
+  Token?: string;
+}
+
+const TYPES = ['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation'];
+const REQUIRED = [
+  ...['MessageId', 'TopicArn', 'Message', 'Timestamp', 'SignatureVersion', 'Signature', 'SigningCertURL'],
+];
+
+/** @returns null for what is no message of SNS. */
+export function readSnsMessage(body: unknown): SnsMessage | null {
+  const value = typeof body === 'string' ? parseJson(body) : body;
+  if (typeof value !== 'object' || value === null) return null;
+  const fields = value as Record<string, unknown>;
+  if (!TYPES.includes(String(fields.Type))) return null;
+  if (!REQUIRED.every((name) => typeof fields[name] === 'string')) return null;
+  const optional = ['Subject', 'SubscribeURL', 'Token'];
+  if (
+    !optional.every(
+      (name) => fields[name] === undefined || fields[name] === null || typeof fields[name] === 'string',
+    )
+  )
+    return null;
+  return fields as unknown as SnsMessage;
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Where SNS keeps its certificates; anything else would let anybody sign. */
+export function isSnsCertificateUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return (
+    isSnsUrl(url) &&
+    /^\/SimpleNotificationService-[0-9a-f]{8,64}\.pem$/.test(url.pathname) &&
+    url.search === ''
+  );
+}
+
+/** Where a subscription is confirmed. */
+export function isSnsSubscribeUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return isSnsUrl(url) && url.searchParams.get('Action') === 'ConfirmSubscription';
+}
+
+function isSnsUrl(url: URL | null): url is URL {
+  return (
+    url !== null &&
+    url.protocol === 'https:' &&
+    url.port === '' &&
+    url.username === '' &&
+    url.password === '' &&
+    /^sns\.[a-z0-9-]{3,40}\.amazonaws\.com(?:\.cn)?$/.test(url.hostname)
+  );
+}
+
+const SIGNED = {
+  Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
+  SubscriptionConfirmation: [
+    'Message',
+    'MessageId',
+    'SubscribeURL',
+    'Timestamp',
+    'Token',
+    'TopicArn',
+    'Type',
+  ],
+  UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+} as const;
+
+/** Name and value of what is signed, one a line; a subject only where there is one. */
+export function snsSigningString(message: SnsMessage): string {
+  return SIGNED[message.Type]
+    .filter((name) => typeof message[name] === 'string')
+    .map((name) => `${name}\n${message[name]}\n`)
+    .join('');
+}
+
+/** Whether the certificate is in force and its key signed the message (version 1: SHA-1, version 2: SHA-256). */
+export function isSignedBy(message: SnsMessage, certificatePem: string, now: Date): boolean {
+  const algorithm = { '1': 'RSA-SHA1', '2': 'RSA-SHA256' }[message.SignatureVersion];
+  if (!algorithm) return false;
+  try {
+    const certificate = new X509Certificate(certificatePem);
+    const inForce =
+      Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() <= Date.parse(certificate.validTo);
+    const verify = createVerify(algorithm).update(snsSigningString(message), 'utf8');
+    return inForce && verify.verify(certificate.publicKey, message.Signature, 'base64');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,234 @@
+import { createSign, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { generate } from 'selfsigned';
+import { createOutcomeService } from '../../domain/messages/outcome.service.ts';
+import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
+import {
+  isSnsCertificateUrl,
+  type SnsMessage,
+  snsSigningString,
+} from '../../domain/providers/sns-message.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { accepted } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox, startTestApp } from '../support/test-app.ts';
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-events';
+const CERTIFICATE_URL = 'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem';
+const SUBSCRIBE_URL = `https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=${TOPIC}&Token=t`;
+type Pair = { private: string; cert: string };
+
+let database: Database;
+let pair: Pair;
+let expired: Pair;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+  const name = [{ name: 'commonName', value: 'sns.amazonaws.com' }];
+  pair = await generate(name, { keySize: 2048 });
+  expired = await generate(name, {
+    keySize: 2048,
+    notBeforeDate: new Date('2020-01-01'),
+    notAfterDate: new Date('2021-01-01'),
+  });
+});
+afterAll(() => database?.close());
+
+function snsMessage(
+  message: object | string,
+  over: Partial<SnsMessage> = {},
+  signer: Pair = pair,
+): SnsMessage {
+  const unsigned: SnsMessage = {
+    Type: 'Notification',
+    MessageId: randomUUID(),
+    TopicArn: TOPIC,
+    Message: typeof message === 'string' ? message : JSON.stringify(message),
+    Timestamp: new Date().toISOString(),
+    SignatureVersion: '2',
+    Signature: '',
+    SigningCertURL: CERTIFICATE_URL,
+    ...over,
+  };
+  const sign = createSign(unsigned.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256');
+  return { ...unsigned, Signature: sign.update(snsSigningString(unsigned)).sign(signer.private, 'base64') };
+}
+
+/** A mail SES took, and the service its notifications come to. */
+async function arrange(certificate = pair.cert) {
+  const sesId = `0102-${randomUUID()}`;
+  const sending = await arrangeSending(database);
+  sending.transport.answerWith(async () => ({ ...accepted, providerMessageId: sesId }));
+  const messageId = await sending.send('gone@people.example');
+  await dispatchOnce(sending, messageId);
+  const { outbox } = recordingOutbox();
+  const fetched: string[] = [];
+  const service = createSesNotificationService({
+    database,
+    outcomes: createOutcomeService({
+      events: createEventService({ outbox }),
+      outbox,
+      retryWindowMs: 86_400_000,
+      simulatorDomain: 'simulator.mail.test',
+    }),
+    egress: {
+      async get(url) {
+        fetched.push(url);
+        return { kind: 'answer', status: 200, body: certificate, durationMs: 1 };
+      },
+    },
+    topicArns: [TOPIC],
+  });
+  const event = (type: string, told: object, shape: 'eventType' | 'notificationType' = 'eventType') => ({
+    [shape]: type,
+    mail: { messageId: sesId, timestamp: new Date().toISOString(), destination: ['gone@people.example'] },
+    ...told,
+  });
+  const state = async () => {
+    const { status, types } = await stateOfMessage(database, messageId);
+    return { status, types };
+  };
+  return { service, event, fetched, state, sesId };
+}
+
+const told = { emailAddress: 'gone@people.example' };
+const bounce = (bounceType: string, bounceSubType: string, more = {}) => ({
+  bounce: { bounceType, bounceSubType, bouncedRecipients: [{ ...told, ...more }] },
+});
+
+describe('a signed notification', () => {
+  test.each([
+    ['Delivery', { delivery: { recipients: ['gone@people.example'], smtpResponse: '250 ok' } }, 'delivered'],
+    ['Bounce', bounce('Permanent', 'NoEmail', { status: '5.1.1' }), 'bounced'],
+    ['Bounce', bounce('Transient', 'MailboxFull'), 'bounced'],
+    ['Bounce', bounce('Permanent', 'OnAccountSuppressionList'), 'bounced'],
+    [
+      'Complaint',
+      { complaint: { complainedRecipients: [told], complaintFeedbackType: 'abuse' } },
+      'complained',
+    ],
+    ['Reject', { reject: { reason: 'Bad content' } }, 'bounced'],
+    ['DeliveryDelay', { deliveryDelay: { delayedRecipients: [{ ...told, status: '4.4.1' }] } }, 'sent'],
+  ])('of %s (%j) makes the message %s, in both shapes and versions, once', async (type, more, status) => {
+    const { service, event, fetched, state } = await arrange();
+    expect(await service.take(JSON.stringify(snsMessage(event(type, more))))).toBe('folded');
+    const first = await state();
+    expect(first.status).toBe(status);
+    const again = snsMessage(event(type, more, 'notificationType'), {
+      SignatureVersion: '1',
+      Subject: 'SES',
+    });
+    await service.take(again);
+    expect(await state()).toEqual(first);
+    expect(fetched).toEqual([CERTIFICATE_URL]);
+  });
+
+  test('of a mail that is not ours is ignored, of one that may yet be is asked for again', async () => {
+    const { service, event } = await arrange();
+    const unknown = { ...event('Bounce', bounce('Permanent', 'General')) };
+    const at = (timestamp: string) => ({ ...unknown, mail: { messageId: 'other', timestamp } });
+    expect(await service.take(snsMessage(at('2026-01-01T00:00:00Z')))).toBe('ignored');
+    await expect(service.take(snsMessage(at(new Date().toISOString())))).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+  });
+
+  test.each([['Send'], ['Open'], ['Click'], ['Rendering Failure']])('of %s is ignored', async (type) => {
+    const { service, event, state } = await arrange();
+    expect(await service.take(snsMessage(event(type, {})))).toBe('ignored');
+    expect((await state()).status).toBe('sent');
+  });
+
+  test('confirms a subscription, at SNS alone', async () => {
+    const { service, fetched } = await arrange();
+    const over = { Type: 'SubscriptionConfirmation', Token: 't' } as const;
+    expect(await service.take(snsMessage('hello', { ...over, SubscribeURL: SUBSCRIBE_URL }))).toBe(
+      'confirmed',
+    );
+    expect(fetched).toEqual([CERTIFICATE_URL, SUBSCRIBE_URL]);
+    for (const url of [
+      'https://evil.example/?Action=ConfirmSubscription',
+      `${SUBSCRIBE_URL}`.replace('https', 'http'),
+    ])
+      await expect(service.take(snsMessage('hello', { ...over, SubscribeURL: url }))).rejects.toMatchObject({
+        code: 'unauthenticated',
+      });
+    expect(fetched).toHaveLength(2);
+  });
+});
+
+describe('refused, with nothing changed, is', () => {
+  test.each<[string, (signed: SnsMessage) => unknown, string]>([
+    [
+      'an altered message',
+      (signed) => ({ ...signed, Message: signed.Message.replace('gone@', 'here@') }),
+      'unauthenticated',
+    ],
+    [
+      'a forged signature',
+      (signed) => ({ ...signed, Signature: Buffer.alloc(256).toString('base64') }),
+      'unauthenticated',
+    ],
+    ['an unknown signature version', (signed) => ({ ...signed, SignatureVersion: '3' }), 'unauthenticated'],
+    [
+      'another topic',
+      (signed) => snsMessage(signed.Message, { TopicArn: `${TOPIC}-other` }),
+      'permission_denied',
+    ],
+    [
+      'a certificate of another host',
+      (signed) =>
+        snsMessage(signed.Message, { SigningCertURL: CERTIFICATE_URL.replace('sns.eu', 'evil.eu') }),
+      'unauthenticated',
+    ],
+    ['what is no message of SNS', () => '{"Type":"Notification"}', 'validation_error'],
+    ['what is no JSON', () => 'hello', 'validation_error'],
+  ])('%s', async (_what, change, code) => {
+    const { service, event, state } = await arrange();
+    const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')));
+    await expect(service.take(change(signed))).rejects.toMatchObject({ code });
+    expect((await state()).status).toBe('sent');
+  });
+
+  test('a message signed with a certificate out of force', async () => {
+    const { service, event, state } = await arrange(expired.cert);
+    const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
+    await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
+    expect((await state()).status).toBe('sent');
+  });
+
+  test('a message signed by somebody else', async () => {
+    const { service, event } = await arrange();
+    const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
+    await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
+  });
+});
+
+test.each([
+  [CERTIFICATE_URL, true],
+  ['https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-0123456789abcdef.pem', true],
+  ['http://sns.eu-west-1.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem', false],
+  ['https://sns.eu-west-1.amazonaws.com.evil.example/SimpleNotificationService-0123456789abcdef.pem', false],
+  ['https://sns.eu-west-1.amazonaws.com@evil.example/SimpleNotificationService-0123456789abcdef.pem', false],
+  ['https://bucket.s3.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem', false],
+  ['https://sns.eu-west-1.amazonaws.com/other.pem', false],
+  ['https://sns.eu-west-1.amazonaws.com:8443/SimpleNotificationService-0123456789abcdef.pem', false],
+])('a certificate at %s is of SNS: %s', (url, expected) => {
+  expect(isSnsCertificateUrl(url)).toBe(expected);
+});
+
+test('the route takes what SNS sends as text, and refuses other topics', async () => {
+  const app = await startTestApp({ config: { SES_TOPIC_ARNS: TOPIC } });
+  try {
+    const post = (raw: string, type = 'text/plain; charset=UTF-8') =>
+      app.call('/providers/ses/notifications', { method: 'POST', raw, headers: { 'content-type': type } });
+    const other = JSON.stringify(snsMessage('{}', { TopicArn: `${TOPIC}-other` }));
+    expect((await post(other)).statusCode).toBe(403);
+    expect((await post(other, 'application/json')).statusCode).toBe(403);
+    expect((await post('x')).statusCode).toBe(400);
+    expect((await post('x'.repeat(800_000))).statusCode).toBe(413);
+  } finally {
+    await app.close();
+  }
+});
