@@ -75,7 +75,6 @@ describe('at a signed return path', () => {
     ['not-vacation-full'],
     ['not-challenge'],
     ['not-receipt'],
-    ['arf-abuse'],
   ])('what is no bounce (%s) is kept as mail and changes nothing', async (name) => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample(name))).outcome).toMatch(/^stored/);
