@@ -150,7 +150,7 @@ describe('paths and methods', () => {
     ['PUT', '/docs', 'GET, HEAD'],
     ['TRACE', '/health/live', 'GET, HEAD'],
     ['PROPFIND', '/api/v1/inboxes', 'GET, HEAD, POST'],
-    ['QUERY', '/api/v1/messages/msg_none', 'GET, HEAD'],
+    ['QUERY', '/api/v1/messages/msg_none', 'GET, HEAD, DELETE'],
   ])('%s %s is told which methods there are', async (method, path, allow) => {
     const raw = { body: '<x/>', type: 'application/xml' };
     const answer = await speak(method, path, raw);

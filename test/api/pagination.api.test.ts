@@ -62,6 +62,7 @@ test('threads of the same millisecond are told apart by id', async () => {
         inboxId: inbox.id,
         subject: 'Tie',
         baseSubject: 'tie',
+        messageCount: 1,
         lastMessageAt: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 4)),
         lastMessageId: null,
         lastInboundAt: null,

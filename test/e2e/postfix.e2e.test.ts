@@ -178,7 +178,7 @@ interface BounceEvent {
     });
   });
 
-  test('what lies in the mailbox is what was stored, byte for byte, below Postfix’s trace fields', async () => {
+  test('what lies in the mailbox is what was stored, byte for byte, below the trace fields and the report token', async () => {
     const { message } = await send('bytes@people.example', {
       subject: 'Grüße, 世界',
       text_body: `.\r\n..\r\n.dot\r\nFrom here\r\nGrüße 世界\r\n${'long '.repeat(1_000)}\r\n\ttab \r\n.\r\n`,
@@ -193,7 +193,7 @@ interface BounceEvent {
     const trace = arrived.slice(0, arrived.length - stored.length);
     expect(arrived.slice(trace.length)).toBe(stored.toString('latin1'));
     expect(trace).toMatch(
-      /^Return-Path: .*\r\nX-Original-To: .*\r\nDelivered-To: .*\r\nReceived: from (.*\r\n[ \t])*.*\r\n$/,
+      /^Return-Path: .*\r\nX-Original-To: .*\r\nDelivered-To: .*\r\nReceived: from (.*\r\n[ \t])*.*\r\nX-Report-Token: bounces\+.*\r\n$/,
     );
   });
 
