@@ -104,7 +104,20 @@ function factsOf({ filename = '', mimetype }: MultipartFile): FileFacts {
       `has a content type that is none: it ${fault}`,
       'Correct the Content-Type of the part.',
     );
-  return { filename: fileName(filename), contentType: mimetype, contentId: null, disposition: 'attachment' };
+  return {
+    filename: fileName(unescapedInForm(filename)),
+    contentType: mimetype,
+    contentId: null,
+    disposition: 'attachment',
+  };
+}
+
+/**
+ * Browsers, fetch and curl write a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). Line
+ * ends, which they write so too, stay as they are: no file is named so.
+ */
+function unescapedInForm(filename: string): string {
+  return filename.replaceAll('%22', '"');
 }
 
 function unreadable(): never {

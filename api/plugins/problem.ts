@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
 
@@ -43,14 +45,46 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
-  reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
-  if (error.code === 'payload_too_large' || leavesBodyUnread(request)) reply.header('connection', 'close');
   // As text, so that no route's response schema touches it.
-  reply.send(JSON.stringify(problemOf(error, request.id, publicUrl)));
+  const document = JSON.stringify(problemOf(error, request.id, publicUrl));
+  reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
+  const unread = leavesBodyUnread(request);
+  if (error.code === 'payload_too_large' || unread) reply.header('connection', 'close');
+  if (!unread) return void reply.send(document);
+  reply.header('content-length', Buffer.byteLength(document));
+  reply.send(Readable.from(answerThenLinger(document, request.raw)));
 }
 
 /** Answered before the body came: to keep the connection, all of it would have to be received and dropped. */
 function leavesBodyUnread({ raw, headers }: FastifyRequest): boolean {
-  if (raw.complete) return false;
+  if (raw.complete || raw.readableEnded) return false;
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > WORTH_READING_BYTES;
+}
+
+const LINGER_MS = 30_000;
+const LINGER_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The answer at once, the end of the connection when its client has stopped sending, within bounds (RFC 9112 section
+ * 9.6). Many clients look for an answer only when they have sent everything: to close before resets the connection, and
+ * they see a broken pipe in place of what is wrong.
+ */
+async function* answerThenLinger(document: string, raw: IncomingMessage): AsyncGenerator<string> {
+  yield document;
+  await new Promise<void>((resolve) => {
+    let receivedBytes = 0;
+    const timer = setTimeout(resolve, LINGER_MS).unref();
+    // Nobody is left to read: what still pulls at the body gave up.
+    raw.unpipe();
+    raw.on('data', (chunk: Buffer) => {
+      receivedBytes += chunk.length;
+      if (receivedBytes > LINGER_BYTES) resolve();
+    });
+    for (const event of ['end', 'close', 'error'] as const)
+      raw.once(event, () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    raw.resume();
+  });
 }

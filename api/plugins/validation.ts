@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type Options } from 'ajv';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
+import { NO_CONTROLS } from '../messages/addresses.ts';
 import { closed } from '../schemas.ts';
 import { nothingThere } from './errors.ts';
 
@@ -152,6 +153,10 @@ function describe({ keyword, params, message = 'is not valid' }: ErrorObject, nu
   if (keyword === 'required') return 'is required';
   if (keyword === 'additionalProperties') return 'is not a field of this operation';
   if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
+  if (keyword === 'format' && params.format === 'date-time')
+    return 'must be a time with its zone, as 2026-11-21T09:30:00.000Z';
+  if (keyword === 'pattern' && params.pattern === NO_CONTROLS)
+    return 'must not hold control characters, such as line ends';
   return keyword === 'type' && nullable ? `${message} or null` : message;
 }
 

@@ -77,7 +77,7 @@ export function createSuppressionService({ database }: { database: Database }): 
           email === null
             ? 0
             : await em.nativeDelete(SuppressionEntity, { $and: [{ email }, withinReach(scope)] });
-        if (removed === 0) throw notFound('suppression of', address);
+        if (removed === 0) throw notFound('suppression', address);
       }),
   };
 }

@@ -134,7 +134,7 @@ async function cancel(
   if (message.direction === 'inbound' || !(await cancelUnsent(em, message, 'Canceled through the API.'))) {
     throw new AppError('conflict', {
       detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
-      fix: 'Nothing can be taken back once a mail has left; wait for its outcome.',
+      fix: fixOfLateCancel(message),
       extensions: { message_status: message.status },
     });
   }
@@ -142,6 +142,13 @@ async function cancel(
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
   });
   return withDetail(em, message);
+}
+
+function fixOfLateCancel({ direction, status }: Message): string {
+  if (direction === 'inbound') return 'Delete it, if it is to go: only what is to be sent can be canceled.';
+  if (status === 'canceled' || status === 'rejected' || status === 'failed')
+    return 'Nothing needs to be done: it is not sent any more.';
+  return 'Nothing can be taken back once a mail has left; wait for its outcome.';
 }
 
 /** By time, along the index of the inbox or environment. */

@@ -117,6 +117,9 @@ async function sendReply(
     { id: original.threadId },
     { lockMode: LockMode.PESSIMISTIC_WRITE },
   );
+  // Deleted since it was read: the answer would begin a conversation of its own.
+  if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
+    throw notFound('message', original.id);
   const attachments = () => attachFiles(em, { scope, inbox, files });
   return send(transaction, parts, { inbox, content, thread, parent: original }, attachments);
 }

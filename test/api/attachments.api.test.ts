@@ -209,6 +209,11 @@ describe('an upload', () => {
     );
   });
 
+  test('has its quotes as they were before fetch escaped them', async () => {
+    const response = await upload('x', 'the %22best%22 100%25.txt');
+    expect(response.json().filename).toBe('the "best" 100%25.txt');
+  });
+
   test('loses the folders of its name', async () => {
     const response = await upload('x', '../../etc/passwd');
     expect(response.json().filename).toBe('passwd');

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
@@ -93,6 +94,23 @@ describe('over a socket', () => {
     const answer = await pour({ 'content-length': POURED_BYTES });
     expect(answer).toMatchObject({ status: 401, connection: 'close' });
     expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
+  });
+
+  test.each([
+    ['too large', () => `Bearer ${organization.token}`, 413],
+    ['without a credential', () => 'Bearer none', 401],
+  ])('a client that looks for the answer when all is sent finds it: %s', async (_name, bearer, status) => {
+    const bodyBytes = 12 * 1024 * 1024;
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.pause();
+    socket.write(
+      `POST /api/v1/inboxes HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer()}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${bodyBytes}\r\n\r\n`,
+    );
+    const chunk = Buffer.alloc(1024 * 1024, 'x');
+    const write = promisify<Buffer>(socket.write.bind(socket));
+    for (let sent = 0; sent < bodyBytes; sent += chunk.length) await write(chunk);
+    expect(await text(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   });
 
   test('a small request that is refused keeps its connection', async () => {

@@ -250,7 +250,7 @@ describe('canceling', () => {
       status: 'canceled',
       recipients: [{ status: 'rejected' }],
     });
-    expectProblem(await cancel(id), 'conflict');
+    expect(expectProblem(await cancel(id), 'conflict').fix).toContain('not sent any more');
     const gone = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
     await setStatus(gone.id, 'sent');
     expectProblem(await cancel(gone.id), 'conflict');

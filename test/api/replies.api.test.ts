@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LockMode } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
+import { eventually } from '../support/eventually.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import {
   createInbox,
@@ -116,6 +118,21 @@ async function received({ files = [], ...facts }: Received = {}, into = inbox) {
 }
 
 describe('a reply', () => {
+  test('to a mail that is deleted meanwhile finds none, and begins no other conversation', async () => {
+    const { id, threadId } = await received();
+    let answer: ReturnType<typeof post> | undefined;
+    await app.worker.systemTransaction(async ({ em }) => {
+      await em.findOne(ThreadEntity, { id: threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      answer = post(`/messages/${id}/reply`, { text_body: 'Late.' });
+      await eventually(async () =>
+        expect(await em.execute('select 1 from pg_locks where not granted')).not.toEqual([]),
+      );
+      await em.nativeDelete(MessageEntity, { threadId });
+      await em.nativeDelete(ThreadEntity, { id: threadId });
+    });
+    expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
+  });
+
   test('stays in the thread, answers the sender, and quotes the mail', async () => {
     const original = await received({ cc: [{ email: 'c@x.test' }] });
     const before = app.commands.length;
