@@ -29,7 +29,9 @@ import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-mes
 import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
 import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
 import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messages/spam-verdict.ts';
+import { removeSpentReceipts } from '../domain/messages/spent-receipts.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/messages/submission.service.ts';
+import { removeOldReports } from '../domain/messages/unattributed-reports.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
@@ -179,6 +181,8 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
           chores: {
             released: () => releaseForgottenDeliveries(database, outbox),
             purged: () => purgeExpired(database),
+            spentReceipts: () => removeSpentReceipts(database),
+            unattributedReports: () => removeOldReports(database),
             unusedUploads: () => removeUnusedUploads(database),
             objects: () => sweepObjects(database, storage),
           },

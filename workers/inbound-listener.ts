@@ -165,7 +165,7 @@ async function receiveMail(
   });
   try {
     const stored = await storeMessage(options, stream, rawKey);
-    await receipts.commit({
+    const kept = await receipts.commit({
       ...stored,
       rawKey,
       mailFrom: envelope.mailFrom ? envelope.mailFrom.address : '',
@@ -175,8 +175,10 @@ async function receiveMail(
       receivedAt,
       recipients,
     });
+    // Nobody's, to an address anybody may write to (`keepUnattributed`): what is lost is no mail of ours.
+    if (kept === 0) await storage.delete(rawKey).catch(() => undefined);
     logger.info(
-      { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length },
+      { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length, kept },
       'mail accepted',
     );
     return id;

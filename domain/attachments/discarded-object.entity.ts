@@ -14,8 +14,8 @@ export const DiscardedObjectEntity = defineEntity({
   indexes: [{ properties: ['dueAt'] }],
   properties: {
     storageKey: p.text().primary(),
-    /** No reference: the objects of an organization outlive its row. */
-    organizationId: idColumn().fieldName('org_id'),
+    /** No reference: the objects of an organization outlive its row. Empty where nobody knows whose it was. */
+    organizationId: idColumn().fieldName('org_id').strictNullable(),
     dueAt: timestamp(),
     /** Its deletion has begun: nobody may refer to it any more. */
     deleting: p.boolean().default(false),

@@ -34,9 +34,14 @@ export async function sweepObjects(
   const keys = await takeDue(database);
   if (keys.length === 0) return 0;
   await storage.deleteMany(keys);
-  await database.systemTransaction(({ em }) =>
-    em.execute(`delete from discarded_objects where deleting and storage_key in (${places(keys)})`, keys),
-  );
+  await database.systemTransaction(async ({ em }) => {
+    // What is left of receipts tells of a mail that is gone.
+    await em.execute(`delete from inbound_receipts where raw_key in (${places(keys)})`, keys);
+    await em.execute(
+      `delete from discarded_objects where deleting and storage_key in (${places(keys)})`,
+      keys,
+    );
+  });
   return keys.length;
 }
 
@@ -54,8 +59,10 @@ async function takeDue(database: Database): Promise<string[]> {
     await em.execute(
       `delete from discarded_objects d where storage_key in (${places(due)})
        and (exists (select from attachments a where a.storage_key = d.storage_key)
+         or exists (select from unattributed_reports u where u.raw_key = d.storage_key)
          or exists (select from inbound_receipts r where r.raw_key = d.storage_key
-           and (r.status = 'received' or exists (select from messages m where m.id = r.message_id))))`,
+           and (r.status = 'received'
+             or r.kind = 'mail' and exists (select from messages m where m.id = r.message_id))))`,
       due,
     );
     const marked = await em.execute<{ key: string }[]>(

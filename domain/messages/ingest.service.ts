@@ -121,7 +121,8 @@ async function keep(
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
-        if (!(await finish(transaction, receipt.id, { fingerprint: sha256 }))) return 'processed before';
+        if (!(await finish(transaction, receipt.id, { ...asMail(receipt), fingerprint: sha256 })))
+          return 'processed before';
         const message = await storeReceived(transaction, receipt, examined);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         await announceReceived(transaction, events, message);
@@ -135,11 +136,16 @@ async function keep(
   }
 }
 
+/** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
+function asMail({ id }: Receipt) {
+  return { kind: 'mail' as const, messageId: messageIdOfReceipt(id) };
+}
+
 /** Marks the receipt as processed. @returns false where another run was faster. */
 async function finish(
   { em }: Transaction,
   receiptId: string,
-  facts: { fingerprint?: Buffer; duplicateOf?: string },
+  facts: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
 ): Promise<boolean> {
   const changed = await em.nativeUpdate(
     ReceiptEntity,

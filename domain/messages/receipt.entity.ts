@@ -18,6 +18,10 @@ export const ReceiptEntity = defineEntity({
       expression: `create index "inbound_receipts_unprocessed_index" on "inbound_receipts" ("received_at") where "status" = 'received'`,
     },
     {
+      name: 'inbound_receipts_spent_index',
+      expression: `create index "inbound_receipts_spent_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null`,
+    },
+    {
       name: 'inbound_receipts_fingerprint_unique',
       expression: `create unique index "inbound_receipts_fingerprint_unique" on "inbound_receipts" ("inbox_id", "fingerprint") where "fingerprint" is not null`,
     },

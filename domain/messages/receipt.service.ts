@@ -19,7 +19,7 @@ import { messageIdOfReceipt } from './inbound-ids.ts';
 import { MessageEntity } from './message.entity.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 import { tokenOf } from './recipient-token.ts';
-import { UnattributedReportEntity } from './unattributed-report.entity.ts';
+import { keepUnattributed } from './unattributed-reports.ts';
 
 /** Where a recipient address of inbound mail leads. `feedback`: whose it is, its content has to tell. */
 export type InboundRoute = TenantRoute | { kind: 'feedback' };
@@ -64,7 +64,7 @@ export interface ReceiptService {
    * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
    * complaint becomes a report on the mail whose token it carries.
    *
-   * @returns how many rows refer to its bytes now: none for a repeat.
+   * @returns how many rows refer to its bytes now: none for a repeat, or for one of too many mails that are nobody's.
    */
   commit(mail: AcceptedMail): Promise<number>;
 }
@@ -97,8 +97,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
     async commit(mail) {
       const { recipients, unattributed } = await attribute(options, mail);
       return database.systemTransaction(async (transaction) => {
-        let kept = unattributed ? 1 : 0;
-        if (unattributed) keepUnattributed(transaction, mail);
+        let kept = unattributed && (await keepUnattributed(transaction, mail)) ? 1 : 0;
         for (const { address, route } of distinctRoutes(recipients)) {
           if (await isKnown(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
@@ -179,20 +178,6 @@ async function attribute(
   const route = target && (await database.autocommit((em) => reportRoute(em, target)));
   if (!route) return { recipients, unattributed: true };
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
-}
-
-function keepUnattributed({ em }: Transaction, mail: AcceptedMail): void {
-  em.persist(
-    em.create(UnattributedReportEntity, {
-      id: newId('receipt'),
-      rawKey: mail.rawKey,
-      sizeBytes: mail.sizeBytes,
-      mailFrom: storableText(mail.mailFrom, 1_000),
-      clientIp: mail.clientIp,
-      helo: mail.helo === null ? null : storableText(mail.helo, 255),
-      receivedAt: mail.receivedAt,
-    }),
-  );
 }
 
 /** Lower case and without the plus-tag: what an inbox's row holds. */

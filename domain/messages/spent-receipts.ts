@@ -1,0 +1,29 @@
+import type { Database } from '../../platform/database/database.ts';
+
+/** Long enough to look into what a provider reported, or why a mail did not come a second time. */
+const KEPT_DAYS = 30;
+/** Rows a sweep removes at most. */
+const BATCH = 500;
+
+/**
+ * Removes receipts that became no message: reports that were folded and mail that had come before, a month ago. Each
+ * recipient of each mail sent has such a report. Their bytes go with the next sweep, unless another receipt has them
+ * too. A mail's own receipt goes with the mail. Returns how many.
+ */
+export async function removeSpentReceipts(database: Database): Promise<number> {
+  return database.systemTransaction(async ({ em }) => {
+    const [row] = await em.execute<{ count: number }[]>(
+      `with gone as (delete from inbound_receipts where id in (
+         select id from inbound_receipts
+         where (kind = 'report' or duplicate_of is not null) and status = 'processed'
+           and processed_at < now() - ? * interval '1 day'
+         limit ? for update skip locked) returning raw_key, org_id),
+       discarded as (insert into discarded_objects (storage_key, org_id, due_at)
+         select distinct on (raw_key) raw_key, org_id, now() from gone
+         on conflict (storage_key) do update set due_at = excluded.due_at)
+       select count(*)::int as count from gone`,
+      [KEPT_DAYS, BATCH],
+    );
+    return row?.count ?? 0;
+  });
+}

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DiscardedObjectEntity } from '../../domain/attachments/discarded-object.entity.ts';
+import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { removeSpentReceipts } from '../../domain/messages/spent-receipts.ts';
+import { UnattributedReportEntity } from '../../domain/messages/unattributed-report.entity.ts';
+import { keepUnattributed, removeOldReports } from '../../domain/messages/unattributed-reports.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const DAY_MS = 24 * 3_600_000;
+const longAgo = () => new Date(Date.now() - 31 * DAY_MS);
+
+const receiptOf = (id: string) =>
+  database.systemTransaction(({ em }) => em.findOne(ReceiptEntity, { id }, { disableIdentityMap: true }));
+const isDiscarded = (storageKey: string) =>
+  database.systemTransaction(async ({ em }) => (await em.count(DiscardedObjectEntity, { storageKey })) > 0);
+const age = (ids: string[]) =>
+  database.systemTransaction(({ em }) =>
+    em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: longAgo() }),
+  );
+/** Every other test's entries are swept as well: theirs are where this storage has nothing. */
+const sweep = () => sweepObjects(database, { deleteMany: async () => undefined });
+
+const report = (to: string) =>
+  [
+    'From: <MAILER-DAEMON@relay.example>',
+    `To: <${to}>`,
+    'Content-Type: multipart/report; report-type=delivery-status; boundary="part"',
+    '',
+    '--part',
+    'Content-Type: message/delivery-status',
+    '',
+    'Reporting-MTA: dns; relay.example',
+    '',
+    'Final-Recipient: rfc822; bob@people.example',
+    'Action: delivered',
+    'Status: 2.0.0',
+    '',
+    '--part--',
+    '',
+  ].join('\r\n');
+
+describe('receipts that became no message', () => {
+  test('go a month after they were folded, with their bytes; those of messages stay', async () => {
+    const { inbox, receive } = await arrangeInbox(database);
+    const folded = await receive(report(inbox.email), { kind: 'report', target: newId('message') });
+    expect(folded.outcome).toBe('report folded');
+    const original = mail({ Subject: 'Twice', 'Message-ID': '<twice@people.example>' });
+    const first = await receive(original);
+    const second = await receive(original);
+    expect(second.outcome).toBe(`duplicate of ${first.message?.id}`);
+
+    await removeSpentReceipts(database);
+    expect(await receiptOf(folded.receiptId)).not.toBeNull();
+
+    await age([folded.receiptId, first.receiptId, second.receiptId]);
+    expect(await removeSpentReceipts(database)).toBeGreaterThanOrEqual(2);
+    expect(await receiptOf(folded.receiptId)).toBeNull();
+    expect(await receiptOf(second.receiptId)).toBeNull();
+    expect(await receiptOf(first.receiptId)).not.toBeNull();
+    expect(await isDiscarded(`raw/${folded.receiptId}`)).toBe(true);
+    expect(await isDiscarded(`raw/${second.receiptId}`)).toBe(true);
+    expect(await isDiscarded(`raw/${first.receiptId}`)).toBe(false);
+  });
+
+  test('a report nobody can read is a mail: its receipt and bytes stay as long as its message, not as its target', async () => {
+    const { inbox, receive } = await arrangeInbox(database);
+    const target = (await receive(mail({ Subject: 'What it tells of' }))).message;
+    const { receiptId, message } = await receive(mail({ Subject: 'I am on holiday', To: inbox.email }), {
+      kind: 'report',
+      target: target?.id ?? '',
+    });
+    expect(message).toMatchObject({ subject: 'I am on holiday' });
+    await age([receiptId]);
+    await removeSpentReceipts(database);
+    expect(await receiptOf(receiptId)).toMatchObject({ kind: 'mail', messageId: message?.id });
+
+    await database.systemTransaction(({ em }) =>
+      em.nativeDelete(MessageEntity, { id: message?.id as string }),
+    );
+    await sweep();
+    expect(await isDiscarded(`raw/${receiptId}`)).toBe(false);
+    expect(await receiptOf(receiptId)).toBeNull();
+  });
+});
+
+describe('mail to the feedback address that is nobody’s', () => {
+  const keep = (facts: { sizeBytes?: number; receivedAt?: Date }) => {
+    const rawKey = `raw/${newId('receipt')}`;
+    return database.systemTransaction(async (transaction) => ({
+      rawKey,
+      kept: await keepUnattributed(transaction, {
+        ...{ rawKey, sizeBytes: 100, sha256: Buffer.alloc(32), mailFrom: 'fbl@provider.example' },
+        ...{ clientIp: '192.0.2.1', helo: null, tls: false, receivedAt: new Date(), recipients: [] },
+        ...facts,
+      }),
+    }));
+  };
+  const isKept = (rawKey: string) =>
+    database.systemTransaction(async ({ em }) => (await em.count(UnattributedReportEntity, { rawKey })) > 0);
+  const fill = (count: number, at: Date) =>
+    database.systemTransaction(({ em }) =>
+      em.execute(
+        `insert into unattributed_reports (id, raw_key, size_bytes, mail_from, client_ip, received_at)
+         select ? || n, ? || n, 100, '', '192.0.2.1', ?::timestamptz from generate_series(1, ?) n`,
+        [newId('receipt'), `raw/${newId('receipt')}/`, at, count],
+      ),
+    );
+
+  test('is kept where it is small', async () => {
+    const small = await keep({});
+    expect(small.kept).toBe(true);
+    expect(await isKept(small.rawKey)).toBe(true);
+    const large = await keep({ sizeBytes: 1024 * 1024 + 1 });
+    expect(large.kept).toBe(false);
+    expect(await isKept(large.rawKey)).toBe(false);
+  });
+
+  test('is kept 500 times an hour', async () => {
+    // Of an hour to come, so that no other test is in it.
+    const receivedAt = new Date(Date.now() + 2 * 3_600_000);
+    await fill(500, receivedAt);
+    expect((await keep({ receivedAt })).kept).toBe(false);
+    await database.systemTransaction(({ em }) => em.nativeDelete(UnattributedReportEntity, { receivedAt }));
+  });
+
+  test('goes after 30 days, and with a thousand newer ones; its bytes with it', async () => {
+    const old = await keep({ receivedAt: longAgo() });
+    const crowdedOut = await keep({ receivedAt: new Date(Date.now() - 20 * DAY_MS) });
+    await fill(1_000, new Date(Date.now() - 19 * DAY_MS));
+    await removeOldReports(database);
+    expect(await isKept(old.rawKey)).toBe(false);
+    expect(await isKept(crowdedOut.rawKey)).toBe(false);
+    expect(await isDiscarded(crowdedOut.rawKey)).toBe(true);
+    const young = await keep({});
+    expect(await isKept(young.rawKey)).toBe(true);
+  });
+});
