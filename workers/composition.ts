@@ -49,7 +49,7 @@ import { purgeExpired } from '../platform/database/purge.ts';
 import { createDnsLookup, createResolver } from '../platform/dns.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
-import { createSesTransport } from '../platform/mail-transport/ses-transport.ts';
+import { createSesTransport, SES_WRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
 import { createSimulatorTransport, simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
@@ -108,6 +108,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       secretBox,
       mailDomain: config.MAIL_DOMAIN,
       shared: await sharedDkimKey(config),
+      unsigned: config.MAIL_TRANSPORT === 'ses' ? SES_WRITTEN_FIELDS : [],
     }),
     storage,
     mailTransport,

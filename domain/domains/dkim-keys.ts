@@ -50,7 +50,7 @@ export interface DkimKeysOptions {
   /** Of the shared domain; null where none is configured. */
   shared: { selector: string; privateKey: KeyObject } | null;
   /** Fields the transport writes itself; lower case. */
-  unsigned?: readonly string[];
+  unsigned: readonly string[];
 }
 
 /** For workers: looks across tenants, scoped by its own statement. */
@@ -59,7 +59,7 @@ export function createDkimKeys({
   secretBox,
   mailDomain,
   shared,
-  unsigned = [],
+  unsigned,
 }: DkimKeysOptions): DkimKeys {
   const left = new Set(unsigned);
   return {

@@ -3,9 +3,8 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
 import { threadingSubject } from '../threads/thread-summary.ts';
 import type { MailAddress } from './addresses.ts';
-import { MessageEntity } from './message.entity.ts';
 import type { ParsedMail } from './parsed-mail.ts';
-import { candidateMessageIds, subjectMatch } from './threading.ts';
+import { candidateMessageIds, providerIdIn, subjectMatch } from './threading.ts';
 
 interface Arrival {
   inboxId: string;
@@ -29,16 +28,39 @@ export async function findThread(
   return named.length > 0 ? null : threadBySubject(em, arrival, lockMode);
 }
 
+/**
+ * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
+ * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
+ */
 async function threadNamed(em: EntityManager, inboxId: string, named: string[]): Promise<string | null> {
-  const found = await em.find(
-    MessageEntity,
-    { inboxId, rfcMessageId: { $in: named } },
-    // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
-    { fields: ['rfcMessageId', 'threadId'], orderBy: { id: 'desc' } },
+  const byProviderId = new Map(
+    named.flatMap((id) => {
+      const providerId = providerIdIn(id);
+      return providerId === null ? [] : [[providerId, id] as const];
+    }),
   );
-  const threadOf = new Map(found.map(({ rfcMessageId, threadId }) => [rfcMessageId, threadId]));
+  const found = await em.execute<{ namedAs: string; isAlias: boolean; threadId: string }[]>(
+    // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
+    `select "namedAs", "isAlias", "threadId" from (
+       select id, rfc_message_id as "namedAs", false as "isAlias", thread_id as "threadId"
+       from messages where inbox_id = ? and rfc_message_id in (${places(named)})
+       union all
+       select m.id, a.provider_message_id, true, m.thread_id
+       from send_attempts a join messages m on m.id = a.message_id
+       where ${byProviderId.size === 0 ? 'false' : `a.provider_message_id in (${places([...byProviderId])})`}
+         and m.inbox_id = ?
+     ) as known order by id desc`,
+    [inboxId, ...named, ...byProviderId.keys(), inboxId],
+  );
+  const threadOf = new Map(
+    found.map(({ namedAs, isAlias, threadId }) => [isAlias ? byProviderId.get(namedAs) : namedAs, threadId]),
+  );
   const first = named.find((id) => threadOf.has(id));
   return first === undefined ? null : (threadOf.get(first) ?? null);
+}
+
+function places(values: readonly unknown[]): string {
+  return values.map(() => '?').join(', ');
 }
 
 /** The subject rule, and a thread the sender takes part in. */

@@ -42,6 +42,18 @@ export function normalizeMessageId(value: string): string {
   return id.length <= MAX_MESSAGE_ID_CHARACTERS ? id : '';
 }
 
+/** Message-IDs as Amazon SES writes them (us-east-1 says `email`); what stands before the @ is what it answered us with. */
+const SES_MESSAGE_ID = /^([^@]+)@(?:email|[a-z]{2}(?:-[a-z]+)+-\d)\.amazonses\.com(?:\.cn)?$/i;
+
+/**
+ * What the provider that sent a mail calls it, where it replaced the Message-ID with its own.
+ *
+ * @param id without angle brackets.
+ */
+export function providerIdIn(id: string): string | null {
+  return SES_MESSAGE_ID.exec(id)?.[1] ?? null;
+}
+
 /** A mail whose program dropped the ids is matched by its subject for this long after the thread's last message. */
 export const SUBJECT_MATCH_WINDOW_MS = 28 * 24 * 3_600_000;
 

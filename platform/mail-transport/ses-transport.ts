@@ -9,6 +9,9 @@ export type SesTransportConfig = Pick<
   'SES_REGION' | 'SES_CONFIGURATION_SET' | 'SES_ENDPOINT' | 'SES_ACCESS_KEY_ID' | 'SES_SECRET_ACCESS_KEY'
 >;
 
+/** Fields SES writes anew, whatever stood there: what is signed must leave them out. Lower case. */
+export const SES_WRITTEN_FIELDS = ['message-id', 'date'];
+
 const DEFAULT_TIMEOUTS = { connectMs: 10_000, answerMs: 120_000 };
 
 /**

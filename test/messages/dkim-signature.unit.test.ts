@@ -8,6 +8,7 @@ import type { DkimSigningKey } from '../../domain/messages/dkim-signature.ts';
 import { buildMime, type MimeMessage } from '../../domain/messages/mime.ts';
 import { signBytes, signStream } from '../../domain/messages/signed-mime.ts';
 import { createResolver } from '../../platform/dns.ts';
+import { SES_WRITTEN_FIELDS } from '../../platform/mail-transport/ses-transport.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -131,10 +132,20 @@ describe('what breaks it', () => {
   });
 });
 
-test('leaves out the fields a provider replaces', async () => {
-  const key = { ...KEY, unsigned: new Set(['message-id', 'date']) };
-  const mail = (await signBytes(await buffer(buildMime(message)), key, SIGNED_AT)).toString('latin1');
-  expect(await verify(mail.replace('<1@shop.example>', '<other@ses.example>'))).toEqual(PASS);
+test('leaves out the fields SES writes anew', async () => {
+  const rewritten = async (unsigned: string[]) => {
+    const mail = (
+      await signBytes(await buffer(buildMime(message)), { ...KEY, unsigned: new Set(unsigned) }, SIGNED_AT)
+    ).toString('latin1');
+    const sent = mail
+      .replace('<1@shop.example>', '<0102-1@eu-west-1.amazonses.com>')
+      .replace(/^Date: .*$/m, 'Date: Sat, 21 Nov 2026 10:00:07 +0000');
+    expect(sent).toContain('10:00:07');
+    expect(sent).toContain('<0102-1@eu-west-1');
+    return verify(sent);
+  };
+  expect(await rewritten(SES_WRITTEN_FIELDS)).toEqual(PASS);
+  for (const field of SES_WRITTEN_FIELDS) expect(await rewritten([field])).not.toEqual(PASS);
 });
 
 test('a mail that is written differently the second time breaks the stream', async () => {

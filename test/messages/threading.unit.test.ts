@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/threading.ts';
+import {
+  candidateMessageIds,
+  messageIdsIn,
+  providerIdIn,
+  subjectMatch,
+} from '../../domain/messages/threading.ts';
 
 describe('the messages a mail names', () => {
   test.each([
@@ -52,4 +57,17 @@ describe('a mail without ids', () => {
   ])('starts its own thread where it %s', (_what, change) => {
     expect(subjectMatch({ ...mail, ...change })).toBeNull();
   });
+});
+
+test.each([
+  ['0102-a1-000000@eu-west-1.amazonses.com', '0102-a1-000000'],
+  ['0100-A1@email.amazonses.com', '0100-A1'],
+  ['0100-a1@us-gov-west-1.amazonses.com', '0100-a1'],
+  ['0100-a1@amazonses.com.evil.example', null],
+  ['0100-a1@evil.amazonses.com', null],
+  ['a@b@email.amazonses.com', null],
+  ['@email.amazonses.com', null],
+  ['1@shop.example', null],
+])('%s is what SES calls %s', (id, expected) => {
+  expect(providerIdIn(id)).toBe(expected);
 });

@@ -24,10 +24,13 @@ export interface ReceiptFacts {
   target?: string;
 }
 
-/** An inbox of its own that takes in mail on a real database, with storage in memory. */
-export async function arrangeInbox(database: Database, overrides: Partial<IngestServiceOptions> = {}) {
-  const organization = await createOrganization(database);
-  const inbox = await createInbox(database, organization);
+/** An inbox of its own, or the given one, that takes in mail on a real database, with storage in memory. */
+export async function arrangeInbox(
+  database: Database,
+  overrides: Partial<IngestServiceOptions> = {},
+  given?: Inbox,
+) {
+  const inbox = given ?? (await createInbox(database, await createOrganization(database)));
   const { outbox } = recordingOutbox();
   const { outcomes } = mailServices(database, new ScriptedTransport(async () => accepted), { outbox });
   const objects = new Map<string, Buffer>();
