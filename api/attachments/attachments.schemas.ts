@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Attachment } from '../../domain/attachments/attachment.entity.ts';
 import type { FileLink } from '../../domain/attachments/attachment.service.ts';
-import { choice, closed, id, text, timestamp } from '../schemas.ts';
+import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
 
 /** As long as the body it travels in may be. */
 const MAX_BASE64_CHARACTERS = 8 * 1024 * 1024;
@@ -45,6 +45,12 @@ export const AttachmentInput = closed(
   { $id: 'AttachmentInput', title: 'AttachmentInput' },
 );
 
+/** Where a file belongs in its mail: how a reader of the HTML finds what `cid:` names. */
+export const placeInMail = {
+  content_id: nullableText(1024, { description: 'What <img src="cid:…"> of the HTML names; null without.' }),
+  disposition: choice(['attachment', 'inline']),
+};
+
 const fields = {
   id: id('Attachment id (att_…).'),
   filename: text(1024),
@@ -58,6 +64,7 @@ export const UploadRecord = closed(fields, { $id: 'Upload', title: 'Upload' });
 export const AttachmentRecord = closed(
   {
     ...fields,
+    ...placeInMail,
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
     expires_at: timestamp('When download_url stops working; ask again for a new one.'),
   },
@@ -78,6 +85,8 @@ export function presentUpload(attachment: Attachment): Static<typeof UploadRecor
 export function presentAttachment(attachment: Attachment, link: FileLink): Static<typeof AttachmentRecord> {
   return {
     ...presentUpload(attachment),
+    content_id: attachment.contentId ?? null,
+    disposition: attachment.disposition,
     download_url: link.url,
     expires_at: link.expiresAt.toISOString(),
   };

@@ -10,13 +10,17 @@ export const MAX_SUBJECT_LENGTH = 998;
 /** Routes that carry mail bodies take this much; others 1 MiB. */
 export const CONTENT_LIMIT_BYTES = 8 * 1024 * 1024;
 
-const labels = Type.Array(line(64, { minLength: 1 }), { maxItems: 50, uniqueItems: true });
+/** One line without spaces around it: `" vip"` and `"vip"` would look the same to whoever reads them. */
+export const LABEL = '^(?!\\s)[^\\u0000-\\u001f\\u007f]*(?<!\\s)$';
+export const label = () => text(64, { minLength: 1, pattern: LABEL });
+const labels = Type.Array(label(), { maxItems: 50, uniqueItems: true });
 
+export const HEADER_NAME = '^[!-9;-~]+$';
 const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
   description: 'X-* and List-Unsubscribe* only, each name once whatever its case, each with a value.',
   maxProperties: 50,
-  propertyNames: { type: 'string', maxLength: 76, pattern: '^[!-9;-~]+$' },
+  propertyNames: { type: 'string', maxLength: 76, pattern: HEADER_NAME },
   additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROLS },
 });
 

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { LabelService } from '../../domain/messages/label.service.ts';
 import { changeProblems, closed, id, postProblems, ref } from '../schemas.ts';
 import { line } from './addresses.ts';
+import { label } from './content.schemas.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const OneMessage = closed({ id: id('Message id (msg_…).') });
@@ -10,7 +11,7 @@ const OneLabel = closed({ id: id('Message id (msg_…).'), label: line(64, { min
 
 export const Labels = closed(
   {
-    labels: Type.Array(line(64, { minLength: 1 }), {
+    labels: Type.Array(label(), {
       minItems: 1,
       maxItems: 50,
       uniqueItems: true,

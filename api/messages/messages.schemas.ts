@@ -3,6 +3,7 @@ import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messa
 import type { MessageDetails } from '../../domain/messages/message.service.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
+import { placeInMail } from '../attachments/attachments.schemas.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
 import { AddressSeen, line } from './addresses.ts';
@@ -18,6 +19,7 @@ const MessageAttachment = closed({
   filename: text(1024),
   content_type: text(255),
   size_bytes: Type.Integer({ minimum: 0 }),
+  ...placeInMail,
 });
 
 const MessageRecipient = closed({
@@ -176,11 +178,13 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     labels: message.labels,
     has_attachments: message.hasAttachments,
     attachment_ids: attachments.map((attachment) => attachment.id),
-    attachments: attachments.map(({ id, filename, contentType, sizeBytes }) => ({
+    attachments: attachments.map(({ id, filename, contentType, sizeBytes, contentId, disposition }) => ({
       id,
       filename,
       content_type: contentType,
       size_bytes: sizeBytes,
+      content_id: contentId ?? null,
+      disposition,
     })),
     rfc_message_id: message.rfcMessageId ?? null,
     in_reply_to: message.inReplyTo ?? null,

@@ -3,6 +3,7 @@ import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { NO_CONTROLS } from '../messages/addresses.ts';
+import { HEADER_NAME, LABEL } from '../messages/content.schemas.ts';
 import { closed } from '../schemas.ts';
 import { nothingThere } from './errors.ts';
 
@@ -129,7 +130,10 @@ function validationError(part: string, found: ErrorObject[]): AppError {
   );
   const told = found.filter(
     ({ keyword, params, instancePath }) =>
-      keyword !== 'anyOf' && !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
+      keyword !== 'anyOf' &&
+      // What keeps the name from being one is told beside it.
+      keyword !== 'propertyNames' &&
+      !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
   );
   const errors = told.slice(0, MAX_ERRORS_SHOWN).map((error) => {
     const member = memberOf(error);
@@ -143,11 +147,19 @@ function validationError(part: string, found: ErrorObject[]): AppError {
 }
 
 /** The member an error is about where it is told of the object around it. */
-function memberOf({ keyword, params }: ErrorObject): string | undefined {
+function memberOf({ keyword, params, propertyName }: ErrorObject): string | undefined {
+  if (propertyName !== undefined) return propertyName;
   if (keyword === 'required') return String(params.missingProperty);
   if (keyword === 'additionalProperties') return String(params.additionalProperty);
   return undefined;
 }
+
+/** What patterns ask for, for readers who are told a field and not its schema. */
+const PATTERNS: Record<string, string> = {
+  [NO_CONTROLS]: 'must not hold control characters, such as line ends',
+  [LABEL]: 'must be one line, without a space at either end',
+  [HEADER_NAME]: 'is no name of a header: printable ASCII without spaces and colons',
+};
 
 function describe({ keyword, params, message = 'is not valid' }: ErrorObject, nullable: boolean): string {
   if (keyword === 'required') return 'is required';
@@ -155,8 +167,8 @@ function describe({ keyword, params, message = 'is not valid' }: ErrorObject, nu
   if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'format' && params.format === 'date-time')
     return 'must be a time with its zone, as 2026-11-21T09:30:00.000Z';
-  if (keyword === 'pattern' && params.pattern === NO_CONTROLS)
-    return 'must not hold control characters, such as line ends';
+  const words = keyword === 'pattern' ? PATTERNS[params.pattern] : undefined;
+  if (words !== undefined) return words;
   return keyword === 'type' && nullable ? `${message} or null` : message;
 }
 

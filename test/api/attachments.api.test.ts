@@ -315,9 +315,27 @@ describe('a draft', () => {
     expect(sent.json()).toMatchObject({ has_attachments: true, attachment_ids: ids });
     const message = (await call(`/messages/${sent.json().id}`)).json();
     expect(message.attachments).toEqual([
-      { id: ids[0], filename: '日本.txt', content_type: 'text/plain; charset=utf-8', size_bytes: 6 },
-      { id: ids[1], filename: 'renamed.txt', content_type: 'text/plain', size_bytes: 14 },
+      {
+        id: ids[0],
+        filename: '日本.txt',
+        content_type: 'text/plain; charset=utf-8',
+        size_bytes: 6,
+        content_id: null,
+        disposition: 'attachment',
+      },
+      {
+        id: ids[1],
+        filename: 'renamed.txt',
+        content_type: 'text/plain',
+        size_bytes: 14,
+        content_id: 'logo@x',
+        disposition: 'inline',
+      },
     ]);
+    expect((await call(`/attachments/${ids[1]}`)).json()).toMatchObject({
+      content_id: 'logo@x',
+      disposition: 'inline',
+    });
     const rows = await rowsOf({ messageId: message.id });
     expect(rows.map(({ storageKey }) => storageKey).sort()).toEqual(
       draft.attachments_meta.map(({ storage_key }: { storage_key: string }) => storage_key).sort(),

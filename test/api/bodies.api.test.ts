@@ -66,6 +66,9 @@ describe('bodies', () => {
   test.each([
     [{ to: 'x' }, '/body/to', 'must be array or null'],
     [{ to: [{ email: 7 }] }, '/body/to/0/email', 'must be string'],
+    [{ labels: [' a'] }, '/body/labels/0', 'must be one line, without a space at either end'],
+    [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('no name of a header')],
+    [{ subject: 'a\nb' }, '/body/subject', 'must not hold control characters, such as line ends'],
     [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
   ])('of %j only what is wrong is told', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');

@@ -117,6 +117,8 @@ test.each([
   [{}, 'validation_error'],
   [{ labels: [] }, 'validation_error'],
   [{ labels: [''] }, 'validation_error'],
+  [{ labels: ['  '] }, 'validation_error'],
+  [{ labels: ['vip '] }, 'validation_error'],
   [{ labels: ['a\r\nBcc: x@y.z'] }, 'validation_error'],
   [{ labels: ['x'.repeat(65)] }, 'validation_error'],
   [{ labels: Array.from({ length: 51 }, (_, index) => `${index}`) }, 'validation_error'],
