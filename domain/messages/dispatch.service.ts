@@ -176,6 +176,9 @@ async function reject(
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 
+/** Of an address suppressed by hand or for a complaint, no server ever said one; SES says this. */
+const SUPPRESSED_STATUS = '5.1.1';
+
 /**
  * Leaves the suppressed recipients out, and tells of them as bounced. Others may still be to be sent to.
  *
@@ -196,7 +199,7 @@ async function leaveOutSuppressed(
     const suppression = suppressed.get(recipient.email.toLowerCase());
     if (!suppression) continue;
     recipient.status = 'suppressed';
-    recipient.statusCode = suppression.status;
+    recipient.statusCode = suppression.status ?? SUPPRESSED_STATUS;
     recipient.diagnosticCode = `Not sent: the address is suppressed (${suppression.origin}).`;
     recipient.updatedAt = now;
     bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });

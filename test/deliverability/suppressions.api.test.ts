@@ -201,6 +201,20 @@ describe('at dispatch', () => {
     expect(await suppressions(world.scope.organizationId)).toHaveLength(1);
   });
 
+  test('one suppressed by hand has a status code too', async () => {
+    const world = await arrangeSending(database);
+    await suppress(world.scope.organizationId, 'bad@people.example');
+    await database.systemTransaction(({ em }) =>
+      em.execute(`update suppressions set origin = 'manual', status = null where org_id = ?`, [
+        world.scope.organizationId,
+      ]),
+    );
+    const id = await world.send('ada@people.example', 'bad@people.example');
+    await expect(dispatchOnce(world, id)).resolves.toBe('settled');
+    const [bounced] = (await stateOfMessage(database, id)).events;
+    expect(bounced?.data).toMatchObject({ bounced_recipients: [{ status: '5.1.1' }] });
+  });
+
   test('a suppression of every recipient that came since the call rejects the message', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example', 'bob@people.example');
