@@ -192,6 +192,9 @@ function isSeparator(lines: Line[], at: number): boolean {
   if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.words)) return false;
   const below = lines.slice(at + 1, at + 2 + MAX_SIGNATURE_LINES).filter(({ kind }) => kind !== 'blank');
   if (line.words === '--') return below.length < MAX_SIGNATURE_LINES;
+  // Webmail's underscores part nothing else than a signature, where little and no sentence follows.
+  if (/^_{2,3}$/.test(line.words))
+    return below.length > 0 && below.length <= 5 && below.every(({ words }) => isContactLine(words));
   return (
     below.length > 0 &&
     lines.length - at <= 10 &&
