@@ -40,6 +40,7 @@ test('fifty recipients are looked up by index, among long lists and before anybo
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
   expect(plan).toMatch(/using suppressions_org_id_email_unique/);
   expect(plan).toMatch(/using list_entries_unique .*\n.*Index Cond: .*direction.*entry = k\.entry/);
-  expect(plan).not.toContain('Seq Scan');
+  // The inboxes themselves may be so few that PostgreSQL reads them all.
+  expect(plan.replace('Seq Scan on inboxes i', '')).not.toContain('Seq Scan');
   expect(Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan)?.[1])).toBeLessThan(JIT_COST);
 });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import { Webhook } from 'standardwebhooks';
 import { apiClient, type Call } from '../support/client.ts';
@@ -114,9 +114,17 @@ describe('the main job', () => {
       const runs = [`send/${sent.body.id}`, `delivery/${sent.body.id}`].map((id) =>
         temporal.workflow.getHandle(id),
       );
-      const described = await Promise.all(runs.map((run) => run.describe()));
-      expect(described.map(({ status }) => status.name)).toEqual(['COMPLETED', 'COMPLETED']);
-      return described.map(({ historyLength }) => historyLength);
+      const described = await Promise.all(
+        runs.map((run) =>
+          run.describe().catch((error: unknown) => {
+            // A report that came before the send was recorded leaves nothing to wait for, and no run is started.
+            if (error instanceof WorkflowNotFoundError && run.workflowId.startsWith('delivery/')) return null;
+            throw error;
+          }),
+        ),
+      );
+      for (const run of described) if (run) expect(run.status.name).toBe('COMPLETED');
+      return described.map((run) => run?.historyLength ?? 0);
     }, PATIENCE);
     expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(30);
   });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type MailReport, readMailReport } from '../../domain/messages/mail-report.ts';
+import { cpuTimeMs } from '../support/cpu-time.ts';
 
 interface Expected {
   kind: MailReport['kind'];
@@ -98,8 +99,9 @@ describe('whatever comes', () => {
     ],
   ])('%s cost little', (_what, raw) => {
     const bytes = Buffer.from(raw);
-    const startedAt = performance.now();
-    readMailReport(bytes);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    const cost = cpuTimeMs(() => {
+      readMailReport(bytes);
+    });
+    expect(cost).toBeLessThan(2_000);
   });
 });

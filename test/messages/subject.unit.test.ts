@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { baseSubject, forwardSubject, isReplySubject, replySubject } from '../../domain/messages/subject.ts';
+import { cpuTimeMs } from '../support/cpu-time.ts';
 
 describe('base subject', () => {
   test.each([
@@ -52,10 +53,11 @@ describe('base subject', () => {
   });
 
   test('of a subject made of marks alone is found in no time', () => {
-    const started = performance.now();
-    expect(baseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
-    expect(baseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
-    expect(performance.now() - started).toBeLessThan(1_000);
+    const cost = cpuTimeMs(() => {
+      expect(baseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
+      expect(baseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
+    });
+    expect(cost).toBeLessThan(1_000);
   });
 });
 
