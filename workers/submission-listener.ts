@@ -153,7 +153,7 @@ function createServer(
       if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
         return done(new SmtpRefusal(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
       const fault = addressFault(address);
-      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${fault}`) : null);
+      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${oneLine(fault)}`) : null);
     },
     onData(stream, session, done) {
       submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(
@@ -221,8 +221,9 @@ async function submit(
 function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
   if (error instanceof SmtpRefusal) return error;
   if (error instanceof AppError && error.status < 500 && error.status !== 429) {
-    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${error.detail}`);
-    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${error.detail}`);
+    if (error.code === 'unauthenticated') return new SmtpRefusal(421, `4.7.0 ${oneLine(error.detail)}`);
+    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${oneLine(error.detail)}`);
+    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${oneLine(error.detail)}`);
     return new SmtpRefusal(550, `5.7.1 ${oneLine(error.detail)} ${oneLine(error.fix)}`);
   }
   if (error instanceof ClientLeft) logger.info(error.message);
@@ -230,8 +231,12 @@ function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
   return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
 }
 
+/** A reply is ASCII (RFC 5321 section 4.2), and ends where its line does. */
 function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').slice(0, 400);
+  return text
+    .replace(/[‘’]/g, "'")
+    .replace(/[^\x21-\x7e]+/g, (other) => (/^\s+$/.test(other) ? ' ' : '?'))
+    .slice(0, 400);
 }
 
 async function closeServer(server: SMTPServer): Promise<void> {

@@ -14,6 +14,12 @@ export interface InboxCredentials {
   rotatedAt: Date | null;
 }
 
+/** The inbox of a mail program, and since when its password holds. */
+export interface LoggedIn {
+  inbox: Inbox;
+  rotatedAt: Date;
+}
+
 export interface CredentialService {
   /** @throws AppError `not_found`. */
   get(scope: Scope, inboxId: string): Promise<InboxCredentials>;
@@ -24,7 +30,7 @@ export interface CredentialService {
    */
   rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
   /** The inbox a mail program may send for; null where name or password is wrong, in the same time. */
-  authenticate(username: string, password: string): Promise<Inbox | null>;
+  authenticate(username: string, password: string): Promise<LoggedIn | null>;
 }
 
 /** 190 bits in base62. */
@@ -63,7 +69,7 @@ export function createCredentialService({ database }: { database: Database }): C
         const credential = inbox && (await em.findOne(InboxCredentialEntity, { inboxId: inbox.id }));
         const expected = credential?.passwordHash ?? NOBODYS;
         const right = timingSafeEqual(sha256(password), expected);
-        return right ? inbox : null;
+        return right && credential ? { inbox, rotatedAt: credential.rotatedAt } : null;
       }),
   };
 }

@@ -12,6 +12,7 @@ import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { CredentialService } from '../inboxes/credential.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { findThread } from './find-thread.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
@@ -27,6 +28,8 @@ import { refuseAtCall } from './refused-send.ts';
 export interface Submitter {
   inboxId: string;
   email: string;
+  /** Since when the password holds that it showed. */
+  rotatedAt: Date;
   scope: Scope;
 }
 
@@ -47,8 +50,8 @@ export interface SubmissionService {
    * lost our answer sends it again.
    *
    * @returns the message's id.
-   * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `message_rejected`
-   * and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
+   * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `unauthenticated` where the password was changed meanwhile,
+   * `message_rejected` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
    */
   submit(submitter: Submitter, mail: SubmittedMail): Promise<string>;
 }
@@ -70,9 +73,9 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
   const { database, storage, credentials } = options;
   return {
     async authenticate(username, password) {
-      const inbox = await credentials.authenticate(username, password);
-      if (!inbox) return null;
-      const { id: inboxId, email, organizationId, environmentId } = inbox;
+      const known = await credentials.authenticate(username, password);
+      if (!known) return null;
+      const { id: inboxId, email, organizationId, environmentId } = known.inbox;
       const scope: Scope = {
         organizationId,
         environmentId,
@@ -82,7 +85,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
         actor: { kind: 'system', id: inboxId },
         requestId: newId('request'),
       };
-      return { inboxId, email, scope };
+      return { inboxId, email, rotatedAt: known.rotatedAt, scope };
     },
 
     maySendAs: ({ email }, mailFrom) => baseAddress(mailFrom) === email,
@@ -152,6 +155,7 @@ async function queue(
   const { em } = transaction;
   const { scope } = submitter;
   const inbox = await findInbox(em, scope, submitter.inboxId);
+  await checkPassword(transaction, submitter);
   const repeated = await findRepeated(transaction, inbox.id, mail.messageId, recipients);
   if (repeated) return repeated;
   const { content, envelope } = contentOf(mail, recipients);
@@ -187,6 +191,16 @@ async function queue(
     fromName: mail.from?.name ?? null,
   } satisfies Partial<Message>);
   return message.id;
+}
+
+/** A password ends for the connections, too, that showed it: it may have been changed because others know it. */
+async function checkPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
+  const credential = await em.findOne(InboxCredentialEntity, { inboxId });
+  if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
+  throw new AppError('unauthenticated', {
+    detail: 'The password was changed since this connection showed it.',
+    fix: 'Log in again with the new one.',
+  });
 }
 
 /** Calls with one Message-ID wait for each other, so that the later one finds what the earlier one made. */

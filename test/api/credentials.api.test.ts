@@ -46,11 +46,11 @@ test('a password is made on demand, shown once, and ends the one before', async 
   expect((await read()).json()).not.toHaveProperty('password');
   const service = createCredentialService({ database: app.worker });
   expect(await service.authenticate(inbox.email.toUpperCase(), first.password)).toMatchObject({
-    id: inbox.id,
+    inbox: { id: inbox.id },
   });
   const second = (await rotate(inbox.id)).json<Credentials>();
   expect(await service.authenticate(inbox.email, first.password)).toBeNull();
-  expect(await service.authenticate(inbox.email, second.password)).toMatchObject({ id: inbox.id });
+  expect(await service.authenticate(inbox.email, second.password)).toMatchObject({ inbox: { id: inbox.id } });
   for (const wrong of ['', 'x', `${second.password} `, '\u0000'])
     expect(await service.authenticate(inbox.email, wrong)).toBeNull();
   expect(await service.authenticate('no\u0000body@mail.test', second.password)).toBeNull();

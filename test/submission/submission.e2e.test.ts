@@ -181,3 +181,37 @@ test('a deleted inbox sends no more', async () => {
   await call('DELETE', `/inboxes/${short.inbox.id}`);
   await expect(submit(short, { to: 'a@people.example' })).rejects.toThrow(/535/);
 });
+
+test('a changed password ends for connections that showed the old one', async () => {
+  const short = await openAccount();
+  const transport = nodemailer.createTransport({
+    ...service.submission_smtp,
+    ...{ pool: true, maxConnections: 1, requireTLS: true, tls: { rejectUnauthorized: false } },
+    auth: { user: short.user, pass: short.pass },
+  });
+  const mail = { from: short.user, to: 'a@people.example', text: 'Hello' };
+  try {
+    await transport.sendMail({ ...mail, subject: 'Before' });
+    await call('POST', `/inboxes/${short.inbox.id}/credentials/rotate`);
+    await expect(transport.sendMail({ ...mail, subject: 'After' })).rejects.toThrow(
+      /421 4\.7\.0|535 5\.7\.8/,
+    );
+    expect((await call('GET', `/inboxes/${short.inbox.id}/messages`)).body.data).toHaveLength(1);
+  } finally {
+    transport.close();
+  }
+});
+
+test('a reply is ASCII, whatever the refusal says', async () => {
+  const { user, pass } = account;
+  const transport = nodemailer.createTransport({
+    ...{ ...service.submission_smtp, requireTLS: true, tls: { rejectUnauthorized: false } },
+    auth: { user, pass },
+  });
+  const refused = transport.sendMail({
+    envelope: { from: user, to: ['ü@people.example'] },
+    raw: `From: ${user}\r\n\r\n`,
+  });
+  await expect(refused).rejects.toThrow(/^[\x20-\x7e]*5\.1\.3[\x20-\x7e]*$/);
+  transport.close();
+});
