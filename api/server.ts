@@ -19,6 +19,7 @@ import { createReplyService } from '../domain/messages/reply.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
+import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -41,6 +42,7 @@ import { simulatorDomain } from '../platform/mail-transport/simulator-transport.
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
+import { createSesObjects, type SesObjects } from '../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { type AppOptions, buildApp } from './app.ts';
@@ -55,6 +57,8 @@ interface Parts {
   worker?: Database | undefined;
   outbox: Outbox;
   storage: Storage;
+  sesObjects: SesObjects;
+  logger: Logger;
 }
 
 /** The use-cases the API offers, on the parts of this process. */
@@ -64,6 +68,8 @@ export function createServices({
   worker = database,
   outbox,
   storage,
+  sesObjects,
+  logger,
 }: Parts): AppOptions['services'] {
   const events = createEventService({ outbox });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
@@ -123,10 +129,21 @@ export function createServices({
         retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
         simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
       }),
+      mails: createSesMailService({
+        intake,
+        objects: sesObjects,
+        buckets: listed(config.SES_INBOUND_BUCKETS),
+        onUnknown: (sesMessageId, recipients) =>
+          logger.warn({ sesMessageId, recipients }, 'SES received a mail for recipients nobody has'),
+      }),
       egress: createEgress({ ...egressOptions(config), requireHttps: true }),
-      topicArns: (config.SES_TOPIC_ARNS ?? '').split(',').flatMap((arn) => arn.trim() || []),
+      topicArns: listed(config.SES_TOPIC_ARNS),
     }),
   };
+}
+
+function listed(setting = ''): string[] {
+  return setting.split(',').flatMap((item) => item.trim() || []);
 }
 
 export interface StartedApi {
@@ -144,6 +161,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   });
   const worker = await connectWorker(config);
   const storage = createStorage(config);
+  const sesObjects = createSesObjects(config);
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
   const app = await buildApp({
@@ -151,7 +169,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     logger,
     database,
     probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
-    services: createServices({ config, database, worker, outbox, storage }),
+    services: createServices({ config, database, worker, outbox, storage, sesObjects, logger }),
   });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
@@ -163,6 +181,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await outbox.drain();
       await temporal.connection.close();
       storage.close();
+      sesObjects.close();
       await Promise.all([database.close(), worker?.close()]);
     },
   };

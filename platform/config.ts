@@ -100,6 +100,10 @@ export const ConfigSchema = Type.Object({
   SES_TOPIC_ARNS: optionalText(
     'Comma-separated ARNs of the SNS topics whose notifications of SES are believed; empty means none.',
   ),
+  SES_INBOUND_BUCKETS: optionalText(
+    'Comma-separated S3 buckets SES puts received mail into; from others nothing is read, empty means from none.',
+  ),
+  SES_INBOUND_S3_ENDPOINT: optionalText('URL of the S3 service of those buckets; empty means AWS.'),
   MAIL_RETRY_WINDOW_HOURS: integer('How long a deferred message is retried before it bounces.', 24, 1, 240),
 
   DNS_SERVERS: optionalText(

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 
 export interface ScanEnvelope {
   sizeBytes: number;
+  /** Empty string where it is not known. */
   clientIp: string;
   helo: string | null;
   /** Empty string for `<>`. */
@@ -38,7 +39,7 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
         headers: {
           'content-length': String(sizeBytes),
           'content-type': 'message/rfc822',
-          ip: headerText(clientIp),
+          ...(clientIp ? { ip: headerText(clientIp) } : {}),
           from: headerText(mailFrom),
           rcpt: headerText(rcptTo),
           ...(helo ? { helo: headerText(helo) } : {}),

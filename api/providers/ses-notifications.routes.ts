@@ -25,13 +25,14 @@ export const sesNotificationRoutes =
         schema: {
           operationId: 'providers.takeSesNotification',
           summary: 'Take a notification of Amazon SES',
-          description: 'For Amazon SNS, not for agents: deliveries, bounces and complaints, signed by SNS.',
+          description:
+            'For Amazon SNS, not for agents: received mail, deliveries, bounces and complaints, signed by SNS.',
           tags: ['Providers'],
           consumes: ['text/plain'],
           security: [],
           body: Type.Unsafe<unknown>({ description: 'A message of SNS, as JSON.' }),
           response: {
-            200: closed({ result: choice(['folded', 'ignored', 'confirmed']) }),
+            200: closed({ result: choice(['stored', 'folded', 'ignored', 'confirmed']) }),
             ...postProblems(),
           },
         },

@@ -10,7 +10,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { isHidden } from './hidden-labels.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import type { Authenticate } from './mail-authentication.ts';
-import { MessageEntity } from './message.entity.ts';
+import { MessageEntity, type SpamVerdict } from './message.entity.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { unreadMail } from './parsed-mail.ts';
 import type { MailReader, ReadMail } from './parser-pool.ts';
@@ -98,7 +98,7 @@ async function examine(
   { raw, isSigned }: { raw: RawMail; isSigned: boolean },
 ): Promise<ExaminedMail> {
   const messageId = messageIdOfReceipt(receipt.id);
-  const { clientIp, mailFrom } = receipt;
+  const { clientIp, mailFrom, verdicts } = receipt;
   const [mail, authentication, scanned] = await Promise.all([
     reader.read(await raw.open(), {
       async storeFile(index, content, contentType) {
@@ -106,11 +106,14 @@ async function examine(
         return { key, stored: await storage.putStream(key, content, { contentType }) };
       },
     }),
-    authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
-    scanForSpam(raw, receipt),
+    verdicts?.authentication ??
+      authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
+    verdicts?.isSpam ? SPAM : scanForSpam(raw, receipt),
   ]);
   return { mail, authentication, spam: scanned ?? verdictByRule(authentication) };
 }
+
+const SPAM: SpamVerdict = { verdict: 'spam', score: null };
 
 async function keep(
   options: IngestServiceOptions,

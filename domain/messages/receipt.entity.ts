@@ -2,9 +2,17 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Authentication } from './mail-authentication.ts';
+
+/** What the server that took a mail in found out about it: it saw the client, we do not. */
+export interface ProviderVerdicts {
+  authentication: Authentication;
+  /** It found spam, or a virus. */
+  isSpam: boolean;
+}
 
 /**
- * What was accepted over SMTP, for one recipient of the transaction: committed before the sender sees 250.
+ * What was accepted over SMTP or handed over by a provider, for one recipient of the transaction: committed before the sender sees 250.
  * `mail` goes to an inbox, `report` came to a return path of ours and tells of a message we sent.
  */
 export const ReceiptEntity = defineEntity({
@@ -52,8 +60,11 @@ export const ReceiptEntity = defineEntity({
     /** Envelope sender (RFC 5321 reverse-path); empty string for `<>`. */
     mailFrom: p.text(),
     rcptTo: p.text(),
+    /** Empty string where the provider that handed the mail over does not tell. */
     clientIp: p.text(),
     helo: p.text().strictNullable(),
+    /** Empty where we look ourselves. */
+    verdicts: p.json().$type<ProviderVerdicts>().strictNullable(),
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */

@@ -17,7 +17,7 @@ import { readAtMost } from './delivery-report.ts';
 import { parseFeedbackReport } from './feedback-report.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { MessageEntity } from './message.entity.ts';
-import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { type ProviderVerdicts, type Receipt, ReceiptEntity } from './receipt.entity.ts';
 import { tokenOf } from './recipient-token.ts';
 import { keepUnattributed } from './unattributed-reports.ts';
 
@@ -44,8 +44,11 @@ export interface AcceptedMail {
   sha256: Buffer;
   /** Empty string for `<>`. */
   mailFrom: string;
+  /** Empty string where it is not known. */
   clientIp: string;
   helo: string | null;
+  /** Of the server that took the mail in; none where that was us. */
+  verdicts?: ProviderVerdicts;
   tls: boolean;
   receivedAt: Date;
   recipients: { address: string; route: InboundRoute }[];
@@ -60,6 +63,8 @@ export interface ReceiptService {
    * @returns `blocked` where the inbox's receive lists refuse the sender.
    */
   resolve(address: string, sender: string): Promise<InboundRoute | 'unknown' | 'blocked'>;
+  /** Whether each of these inboxes has a mail of that id already. False where reports or complaints are among them. */
+  knows(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
   /**
    * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
    * complaint becomes a report on the mail whose token it carries.
@@ -94,6 +99,18 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         return { kind: 'mail', organizationId, environmentId, inboxId: id };
       }),
 
+    async knows(transportId, recipients) {
+      const inboxes = recipients.map(({ route }) => (route.kind === 'mail' ? route.inboxId : null));
+      const distinct = new Set(inboxes);
+      const known = await database.autocommit((em) =>
+        em.count(ReceiptEntity, {
+          inboxId: { $in: inboxes.filter((id) => id !== null) },
+          transportId: transportIdOf({ transportId }),
+        }),
+      );
+      return known === distinct.size;
+    },
+
     async commit(mail) {
       const { recipients, unattributed } = await attribute(options, mail);
       return database.systemTransaction(async (transaction) => {
@@ -117,6 +134,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
             rcptTo: storableText(address, 1_000),
             clientIp: mail.clientIp,
             helo: mail.helo === null ? null : storableText(mail.helo, 255),
+            verdicts: mail.verdicts ?? null,
             tls: mail.tls,
             receivedAt: mail.receivedAt,
           });

@@ -2,6 +2,7 @@ import { type Readable, Transform } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage, StoredObject } from '../../platform/storage.ts';
+import type { ProviderVerdicts } from '../messages/receipt.entity.ts';
 import type { InboundRoute, ReceiptService } from '../messages/receipt.service.ts';
 
 /** A mail another server accepted for us, on its way into storage. */
@@ -11,8 +12,13 @@ export interface HandedMail {
   source: Readable;
   /** Empty string for `<>`. */
   mailFrom: string;
+  /** Empty string where the provider does not tell. */
   clientIp: string;
   helo: string | null;
+  /** What the provider found out about the sender; without it we look ourselves. */
+  verdicts?: ProviderVerdicts;
+  /** When the provider received it; now, where it does not tell. */
+  receivedAt?: Date;
   recipients: { address: string; route: InboundRoute }[];
   /** Looks at what was stored before anything is committed; what it throws leaves nothing behind, as every refusal does. */
   inspect?: (stored: StoredObject) => void;
@@ -24,6 +30,8 @@ export interface MailIntake {
     addresses: string[],
     mailFrom: string,
   ): Promise<{ recipients: HandedMail['recipients']; unknown: string[] }>;
+  /** Whether a mail of that id has come to all of them before. */
+  knows(transportId: string, recipients: HandedMail['recipients']): Promise<boolean>;
   /**
    * Stores the bytes and commits receipts, as the SMTP listener does. When it resolves the mail is ours.
    *
@@ -34,7 +42,7 @@ export interface MailIntake {
 
 export interface MailIntakeOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
-  receipts: Pick<ReceiptService, 'resolve' | 'commit'>;
+  receipts: Pick<ReceiptService, 'resolve' | 'knows' | 'commit'>;
   maxSizeBytes: number;
 }
 
@@ -58,9 +66,11 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       return { recipients, unknown };
     },
 
+    knows: (transportId, recipients) => receipts.knows(transportId, recipients),
+
     async take({ source, inspect, ...mail }) {
-      const receivedAt = new Date();
-      const rawKey = `raw/${receivedAt.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
+      const now = new Date();
+      const rawKey = `raw/${now.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
       const checked = limitMail(maxSizeBytes);
       source.on('error', (error) => checked.stream.destroy(error));
       source.once('close', () => {
@@ -80,7 +90,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
         throw error;
       }
       // An object whose commit failed stays: the commit may have happened, and a receipt needs it.
-      const committed = await receipts.commit({ ...mail, ...stored, rawKey, tls: true, receivedAt });
+      const committed = await receipts.commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true });
       if (committed === 0) await storage.delete(rawKey).catch(() => undefined);
     },
   };

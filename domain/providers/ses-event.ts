@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../messages/delivery-outcome.ts';
-import { parseJson } from './sns-message.ts';
+import { type Fields, listOf, objectOf, parseJson, textOf, timeOf } from './json-fields.ts';
 
 /** What SES tells of one mail: of each recipient it names, what became of it. */
 export interface SesEvent {
@@ -29,8 +29,7 @@ export function readSesEvent(text: string): SesEvent | null {
   const type = textOf(event.eventType) ?? textOf(event.notificationType);
   const outcomes = outcomesOf(type, event, mail).filter(({ address }) => address !== '');
   if (outcomes.length === 0) return null;
-  const sentAt = Date.parse(textOf(mail.timestamp) ?? '');
-  return { sesMessageId, sentAt: Number.isNaN(sentAt) ? null : new Date(sentAt), outcomes };
+  return { sesMessageId, sentAt: timeOf(mail.timestamp), outcomes };
 }
 
 function outcomesOf(type: string | null, event: Fields, mail: Fields): SesEvent['outcomes'] {
@@ -42,7 +41,10 @@ function outcomesOf(type: string | null, event: Fields, mail: Fields): SesEvent[
         statusCode: '2.0.0',
         diagnosticCode: textOf(delivery.smtpResponse),
       };
-      return listOf(delivery.recipients).map((address) => ({ address: String(address), outcome: told }));
+      return listOf(delivery.recipients, MAX_RECIPIENTS).map((address) => ({
+        address: String(address),
+        outcome: told,
+      }));
     }
     case 'Bounce':
       return bounces(objectOf(event.bounce));
@@ -55,7 +57,10 @@ function outcomesOf(type: string | null, event: Fields, mail: Fields): SesEvent[
         statusCode: '5.7.1',
         diagnosticCode: `SES rejected the mail: ${reason}`,
       };
-      return listOf(mail.destination).map((address) => ({ address: String(address), outcome: told }));
+      return listOf(mail.destination, MAX_RECIPIENTS).map((address) => ({
+        address: String(address),
+        outcome: told,
+      }));
     }
     case 'DeliveryDelay':
       return recipientsOf(objectOf(event.deliveryDelay).delayedRecipients).map((told) => ({
@@ -109,20 +114,6 @@ function complaints(complaint: Fields): SesEvent['outcomes'] {
   }));
 }
 
-type Fields = Record<string, unknown>;
-
-function objectOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value.slice(0, MAX_RECIPIENTS) : [];
-}
-
 function recipientsOf(value: unknown): Told[] {
-  return listOf(value).map(objectOf);
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, 1_000) : null;
+  return listOf(value, MAX_RECIPIENTS).map(objectOf);
 }

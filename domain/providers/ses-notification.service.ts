@@ -5,6 +5,8 @@ import { AppError } from '../../platform/errors.ts';
 import type { OutcomeService } from '../messages/outcome.service.ts';
 import { SendAttemptEntity } from '../messages/send-attempt.entity.ts';
 import { readSesEvent, type SesEvent } from './ses-event.ts';
+import type { SesMailService } from './ses-mail.service.ts';
+import { readSesMail } from './ses-mail.ts';
 import {
   isSignedBy,
   isSnsCertificateUrl,
@@ -19,15 +21,17 @@ export interface SesNotificationService {
    *
    * @returns what became of it, once that is committed.
    * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (another topic), `unavailable` (SNS
-   * should try again).
+   * should try again), and what {@link SesMailService} throws.
    */
-  take(body: unknown): Promise<'folded' | 'ignored' | 'confirmed'>;
+  take(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
 }
 
 export interface SesNotificationServiceOptions {
   /** As a worker: a notification names a mail, not its tenant. */
   database: Database;
   outcomes: Pick<OutcomeService, 'fold'>;
+  /** Of mail received by SES. */
+  mails: SesMailService;
   egress: Pick<Egress, 'get'>;
   topicArns: string[];
 }
@@ -60,6 +64,8 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
       if (!isSignedBy(message, await certificateAt(message.SigningCertURL), new Date())) throw unsigned();
       if (message.Type === 'SubscriptionConfirmation') return confirm(options.egress, message);
       if (message.Type !== 'Notification') return 'ignored';
+      const mail = readSesMail(message.Message);
+      if (mail) return options.mails.take(mail);
       const event = readSesEvent(message.Message);
       return event ? fold(options, event) : 'ignored';
     },

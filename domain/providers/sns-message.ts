@@ -1,4 +1,5 @@
 import { createVerify, X509Certificate } from 'node:crypto';
+import { parseJson } from './json-fields.ts';
 
 /** What Amazon SNS posts (its developer guide, "Parsing Amazon SNS message formats"). */
 export interface SnsMessage {
@@ -35,14 +36,6 @@ export function readSnsMessage(body: unknown): SnsMessage | null {
   )
     return null;
   return fields as unknown as SnsMessage;
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** Where SNS keeps its certificates; anything else would let anybody sign. */

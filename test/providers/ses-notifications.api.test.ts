@@ -1,59 +1,40 @@
-import { createSign, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { generate } from 'selfsigned';
 import { createOutcomeService } from '../../domain/messages/outcome.service.ts';
 import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
-import {
-  isSnsCertificateUrl,
-  type SnsMessage,
-  snsSigningString,
-} from '../../domain/providers/sns-message.ts';
+import { isSnsCertificateUrl, type SnsMessage } from '../../domain/providers/sns-message.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import {
+  CERTIFICATE_URL,
+  createSnsSigner,
+  SES_TOPIC,
+  type SnsSigner,
+  signSnsMessage,
+} from '../support/sns-signer.ts';
 import { testStack } from '../support/stack.ts';
 import { connect, recordingOutbox, startTestApp } from '../support/test-app.ts';
 
-const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-events';
-const CERTIFICATE_URL = 'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem';
+const TOPIC = SES_TOPIC;
 const SUBSCRIBE_URL = `https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=${TOPIC}&Token=t`;
-type Pair = { private: string; cert: string };
 
 let database: Database;
-let pair: Pair;
-let expired: Pair;
+let pair: SnsSigner;
+let expired: SnsSigner;
 beforeAll(async () => {
   database = await connect(testStack().postgres.workerUrl);
-  const name = [{ name: 'commonName', value: 'sns.amazonaws.com' }];
-  pair = await generate(name, { keySize: 2048 });
-  expired = await generate(name, {
-    keySize: 2048,
+  pair = await createSnsSigner();
+  expired = await createSnsSigner({
     notBeforeDate: new Date('2020-01-01'),
     notAfterDate: new Date('2021-01-01'),
   });
 });
 afterAll(() => database?.close());
 
-function snsMessage(
-  message: object | string,
-  over: Partial<SnsMessage> = {},
-  signer: Pair = pair,
-): SnsMessage {
-  const unsigned: SnsMessage = {
-    Type: 'Notification',
-    MessageId: randomUUID(),
-    TopicArn: TOPIC,
-    Message: typeof message === 'string' ? message : JSON.stringify(message),
-    Timestamp: new Date().toISOString(),
-    SignatureVersion: '2',
-    Signature: '',
-    SigningCertURL: CERTIFICATE_URL,
-    ...over,
-  };
-  const sign = createSign(unsigned.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256');
-  return { ...unsigned, Signature: sign.update(snsSigningString(unsigned)).sign(signer.private, 'base64') };
-}
+const snsMessage = (message: object | string, over: Partial<SnsMessage> = {}, signer = pair) =>
+  signSnsMessage(signer, message, over);
 
 /** A mail SES took, and the service its notifications come to. */
 async function arrange(certificate = pair.cert) {
@@ -72,6 +53,11 @@ async function arrange(certificate = pair.cert) {
       retryWindowMs: 86_400_000,
       simulatorDomain: 'simulator.mail.test',
     }),
+    mails: {
+      take: async () => {
+        throw new Error('No mail was received.');
+      },
+    },
     egress: {
       async get(url) {
         fetched.push(url);

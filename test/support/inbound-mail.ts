@@ -49,12 +49,13 @@ export async function arrangeInbox(
   /** A receipt as the listener commits it, not taken up yet. */
   const accept = (raw: string | Buffer, facts: ReceiptFacts = {}) =>
     commitReceipt(database, { objects, inbox, raw: Buffer.from(raw), facts });
+  const messageOf = (receiptId: string) => findMessage(database, messageIdOfReceipt(receiptId));
   const receive = async (raw: string | Buffer, facts: ReceiptFacts = {}) => {
     const receiptId = await accept(raw, facts);
     const outcome = await ingest.ingest(receiptId);
-    return { receiptId, outcome, message: await findMessage(database, messageIdOfReceipt(receiptId)) };
+    return { receiptId, outcome, message: await messageOf(receiptId) };
   };
-  return { inbox, objects, ingest, accept, receive };
+  return { inbox, objects, ingest, accept, receive, messageOf };
 }
 
 async function commitReceipt(

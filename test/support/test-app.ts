@@ -6,6 +6,7 @@ import { entities } from '../../domain/entities.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import type { Outbox, OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
 import { testStack } from './stack.ts';
@@ -59,13 +60,15 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const config = loadConfig(testEnvironment(databaseUrl, options.config));
   const [database, worker] = await Promise.all([connect(databaseUrl), connect(postgres.workerUrl)]);
   const storage = createStorage(config);
+  const sesObjects = createSesObjects(config);
+  const logger = pino({ level: config.LOG_LEVEL });
   const { outbox, commands } = recordingOutbox();
   const app = await buildApp({
     config,
-    logger: pino({ level: config.LOG_LEVEL }),
+    logger,
     database,
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
-    services: createServices({ config, database, worker, outbox, storage }),
+    services: createServices({ config, database, worker, outbox, storage, sesObjects, logger }),
   });
   const contract = readContract(app);
   return {
@@ -94,6 +97,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     async close() {
       await app.close();
       storage.close();
+      sesObjects.close();
       await Promise.all([database.close(), worker.close()]);
     },
   };

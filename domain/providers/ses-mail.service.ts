@@ -1,0 +1,104 @@
+import { Readable } from 'node:stream';
+import { AppError } from '../../platform/errors.ts';
+import { SesObjectError, type SesObjects } from '../../platform/ses-objects.ts';
+import type { MailIntake } from './mail-intake.service.ts';
+import type { SesMail } from './ses-mail.ts';
+
+export interface SesMailService {
+  /**
+   * Takes in a mail SES received. Resolves once it is stored and its receipts are committed; a repeat has no further
+   * effect.
+   *
+   * @returns `ignored` where nobody here has any of its recipients.
+   * @throws AppError `permission_denied` (a bucket that is not on our list), `unprocessable` (a mail that cannot be
+   * read), `unavailable` (SNS should try again), and what the intake throws.
+   */
+  take(mail: SesMail): Promise<'stored' | 'ignored'>;
+}
+
+export interface SesMailServiceOptions {
+  intake: MailIntake;
+  objects: Pick<SesObjects, 'open'>;
+  buckets: string[];
+  /** For the log: SES has accepted the mail, so nobody else learns of it. */
+  onUnknown(sesMessageId: string, recipients: string[]): void;
+}
+
+export function createSesMailService(options: SesMailServiceOptions): SesMailService {
+  const { intake, objects, buckets, onUnknown } = options;
+  return {
+    async take(mail) {
+      const { sesMessageId, mailFrom, content } = mail;
+      if (content === null) throw withoutContent();
+      if (content.kind === 'object' && !buckets.includes(content.bucket)) throw otherBucket();
+      const { recipients, unknown } = await intake.resolve(mail.recipients, mailFrom);
+      if (unknown.length > 0) onUnknown(sesMessageId, unknown);
+      if (recipients.length === 0) return 'ignored';
+      const transportId = `ses:${sesMessageId}`;
+      // Asked before anything is read; SNS repeats what it had no answer to in 15 seconds.
+      if (await intake.knows(transportId, recipients)) return 'stored';
+      const source =
+        content.kind === 'inline' ? Readable.from([content.bytes]) : await open(objects, content);
+      try {
+        await intake.take({
+          transportId,
+          source,
+          mailFrom,
+          clientIp: '',
+          helo: null,
+          recipients,
+          ...(mail.receivedAt ? { receivedAt: mail.receivedAt } : {}),
+          verdicts: mail.verdicts,
+        });
+      } catch (error) {
+        throw error instanceof AppError ? error : tryAgain(error);
+      } finally {
+        // What was not read to its end holds a connection.
+        source.destroy();
+      }
+      return 'stored';
+    },
+  };
+}
+
+async function open(
+  objects: SesMailServiceOptions['objects'],
+  { bucket, key }: { bucket: string; key: string },
+): Promise<Readable> {
+  try {
+    return await objects.open(bucket, key);
+  } catch (error) {
+    if (error instanceof SesObjectError && error.failure === 'encrypted') throw encrypted();
+    throw tryAgain(error);
+  }
+}
+
+function withoutContent(): AppError {
+  return new AppError('unprocessable', {
+    detail: 'The notification holds no mail and names no object.',
+    fix: 'Let the receipt rule deliver to S3, with this topic, or to SNS with its content.',
+  });
+}
+
+function otherBucket(): AppError {
+  return new AppError('permission_denied', {
+    detail: 'The bucket is not one of ours.',
+    fix: 'Add its name to SES_INBOUND_BUCKETS.',
+  });
+}
+
+function encrypted(): AppError {
+  return new AppError('unprocessable', {
+    detail: 'SES encrypted the mail with a key only its reader has.',
+    fix: 'Take message encryption out of the receipt rule; the bucket itself may be encrypted.',
+  });
+}
+
+/** Also where the object is missing: it may be on its way, and who may not list a bucket is told no difference. */
+function tryAgain(cause: unknown): AppError {
+  return new AppError('unavailable', {
+    detail: 'The mail could not be read and stored.',
+    fix: 'Try again later.',
+    cause,
+  });
+}

@@ -1,0 +1,325 @@
+import { randomUUID } from 'node:crypto';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Authentication } from '../../domain/messages/mail-authentication.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
+import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
+import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
+import { createSesObjects, type SesObjects } from '../../platform/ses-objects.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { receiptService } from '../support/mail-services.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { createSnsSigner, SES_TOPIC, type SnsSigner, signSnsMessage } from '../support/sns-signer.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+const BUCKET = 'agent-email';
+const MAX_SIZE_BYTES = 20_000;
+const MAIL = mail({ Subject: 'By SES' });
+
+let s3: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let bucket: S3Client;
+let sesObjects: SesObjects;
+let signer: SnsSigner;
+beforeAll(async () => {
+  s3 = await startObjectStorage();
+  app = await startTestApp({
+    config: {
+      ...s3.environment,
+      SES_INBOUND_S3_ENDPOINT: s3.environment.S3_ENDPOINT ?? '',
+      SES_ACCESS_KEY_ID: 'S3RVER',
+      SES_SECRET_ACCESS_KEY: 'S3RVER',
+    },
+  });
+  sesObjects = createSesObjects(app.config);
+  bucket = new S3Client({
+    endpoint: s3.environment.S3_ENDPOINT ?? '',
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+  });
+  signer = await createSnsSigner();
+});
+afterAll(async () => {
+  bucket?.destroy();
+  sesObjects?.close();
+  await app?.close();
+  await s3?.stop();
+});
+
+/** An inbox, and a service on a real database and S3; `opened` names what was read of the buckets of SES. */
+async function arrange() {
+  const inbox = await createInbox(app.worker, await createOrganization(app.worker));
+  const { outbox } = recordingOutbox();
+  const opened: string[] = [];
+  const unknown: string[] = [];
+  const service = createSesNotificationService({
+    database: app.worker,
+    outcomes: {
+      fold: async () => {
+        throw new Error('Nothing was sent.');
+      },
+    },
+    mails: createSesMailService({
+      intake: createMailIntake({
+        storage: app.storage,
+        receipts: receiptService({ database: app.worker, outbox, storage: app.storage }),
+        maxSizeBytes: MAX_SIZE_BYTES,
+      }),
+      objects: {
+        open(name, key) {
+          opened.push(`${name}/${key}`);
+          return sesObjects.open(name, key);
+        },
+      },
+      buckets: [BUCKET, 'another-of-ours'],
+      onUnknown: (_id, recipients) => unknown.push(...recipients),
+    }),
+    egress: { get: async () => ({ kind: 'answer', status: 200, body: signer.cert, durationMs: 1 }) },
+    topicArns: [SES_TOPIC],
+  });
+  const receipts = () =>
+    app.worker.systemTransaction(({ em }) => em.find(ReceiptEntity, { inboxId: inbox.id }));
+  return { inbox, service, opened, unknown, receipts };
+}
+
+async function putMail(raw = MAIL, metadata: Record<string, string> = {}): Promise<string> {
+  const key = `ses/${randomUUID()}`;
+  await bucket.send(new PutObjectCommand({ Bucket: BUCKET, Key: key, Body: raw, Metadata: metadata }));
+  return key;
+}
+
+interface Received {
+  recipients: string[];
+  action: object;
+  source?: string;
+  verdicts?: object;
+  content?: string;
+  messageId?: string;
+}
+
+/** As SES publishes it. */
+function received({ recipients, action, source = 'ada@people.example', ...more }: Received) {
+  const passed = { status: 'PASS' };
+  return {
+    notificationType: 'Received',
+    mail: {
+      timestamp: '2026-11-20T10:00:00.000Z',
+      source,
+      messageId: more.messageId ?? `in-${randomUUID()}`,
+      destination: ['someone-in-the-header@people.example'],
+      headersTruncated: false,
+      headers: [],
+      commonHeaders: {},
+    },
+    receipt: {
+      timestamp: '2026-11-20T10:00:01.000Z',
+      processingTimeMillis: 222,
+      recipients,
+      ...{ spamVerdict: passed, virusVerdict: passed, spfVerdict: passed, dkimVerdict: passed },
+      dmarcVerdict: { status: 'GRAY' },
+      ...more.verdicts,
+      action: { topicArn: SES_TOPIC, ...action },
+    },
+    ...(more.content === undefined ? {} : { content: more.content }),
+  };
+}
+
+const inS3 = (objectKey: string, bucketName = BUCKET) => ({ type: 'S3', bucketName, objectKey });
+const signed = (notification: object) => JSON.stringify(signSnsMessage(signer, notification));
+
+describe('a mail SES received', () => {
+  test('is read from its bucket and taken in with envelope, time and verdicts, once', async () => {
+    const { inbox, service, opened, unknown, receipts } = await arrange();
+    const key = await putMail();
+    const notification = received({
+      recipients: [inbox.email.toUpperCase(), 'nobody@mail.test'],
+      action: inS3(key),
+    });
+    expect(await service.take(signed(notification))).toBe('stored');
+    const [receipt] = await receipts();
+    expect(receipt).toMatchObject({
+      kind: 'mail',
+      mailFrom: 'ada@people.example',
+      rcptTo: inbox.email,
+      clientIp: '',
+      helo: null,
+      transportId: `ses:${notification.mail.messageId}`,
+      receivedAt: new Date('2026-11-20T10:00:00Z'),
+      verdicts: {
+        authentication: { spf: 'pass', dkim: 'pass', dmarc: 'none', arc: 'none', policy: null },
+        isSpam: false,
+      },
+    });
+    expect((await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toString()).toBe(MAIL);
+    expect(unknown).toEqual(['nobody@mail.test']);
+    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await receipts()).toHaveLength(1);
+    expect(opened).toEqual([`${BUCKET}/${key}`]);
+  });
+
+  test('told of twice at once is one mail', async () => {
+    const { inbox, service, receipts } = await arrange();
+    const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
+    const outcomes = await Promise.allSettled([
+      service.take(signed(notification)),
+      service.take(signed(notification)),
+    ]);
+    for (const outcome of outcomes)
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'unavailable' });
+    expect(outcomes.map(({ status }) => status)).toContain('fulfilled');
+    expect(await receipts()).toHaveLength(1);
+  });
+
+  test.each([
+    ['UTF8', 'Grüße', mail({ Subject: 'x' }, 'Grüße'), (raw: string) => raw],
+    ['BASE64', 'Gr\xfc\xdfe', mail({ Subject: 'x' }, 'Gr\xfc\xdfe'), null],
+  ])('comes within the notification, too (%s)', async (encoding, _words, raw, asText) => {
+    const { inbox, service, opened, receipts } = await arrange();
+    const bytes = Buffer.from(raw, asText ? 'utf8' : 'latin1');
+    const notification = received({
+      recipients: [inbox.email],
+      source: '',
+      action: { type: 'SNS', encoding },
+      content: asText ? raw : bytes.toString('base64'),
+    });
+    expect(await service.take(signed(notification))).toBe('stored');
+    await service.take(signed(notification));
+    const [receipt, ...others] = await receipts();
+    expect(others).toEqual([]);
+    expect(receipt?.mailFrom).toBe('');
+    expect(await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toEqual(bytes);
+    expect(opened).toEqual([]);
+  });
+
+  test('for nobody here is ignored, unread, and logged', async () => {
+    const { service, opened, unknown } = await arrange();
+    const notification = received({ recipients: ['nobody@mail.test'], action: inS3(await putMail()) });
+    expect(await service.take(signed(notification))).toBe('ignored');
+    expect(opened).toEqual([]);
+    expect(unknown).toEqual(['nobody@mail.test']);
+  });
+
+  test.each([['Lambda'], ['Bounce'], ['Stop'], ['WorkMail'], ['AddHeader']])(
+    'is ignored where a rule tells of its %s',
+    async (type) => {
+      const { inbox, service, receipts } = await arrange();
+      expect(await service.take(signed(received({ recipients: [inbox.email], action: { type } })))).toBe(
+        'ignored',
+      );
+      expect(await receipts()).toEqual([]);
+    },
+  );
+});
+
+describe('what SES says of the sender is on the message, and nothing looked up again:', () => {
+  const failed = { status: 'FAIL' };
+  test.each<[string, object, Partial<Authentication>, string[]]>([
+    ['all is well', { dmarcVerdict: { status: 'PASS' } }, { spf: 'pass', dkim: 'pass', dmarc: 'pass' }, []],
+    [
+      'DMARC fails, and the domain asks for nothing',
+      { spfVerdict: failed, dkimVerdict: { status: 'GRAY' }, dmarcVerdict: failed, dmarcPolicy: 'NONE' },
+      { spf: 'fail', dkim: 'none', dmarc: 'fail' },
+      ['unauthenticated'],
+    ],
+    [
+      'DMARC fails at p=reject',
+      { dkimVerdict: failed, dmarcVerdict: failed, dmarcPolicy: 'reject' },
+      { spf: 'pass', dkim: 'fail', dmarc: 'fail' },
+      ['spam', 'unauthenticated'],
+    ],
+    ['spam', { spamVerdict: failed }, { dmarc: 'none' }, ['spam']],
+    ['a virus', { virusVerdict: failed }, { dmarc: 'none' }, ['spam']],
+    [
+      'it could not tell',
+      { spfVerdict: { status: 'PROCESSING_FAILED' }, dkimVerdict: 7, dmarcVerdict: null },
+      { spf: 'temperror', dkim: 'none', dmarc: 'none' },
+      [],
+    ],
+  ])('%s', async (_what, verdicts, authentication, labels) => {
+    const { inbox, service, receipts } = await arrange();
+    const action = inS3(await putMail());
+    await service.take(signed(received({ recipients: [inbox.email], action, verdicts })));
+    const [receipt] = await receipts();
+    const { ingest, messageOf } = await arrangeInbox(
+      app.worker,
+      {
+        storage: app.storage,
+        authenticate: async () => {
+          throw new Error('SES has told.');
+        },
+      },
+      inbox,
+    );
+    await ingest.ingest(receipt?.id ?? '');
+    const message = await messageOf(receipt?.id ?? '');
+    expect(message?.authentication).toMatchObject(authentication);
+    expect(message?.labels).toEqual(labels);
+  });
+});
+
+describe('refused, with nothing stored, is', () => {
+  test('a bucket that is not ours, whoever signed: nothing is read', async () => {
+    const { inbox, service, opened, receipts } = await arrange();
+    const notification = received({
+      recipients: [inbox.email],
+      action: inS3(await putMail(), 'somebody-elses'),
+    });
+    await expect(service.take(signed(notification))).rejects.toMatchObject({
+      code: 'permission_denied',
+      fix: expect.stringContaining('SES_INBOUND_BUCKETS'),
+    });
+    expect(opened).toEqual([]);
+    expect(await receipts()).toEqual([]);
+  });
+
+  test.each<[string, (body: string) => Promise<string>]>([
+    [
+      'forged',
+      async (body) => JSON.stringify(signSnsMessage(await createSnsSigner(), JSON.parse(body).Message)),
+    ],
+    ['altered', async (body) => body.replace('ada@people.example', 'eve@people.example')],
+  ])('a notification that was %s', async (_what, change) => {
+    const { inbox, service, opened, receipts } = await arrange();
+    const body = signed(received({ recipients: [inbox.email], action: inS3(await putMail()) }));
+    await expect(service.take(await change(body))).rejects.toMatchObject({ code: 'unauthenticated' });
+    expect(opened).toEqual([]);
+    expect(await receipts()).toEqual([]);
+  });
+
+  test.each<[string, () => Promise<object>, string]>([
+    [
+      'a mail over the limit',
+      async () => inS3(await putMail(`${MAIL}${'x'.repeat(30_000)}`)),
+      'payload_too_large',
+    ],
+    [
+      'a mail that went in circles',
+      async () => inS3(await putMail(`${'Received: x\r\n'.repeat(51)}${MAIL}`)),
+      'unprocessable',
+    ],
+    ['a mail SES encrypted', async () => inS3(await putMail(MAIL, { 'x-amz-key-v2': 'k' })), 'unprocessable'],
+    ['an object that is not there (yet)', async () => inS3('missing'), 'unavailable'],
+    ['a bucket that is not there', async () => inS3('key', 'another-of-ours'), 'unavailable'],
+    ['an object without a name', async () => ({ type: 'S3', bucketName: BUCKET }), 'unprocessable'],
+    ['a notification without the mail', async () => ({ type: 'SNS', encoding: 'UTF8' }), 'unprocessable'],
+  ])('%s', async (_what, action, code) => {
+    const { inbox, service, receipts } = await arrange();
+    const notification = received({ recipients: [inbox.email], action: await action() });
+    await expect(service.take(signed(notification))).rejects.toMatchObject({ code });
+    expect(await receipts()).toEqual([]);
+  });
+
+  test('nothing for ever: an object that was missing is taken in when SNS comes again', async () => {
+    const { inbox, service, receipts } = await arrange();
+    const objectKey = `ses/${randomUUID()}`;
+    const notification = received({ recipients: [inbox.email], action: inS3(objectKey) });
+    await expect(service.take(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
+    await bucket.send(new PutObjectCommand({ Bucket: BUCKET, Key: objectKey, Body: MAIL }));
+    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await receipts()).toHaveLength(1);
+  });
+});
