@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { Ajv, type ErrorObject, type Options } from 'ajv';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
@@ -84,7 +85,8 @@ function refuseUnstorable({ body, query, params }: FastifyRequest): void {
   const open: { path: string; value: unknown }[] = [
     { path: '/params', value: params },
     { path: '/query', value: query },
-    { path: '/body', value: body },
+    // Bytes on their way to storage hold no values of ours, only a socket and all that hangs on it.
+    ...(body instanceof Readable ? [] : [{ path: '/body', value: body }]),
   ];
   let seen = 0;
   for (let entry = open.pop(); entry; entry = open.pop()) {

@@ -39,7 +39,12 @@ interface Handed {
   sent?: { mail?: string; rcptTo?: string[]; mailFrom?: string; signature?: string };
 }
 
-function hand(
+function hand(rcptTo: string[], handed: Handed = {}) {
+  const { path, mail, headers } = requestOf(rcptTo, handed);
+  return app.call(path, { method: 'POST', raw: mail, headers });
+}
+
+function requestOf(
   rcptTo: string[],
   { envelope, mail = MAIL, timestamp = seconds(), secret = SECRET, sent = {} }: Handed = {},
 ) {
@@ -59,16 +64,16 @@ function hand(
     id: signed.id,
   });
   for (const address of sent.rcptTo ?? rcptTo) query.append('rcpt_to', address);
-  return app.call(`/providers/raw?${query}`, {
-    method: 'POST',
-    raw: sent.mail ?? mail,
+  return {
+    path: `/providers/raw?${query}`,
+    mail: sent.mail ?? mail,
     headers: {
       'content-type': 'message/rfc822',
       'x-provider-timestamp': timestamp,
       'x-provider-content-sha256': contentSha256,
       'x-provider-signature': sent.signature ?? signRaw(secret, signed, { timestamp, contentSha256 }),
     },
-  });
+  };
 }
 
 describe('a raw mail that is signed', () => {
@@ -87,6 +92,18 @@ describe('a raw mail that is signed', () => {
       sizeBytes: MAIL.length,
     });
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 10_000)).toString()).toBe(MAIL);
+  });
+
+  test('is taken in over a connection, where its body is a stream with a socket behind', async () => {
+    const inbox = await arrange();
+    const address = await app.app.listen({ host: '127.0.0.1', port: 0 });
+    const { path, mail, headers } = requestOf([inbox.email]);
+    const response = await fetch(`${address}/api/v1${path}`, {
+      method: 'POST',
+      body: mail,
+      headers: { ...headers, 'idempotency-key': 'again' },
+    });
+    expect(await response.json()).toEqual({ accepted: [inbox.email], unknown: [] });
   });
 
   test('is taken in once, however often it is handed over', async () => {
