@@ -1,8 +1,11 @@
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 
-/** Uploads, and objects, one sweep removes at most; the next one goes on a minute later. */
+/** Uploads, and objects, of one transaction. */
 const BATCH = 500;
+/** A sweep ends after these, or half a minute; the next one goes on where it ended. */
+const BATCHES = 20;
+const SWEEP_MS = 30_000;
 
 /** Removes uploads nothing has used for 24 h; their bytes are then found by {@link sweepObjects}. Returns how many. */
 export async function removeUnusedUploads(database: Database): Promise<number> {
@@ -31,6 +34,17 @@ export async function sweepObjects(
   database: Database,
   storage: Pick<Storage, 'deleteMany'>,
 ): Promise<number> {
+  const endsAt = Date.now() + SWEEP_MS;
+  let swept = 0;
+  for (let batch = 0; batch < BATCHES && Date.now() < endsAt; batch += 1) {
+    const count = await sweepBatch(database, storage);
+    swept += count;
+    if (count === 0) break;
+  }
+  return swept;
+}
+
+async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany'>): Promise<number> {
   const keys = await takeDue(database);
   if (keys.length === 0) return 0;
   await storage.deleteMany(keys);

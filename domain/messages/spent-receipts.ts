@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 /** Long enough to look into what a provider reported, or why a mail did not come a second time. */
 const KEPT_DAYS = 30;
 /** Rows a sweep removes at most. */
-const BATCH = 500;
+const BATCH = 5_000;
 
 /**
  * Removes receipts that became no message: reports that were folded and mail that had come before, a month ago. Each

@@ -52,6 +52,12 @@ describe('docker-compose.yml', () => {
     expect(listed?.split(' ')).toEqual([...SEARCH_ATTRIBUTES]);
   });
 
+  test('tells mail programs the ports the host publishes', () => {
+    const { SUBMISSION_SMTP_PORT, SUBMISSION_SMTP_TLS_PORT } = compose.services.api?.environment ?? {};
+    const published = compose.services['submission-smtp']?.ports?.map((port) => port.split(':')[0]);
+    expect(published).toEqual([SUBMISSION_SMTP_PORT, SUBMISSION_SMTP_TLS_PORT]);
+  });
+
   test('publishes nothing but SMTP beyond this host', () => {
     const wide = Object.values(compose.services)
       .flatMap(({ ports = [] }) => ports)
