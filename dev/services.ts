@@ -61,7 +61,12 @@ export function serviceEnvironments(
     EGRESS_ALLOW_PORTS: settings.environment.EGRESS_ALLOW_PORTS || '*',
   };
   return {
-    api: { ...shared, DATABASE_URL: parts.databaseUrls.api },
+    api: {
+      ...shared,
+      DATABASE_URL: parts.databaseUrls.api,
+      // Used where a provider's setting asks for it: `PROVIDER_RAW_SECRET=… npm start`.
+      WORKER_DATABASE_URL: parts.databaseUrls.worker,
+    },
     worker: { ...shared, DATABASE_URL: parts.databaseUrls.worker },
   };
 }

@@ -94,7 +94,8 @@ function refuseUnstorable({ body, query, params }: FastifyRequest): void {
     seen += 1;
     if (seen > MAX_VALUES) throw refusal('/body', `holds more than ${MAX_VALUES} values`);
     if (typeof value === 'string') refuseText(path, value);
-    if (typeof value !== 'object' || value === null) continue;
+    // Bytes on their way to storage hold no values yet.
+    if (typeof value !== 'object' || value === null || value instanceof Readable) continue;
     for (const [name, member] of Object.entries(value)) {
       refuseText(path, name);
       refusePrototype(path, name);

@@ -1,9 +1,15 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { type RawEnvelope, signRaw } from '../../domain/providers/raw-signature.ts';
 import type { ErrorCode } from '../../platform/errors.ts';
+import { mail } from '../support/inbound-mail.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -29,6 +35,8 @@ const arrange = async () => createInbox(app.worker, await createOrganization(app
 const receiptsOf = (inboxId: string) =>
   app.worker.systemTransaction(({ em }) => em.find(ReceiptEntity, { inboxId }));
 const seconds = (offset = 0) => String(Math.floor(Date.now() / 1000) + offset);
+
+const SERVED_MAX_SIZE_BYTES = 2_000_000;
 
 interface Handed {
   envelope?: Partial<RawEnvelope>;
@@ -124,11 +132,68 @@ describe('a raw mail that is signed', () => {
   });
 });
 
+describe('over a connection, where the body is its own stream,', () => {
+  let served: TestApp;
+  let url: string;
+  beforeAll(async () => {
+    served = await startTestApp({
+      config: {
+        ...objects.environment,
+        PROVIDER_RAW_SECRET: SECRET,
+        INBOUND_MAX_SIZE_BYTES: String(SERVED_MAX_SIZE_BYTES),
+      },
+    });
+    url = await served.app.listen({ host: '127.0.0.1', port: 0 });
+  });
+  afterAll(() => served?.close());
+
+  const largeMail = (to: string) =>
+    Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);
+  /** The script of docs/mail.md, as Postfix calls it. */
+  const handOver = async (args: string[], raw: Buffer, settings: string) => {
+    const script = resolve(import.meta.dirname, '../../docs/hand-over.sh');
+    const child = spawn('sh', [script, ...args], { env: { ...process.env, HAND_OVER_SETTINGS: settings } });
+    child.stdin.on('error', () => {});
+    child.stdin.end(raw);
+    const [code] = await once(child, 'exit');
+    return code as number;
+  };
+
+  test.each([
+    ['as it came', 0],
+    ['of the sender <>', 0],
+    ['told of nobody', 67],
+    ['of another secret', 75],
+    ['over the size limit', 69],
+    ['without settings', 75],
+  ])('the script for Postfix hands a mail over %s: %i', async (what, status) => {
+    const inbox = await arrange();
+    const folder = await mkdtemp(join(tmpdir(), 'agent-email-hand-over-'));
+    const settings = join(folder, 'settings');
+    try {
+      const secret = what === 'of another secret' ? 'other' : SECRET;
+      if (what !== 'without settings')
+        await writeFile(settings, `PROVIDER_RAW_SECRET='${secret}'\nAPI_URL=${url}\n`);
+      const sender = what === 'of the sender <>' ? '' : 'ada+a&b=c%d@people.example';
+      const to = what === 'told of nobody' ? '*@mail.test' : inbox.email;
+      const raw =
+        what === 'over the size limit' ? Buffer.alloc(SERVED_MAX_SIZE_BYTES + 1, 'x') : largeMail(to);
+      expect(await handOver(['192.0.2.7', '', `id-${inbox.id}`, sender, to], raw, settings)).toBe(status);
+      const receipts = await receiptsOf(inbox.id);
+      expect(receipts.map(({ mailFrom, sizeBytes }) => [mailFrom, sizeBytes])).toEqual(
+        status === 0 ? [[sender, raw.length]] : [],
+      );
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
 describe('a raw mail is refused, and nothing stored,', () => {
   test.each<[string, Handed, ErrorCode]>([
     ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
-    ['signed for a time to come', { timestamp: seconds(360) }, 'unauthenticated'],
+    ['signed for a time to come', { timestamp: seconds(3_600) }, 'unauthenticated'],
     ['with other bytes than were signed', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
     ['with another sender than was signed', { sent: { mailFrom: 'eve@people.example' } }, 'unauthenticated'],
     ['with a signature of no kind', { sent: { signature: 'v1=00' } }, 'validation_error'],
