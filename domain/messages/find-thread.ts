@@ -3,7 +3,9 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
 import { threadingSubject } from '../threads/thread-summary.ts';
 import type { MailAddress } from './addresses.ts';
+import { MessageEntity } from './message.entity.ts';
 import type { ParsedMail } from './parsed-mail.ts';
+import type { Receipt } from './receipt.entity.ts';
 import { candidateMessageIds, providerIdIn, subjectMatch } from './threading.ts';
 
 interface Arrival {
@@ -32,6 +34,17 @@ export async function findThread(
  * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
  * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
  */
+/** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
+export async function threadOfReturnPath(
+  em: EntityManager,
+  { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,
+  lockMode: LockMode,
+): Promise<Thread | null> {
+  if (kind !== 'report') return null;
+  const message = await em.findOne(MessageEntity, { id: messageId, inboxId }, { fields: ['threadId'] });
+  return message && em.findOne(ThreadEntity, { id: message.threadId }, { lockMode });
+}
+
 async function threadNamed(em: EntityManager, inboxId: string, named: string[]): Promise<string | null> {
   const byProviderId = new Map(
     named.flatMap((id) => {

@@ -9,7 +9,7 @@ import type { Thread } from '../threads/thread.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
 import type { MailAddress } from './addresses.ts';
 import { isAutomated } from './automated.ts';
-import { findThread } from './find-thread.ts';
+import { findThread, threadOfReturnPath } from './find-thread.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
@@ -43,7 +43,9 @@ export async function storeReceived(
     ...(spam.verdict === 'spam' && !isWelcome ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
-  const joined = await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE);
+  const joined =
+    (await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE)) ??
+    (await threadOfReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
   const thread =
     joined ??
     startThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });

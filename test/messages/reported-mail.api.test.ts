@@ -88,3 +88,14 @@ test('a report that came to an inbox is mail, whatever it says', async () => {
     expect((await report(sample(name), { kind: 'mail', target: undefined })).outcome).toMatch(/^stored/);
   expect([await state(), await bounces()]).toEqual(['sent', []]);
 });
+
+test('what is no report joins the conversation its return path belongs to', async () => {
+  const { receive } = await arrangeInbox(database);
+  const raw = Buffer.from(
+    'From: a@people.example\r\nMessage-ID: <first@people.example>\r\nSubject: One\r\n\r\nx',
+  );
+  const first = await receive(raw);
+  const facts = { kind: 'report', target: first.message?.id, mailFrom: '' } as const;
+  const absence = await receive(sample('not-vacation'), facts);
+  expect(absence.message?.threadId).toBe(first.message?.threadId);
+});
