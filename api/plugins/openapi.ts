@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
 import { errorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
@@ -36,7 +36,9 @@ export async function installOpenApi(
     },
     transform: ({ schema, url, route }) => ({
       url,
-      schema: withAnswers(url.startsWith('/api/') ? withHeaders(schema, route.method === 'POST') : schema),
+      schema: withAnswers(
+        takesHeaders(url, route.config) ? withHeaders(schema, route.method === 'POST') : schema,
+      ),
     }),
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
   });
@@ -82,6 +84,11 @@ const IDEMPOTENCY_HEADER = {
     description: 'A repeat within 24 hours with the same key gets the same answer and changes nothing.',
   },
 };
+
+/** Plugins read them where there is a credential; providers prove their requests otherwise. */
+function takesHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
+  return url.startsWith('/api/') && !config?.public;
+}
 
 /** Describes the headers that plugins read on every route of the API, and that no route names. */
 function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {

@@ -1,8 +1,9 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifySchemaCompiler } from 'fastify';
 import { Type } from 'typebox';
 import type { RawMailService } from '../../domain/providers/raw-mail.service.ts';
+import { AppError } from '../../platform/errors.ts';
 import { closed, postProblems, ref, text } from '../schemas.ts';
 
 /** Printable, without line breaks: each is a line of what is signed. */
@@ -52,8 +53,10 @@ export const HandedOver = closed(
 export const rawMailRoutes =
   ({ rawMail }: { rawMail: RawMailService }): FastifyPluginAsyncTypebox =>
   async (app) => {
-    // Streamed to storage, not kept in memory.
+    // Streamed to storage, not kept in memory; what is no mail is not read at all.
+    app.removeAllContentTypeParsers();
     app.addContentTypeParser('message/rfc822', (_request, payload, done) => done(null, payload));
+    app.addContentTypeParser('*', (_request, _payload, done) => done(noMail()));
 
     app.post(
       '/providers/raw',
@@ -94,10 +97,22 @@ export const rawMailRoutes =
             contentSha256: headers['x-provider-content-sha256'],
             signature: headers['x-provider-signature'],
           },
-          body as unknown as Readable,
+          mailOf(body),
         ),
     );
   };
+
+function mailOf(body: unknown): Readable {
+  if (body instanceof Readable) return body;
+  throw noMail();
+}
+
+function noMail(): AppError {
+  return new AppError('unsupported_media_type', {
+    detail: 'A raw mail is message/rfc822.',
+    fix: 'Send "Content-Type: message/rfc822" and the mail as it came.',
+  });
+}
 
 /** The body is a stream; its schema describes it. */
 function exceptBody(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {

@@ -32,7 +32,10 @@ export const sesNotificationRoutes =
           security: [],
           body: Type.Unsafe<unknown>({ description: 'A message of SNS, as JSON.' }),
           response: {
-            200: closed({ result: choice(['stored', 'folded', 'ignored', 'confirmed']) }),
+            200: closed(
+              { result: choice(['stored', 'folded', 'ignored', 'confirmed']) },
+              { description: 'What became of the notification.' },
+            ),
             ...postProblems(),
           },
         },

@@ -217,13 +217,16 @@ describe('a raw mail is refused, and nothing stored,', () => {
     expect(await receiptsOf(other.id)).toEqual([]);
   });
 
-  test('of another content type', async () => {
-    const response = await app.call('/providers/raw?client_ip=192.0.2.1&rcpt_to=a@b.example', {
-      method: 'POST',
-      raw: MAIL,
-      headers: { 'content-type': 'text/plain' },
-    });
-    expectProblem(response, 'unsupported_media_type');
+  test.each<[string, Record<string, string>, string]>([
+    ['text', { 'content-type': 'text/plain' }, MAIL],
+    ['JSON', { 'content-type': 'application/json' }, '{}'],
+    ['a form', { 'content-type': 'multipart/form-data; boundary=x' }, '--x--'],
+    ['nothing', {}, ''],
+  ])('where it is %s', async (_name, type, raw) => {
+    const { path, headers } = requestOf(['a@b.example'], { mail: raw });
+    const { 'content-type': _mail, ...signed } = headers;
+    const response = await app.call(path, { method: 'POST', raw, headers: { ...signed, ...type } });
+    expect(expectProblem(response, 'unsupported_media_type').fix).toContain('message/rfc822');
   });
 
   test('a stolen signature with other bytes does not touch what was taken in', async () => {
