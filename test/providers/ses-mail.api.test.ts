@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Authentication } from '../../domain/messages/mail-authentication.ts';
@@ -51,7 +52,7 @@ afterAll(async () => {
 });
 
 /** An inbox, and a service on a real database and S3; `opened` names what was read of the buckets of SES. */
-async function arrange() {
+async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
   const inbox = await createInbox(app.worker, await createOrganization(app.worker));
   const { outbox } = recordingOutbox();
   const opened: string[] = [];
@@ -72,7 +73,7 @@ async function arrange() {
       objects: {
         open(name, key) {
           opened.push(`${name}/${key}`);
-          return sesObjects.open(name, key);
+          return objects.open(name, key);
         },
       },
       buckets: [BUCKET, 'another-of-ours'],
@@ -311,6 +312,41 @@ describe('refused, with nothing stored, is', () => {
     const notification = received({ recipients: [inbox.email], action: await action() });
     await expect(service.take(signed(notification))).rejects.toMatchObject({ code });
     expect(await receipts()).toEqual([]);
+  });
+
+  test('an object that breaks off: the next time it is whole', async () => {
+    const key = await putMail();
+    const broken = {
+      open: async () =>
+        Readable.from(
+          (async function* () {
+            yield Buffer.from(MAIL.slice(0, 40));
+            throw new Error('aborted');
+          })(),
+        ),
+    };
+    const attempts = [broken, sesObjects].values();
+    const { inbox, service, receipts } = await arrange({
+      open: (name, object) => (attempts.next().value ?? sesObjects).open(name, object),
+    });
+    const notification = received({ recipients: [inbox.email], action: inS3(key) });
+    await expect(service.take(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await receipts()).toEqual([]);
+    expect(await service.take(signed(notification))).toBe('stored');
+    const [receipt] = await receipts();
+    expect((await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toString()).toBe(MAIL);
+  });
+
+  test('an object we may not read', async () => {
+    const stranger = createSesObjects({ ...app.config, SES_SECRET_ACCESS_KEY: 'wrong' });
+    const { inbox, service, receipts } = await arrange(stranger);
+    const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
+    await expect(service.take(signed(notification))).rejects.toMatchObject({
+      code: 'unavailable',
+      cause: expect.objectContaining({ message: expect.stringContaining('403') }),
+    });
+    expect(await receipts()).toEqual([]);
+    stranger.close();
   });
 
   test('nothing for ever: an object that was missing is taken in when SNS comes again', async () => {
