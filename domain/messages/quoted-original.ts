@@ -16,6 +16,7 @@ export type Original = Pick<
   | 'createdAt'
   | 'sentAt'
   | 'receivedAt'
+  | 'headers'
 >;
 
 export interface Bodies {
@@ -161,8 +162,15 @@ function headerBlock(original: Original): [string, string][] {
   return block;
 }
 
-function dateOf({ receivedAt, sentAt, createdAt }: Original): Date {
-  return receivedAt ?? sentAt ?? createdAt;
+/** A sender's clock may be off by so much. */
+const CLOCK_SKEW_MS = 24 * 3_600_000;
+
+/** When its writer says it was written, where that can be; else when it came or left. */
+function dateOf({ headers, receivedAt, sentAt, createdAt }: Original): Date {
+  const known = receivedAt ?? sentAt ?? createdAt;
+  const written = new Date(receivedAt ? (headers.date ?? '') : '');
+  const isLikely = written.getTime() > 0 && written.getTime() < known.getTime() + CLOCK_SKEW_MS;
+  return isLikely ? written : known;
 }
 
 function senderOf({ fromEmail: email, fromName: name }: Original): MailAddress {

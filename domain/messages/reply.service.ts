@@ -86,7 +86,7 @@ async function findOriginal(
   const original = await em.findOne(
     MessageEntity,
     { id: messageId, ...withinScope(scope) },
-    { populate: ['textBody', 'htmlBody'] },
+    { populate: ['textBody', 'htmlBody', 'headers'] },
   );
   if (!original) throw notFound('message', messageId);
   return { original, inbox: await findInbox(em, scope, original.inboxId) };

@@ -23,6 +23,7 @@ const original = (changes: Partial<Original> = {}): Original => ({
   createdAt: new Date('2026-11-21T09:05:06Z'),
   sentAt: null,
   receivedAt: null,
+  headers: {},
   ...changes,
 });
 const KEEP = { maxBytes: 100_000, keepInlineImages: true };
@@ -285,4 +286,13 @@ describe('a safe fragment', () => {
   test('of text keeps within its room', () => {
     expect(Buffer.byteLength(fragmentOfText('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
   });
+});
+
+test.each([
+  ['Fri, 02 Jan 2026 10:00:00 +0100', 'Fri, 02 Jan 2026 09:00:00 +0000'],
+  ['Fri, 02 Jan 2099 10:00:00 +0100', 'Sat, 03 Jan 2026 00:00:00 +0000'],
+  ['yesterday', 'Sat, 03 Jan 2026 00:00:00 +0000'],
+])('a forward of a mail of %j says %j', (date, shown) => {
+  const mail = original({ receivedAt: new Date('2026-01-03T00:00:00Z'), headers: { date } });
+  expect(forwardBodies(written('See below.'), mail, false).textBody).toContain(`Date: ${shown}`);
 });
