@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -30,6 +30,15 @@ afterAll(async () => {
   await app?.close();
   await objects?.stop();
 });
+
+/** curl 7.87, openssl and sha256sum. */
+function hasTools(): boolean {
+  const versionOf = (program: string, ...args: string[]) =>
+    spawnSync(program, args, { encoding: 'utf8' }).stdout ?? '';
+  const [, major = 0, minor = 0] = /^curl (\d+)\.(\d+)/.exec(versionOf('curl', '--version')) ?? [];
+  const isRecent = Number(major) > 7 || (Number(major) === 7 && Number(minor) >= 87);
+  return isRecent && versionOf('openssl', 'version') !== '' && versionOf('sha256sum', '--version') !== '';
+}
 
 const arrange = async () => createInbox(app.worker, await createOrganization(app.worker));
 const receiptsOf = (inboxId: string) =>
@@ -159,7 +168,8 @@ describe('over a connection, where the body is its own stream,', () => {
     return code as number;
   };
 
-  test.each([
+  // What the script needs is the mail server's, not ours to install.
+  (hasTools() ? test : test.skip).each([
     ['as it came', 0],
     ['of the sender <>', 0],
     ['told of nobody', 67],
