@@ -20,6 +20,7 @@ import { ReceiptEntity } from './messages/receipt.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { SendAttemptEntity } from './messages/send-attempt.entity.ts';
 import { UnattributedReportEntity } from './messages/unattributed-report.entity.ts';
+import { NotificationEntity } from './notifications/notification.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
@@ -28,6 +29,7 @@ import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
 import { EventEntity } from './webhooks/event.entity.ts';
+import { WebhookSlotEntity } from './webhooks/webhook-slot.entity.ts';
 
 /** Every table the ORM knows, for the processes, the migrations and the guard tests. */
 export const entities = [
@@ -54,6 +56,8 @@ export const entities = [
   WebhookEndpointEntity,
   WebhookDeliveryEntity,
   DeliveryAttemptEntity,
+  WebhookSlotEntity,
+  NotificationEntity,
   UnattributedReportEntity,
   SuppressionEntity,
   ListEntryEntity,

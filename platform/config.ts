@@ -72,6 +72,9 @@ export const ConfigSchema = Type.Object({
   FEEDBACK_ADDRESS: optionalText(
     'Where mailbox providers send complaints (RFC 5965), as registered with them; empty means complaints@<BOUNCE_DOMAIN>.',
   ),
+  SYSTEM_MAIL_FROM: optionalText(
+    'Address the service’s own mails come from; empty means no-reply@<MAIL_DOMAIN>.',
+  ),
   MAIL_TRANSPORT: Type.Enum(['smtp', 'ses', 'simulator'], {
     description: 'How mail leaves.',
     default: 'smtp',
@@ -257,6 +260,11 @@ export function feedbackAddress(
   config: Pick<Config, 'FEEDBACK_ADDRESS' | 'BOUNCE_DOMAIN' | 'MAIL_DOMAIN'>,
 ): string {
   return (config.FEEDBACK_ADDRESS ?? `complaints@${bounceDomain(config)}`).toLowerCase();
+}
+
+/** From address of the service's own mails. */
+export function systemMailFrom(config: Pick<Config, 'SYSTEM_MAIL_FROM' | 'MAIL_DOMAIN'>): string {
+  return config.SYSTEM_MAIL_FROM ?? `no-reply@${config.MAIL_DOMAIN}`;
 }
 
 /** Whether providers hand mail or reports over at the API. */

@@ -18,6 +18,7 @@ export const ID_PREFIXES = {
   receipt: 'rcp',
   suppression: 'sup',
   listEntry: 'lse',
+  notification: 'ntf',
   request: 'req',
 } as const;
 

@@ -5,6 +5,7 @@ import { createDraftActivities } from '../activities/drafts.activities.ts';
 import { createInboxActivities } from '../activities/inboxes.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
+import { createNotificationActivities } from '../activities/notifications.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
 import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
@@ -32,8 +33,12 @@ import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messag
 import { removeSpentReceipts } from '../domain/messages/spent-receipts.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/messages/submission.service.ts';
 import { removeOldReports } from '../domain/messages/unattributed-reports.ts';
+import { createNotificationService } from '../domain/notifications/notification.service.ts';
+import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
+import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
+import { holdForgottenDeliveries } from '../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
 import {
@@ -42,6 +47,7 @@ import {
   feedbackAddress,
   inboundMxHost,
   spfMechanism,
+  systemMailFrom,
 } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
@@ -101,15 +107,16 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     dns: createDnsLookup(config),
     settings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
   });
+  const dkimKeys = createDkimKeys({
+    database,
+    secretBox,
+    mailDomain: config.MAIL_DOMAIN,
+    shared: await sharedDkimKey(config),
+    unsigned: config.MAIL_TRANSPORT === 'ses' ? SES_WRITTEN_FIELDS : [],
+  });
   const dispatch = createDispatchService({
     database,
-    dkimKeys: createDkimKeys({
-      database,
-      secretBox,
-      mailDomain: config.MAIL_DOMAIN,
-      shared: await sharedDkimKey(config),
-      unsigned: config.MAIL_TRANSPORT === 'ses' ? SES_WRITTEN_FIELDS : [],
-    }),
+    dkimKeys,
     storage,
     mailTransport,
     simulator,
@@ -134,8 +141,16 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     database,
     egress: createEgress(egressOptions(config)),
     secretBox,
+    notifications: createNotificationService({ outbox }),
     timeoutMs: config.WEBHOOK_TIMEOUT_MS,
     random: Math.random,
+  });
+  const notifications = createNotificationSendingService({
+    database,
+    mailTransport,
+    dkimKeys,
+    systemAddress: systemMailFrom(config),
+    returnPath: `notifications@${bounceDomain(config)}`,
   });
   const sources = [
     overdueMessages(database, dispatch),
@@ -144,6 +159,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     overdueDeliveries(database, deliveries),
     overduePurges(database),
     overdueDomains(database, verifications),
+    overdueNotifications(database, notifications),
   ];
   return {
     database,
@@ -170,6 +186,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       [MAIL_QUEUE]: {
         ...createMessageActivities({ dispatch, ingest }),
         ...createDraftActivities({ drafts }),
+        ...createNotificationActivities({ notifications }),
       },
       [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
       [MAINTENANCE_QUEUE]: {
@@ -181,6 +198,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
           sources,
           chores: {
             released: () => releaseForgottenDeliveries(database, outbox),
+            held: () => holdForgottenDeliveries(database),
             purged: () => purgeExpired(database),
             spentReceipts: () => removeSpentReceipts(database),
             unattributedReports: () => removeOldReports(database),

@@ -6,4 +6,5 @@ export { reconcile } from './maintenance/reconcile.workflow.ts';
 export { receiveMessage } from './messages/receive-message.workflow.ts';
 export { sendMessage } from './messages/send-message.workflow.ts';
 export { trackDelivery } from './messages/track-delivery.workflow.ts';
+export { sendNotification } from './notifications/send-notification.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';

@@ -23,7 +23,9 @@ export function startOfDelivery(delivery: DeliveryStart): StartCommand {
     workflowType: DELIVER_WEBHOOK,
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.episode),
     taskQueue: WEBHOOKS_QUEUE,
-    input: { deliveryId: delivery.id },
+    input: { deliveryId: delivery.id, episode: delivery.episode },
+    // An endpoint that hangs must not hold up the others.
+    fairnessKey: delivery.endpointId,
     searchAttributes: {
       OrgId: delivery.organizationId,
       EnvId: delivery.environmentId,

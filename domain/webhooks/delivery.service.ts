@@ -9,16 +9,22 @@ import {
   WEBHOOK_MAX_RETRY_AFTER_MS,
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { ATTEMPTS_AT_ONCE, closeAttempt, DEAD_AFTER_FAILURES, openAttempt } from './attempt-slots.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
-import { DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { clearFailures, countFailure, disableEndpoint, FAILING_DAYS } from './endpoint-health.ts';
 import { secretContext } from './endpoint-secret.ts';
 import { type Event, EventEntity } from './event.entity.ts';
+import { createSlotTurns, type SlotTurns } from './slot-turns.ts';
 
-/** `retry`: nothing is decided yet, come again after `delayMs`. `settled`: the delivery's status says what it is. */
+/**
+ * `retry`: nothing is decided yet, come again after `delayMs`. `busy`: likewise, and nothing was tried, because as many
+ * attempts as the endpoint may have are under way. `settled`: the delivery's status says what it is.
+ */
 export type AttemptOutcome =
   | { kind: 'settled'; status: string; detail: string }
-  | { kind: 'retry'; delayMs: number; attempts: number; detail: string };
+  | { kind: 'retry' | 'busy'; delayMs: number; attempts: number; detail: string };
 
 export interface DeliveryService {
   /**
@@ -26,16 +32,18 @@ export interface DeliveryService {
    * that one cut short shows.
    *
    * @param now attempt although the schedule says later.
+   * @param episode of the run that asks; one of an earlier episode is told that it is over.
    */
-  attempt(deliveryId: string, now: boolean): Promise<AttemptOutcome>;
-  /** Gives a delivery up; one that is settled stays as it is. Returns its status. */
-  cancel(deliveryId: string): Promise<string>;
+  attempt(deliveryId: string, now: boolean, episode?: number): Promise<AttemptOutcome>;
+  /** Gives a delivery up; one that is settled, or in another episode, stays as it is. Returns its status. */
+  cancel(deliveryId: string, episode?: number): Promise<string>;
 }
 
 export interface DeliveryServiceOptions {
   database: Database;
   egress: Pick<Egress, 'post'>;
   secretBox: SecretBox;
+  notifications: NotificationService;
   timeoutMs: number;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
@@ -45,18 +53,20 @@ interface DueAttempt {
   number: number;
   endpoint: WebhookEndpoint;
   event: Event;
+  slot: number;
 }
 
 const MAX_ANSWER_BYTES = 65_536;
 const KEPT_ANSWER_BYTES = 4_096;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
-  const { database, egress, secretBox, timeoutMs, random } = options;
+  const { database, egress, secretBox, timeoutMs } = options;
+  const turns = createSlotTurns({ everyMs: TURN_EVERY_MS, furthestMs: FURTHEST_TURN_MS, now: Date.now });
   return {
-    async attempt(deliveryId, now) {
-      const due = await begin(database, deliveryId, now);
+    async attempt(deliveryId, now, episode) {
+      const due = await begin({ ...options, turns }, { deliveryId, now, episode });
       if ('kind' in due) return due;
-      const { endpoint, event, number } = due;
+      const { endpoint, event } = due;
       const body = envelopeOf(event);
       const secret = secretBox.open(endpoint.secret, secretContext(endpoint.id));
       const timestampSeconds = Math.floor(Date.now() / 1000);
@@ -71,10 +81,10 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
         maxResponseBytes: MAX_ANSWER_BYTES,
         keepBytes: KEPT_ANSWER_BYTES,
       });
-      return settle(database, { deliveryId, number, result, random });
+      return settle(options, { ...due, deliveryId, result });
     },
 
-    cancel: (deliveryId) =>
+    cancel: (deliveryId, episode) =>
       database.systemTransaction(async ({ em }) => {
         const delivery = await em.findOne(
           WebhookDeliveryEntity,
@@ -82,6 +92,7 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
           { lockMode: LockMode.PESSIMISTIC_WRITE },
         );
         if (!delivery) return 'gone';
+        if (isOver(delivery, episode)) return OVER;
         if (delivery.status === 'pending') close(delivery, 'canceled', 'Canceled by an operator.');
         return delivery.status;
       }),
@@ -100,10 +111,22 @@ export function envelopeOf(event: Event): string {
   });
 }
 
+/** What a run of an earlier episode is told. */
+const OVER = 'over';
+
+function isOver(delivery: WebhookDelivery, episode: number | undefined): boolean {
+  return episode !== undefined && episode !== delivery.episode;
+}
+
+interface WantedAttempt {
+  deliveryId: string;
+  now: boolean;
+  episode: number | undefined;
+}
+
 async function begin(
-  database: Database,
-  deliveryId: string,
-  now: boolean,
+  { database, timeoutMs, turns }: DeliveryServiceOptions & { turns: SlotTurns },
+  { deliveryId, now, episode }: WantedAttempt,
 ): Promise<DueAttempt | AttemptOutcome> {
   return database.systemTransaction(async ({ em }) => {
     const delivery = await em.findOne(
@@ -112,6 +135,8 @@ async function begin(
       { lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     if (!delivery) return { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
+    if (isOver(delivery, episode))
+      return { kind: 'settled', status: OVER, detail: 'The delivery was started anew.' };
     if (delivery.status !== 'pending') return settled(delivery);
     const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: delivery.endpointId });
     if (endpoint.deletedAt) return settled(close(delivery, 'canceled', 'The endpoint was deleted.'));
@@ -119,32 +144,56 @@ async function begin(
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
-    const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId });
-    delivery.attempts += 1;
-    em.persist(
-      em.create(DeliveryAttemptEntity, {
-        deliveryId,
-        number: delivery.attempts,
-        organizationId: delivery.organizationId,
-        startedAt: new Date(),
-      }),
-    );
-    return { number: delivery.attempts, endpoint, event };
+    const number = delivery.attempts + 1;
+    const slot = await openAttempt(em, {
+      deliveryId,
+      number,
+      organizationId: delivery.organizationId,
+      endpointId: endpoint.id,
+      slots: isDead(endpoint) ? 1 : ATTEMPTS_AT_ONCE,
+      leaseMs: timeoutMs + LEASE_MARGIN_MS,
+    });
+    if (slot === null) return waitForSlot(delivery, endpoint, turns);
+    delivery.attempts = number;
+    return { number, endpoint, event: await em.findOneOrFail(EventEntity, { id: delivery.eventId }), slot };
   });
 }
 
-interface Settlement {
+/** What an attempt takes beside its answer: the look at the URL, and the record. */
+const LEASE_MARGIN_MS = 15_000;
+/** Looks for a slot at one endpoint, a process: five a second, so that ten thousand waiting cost as much as a few. */
+const TURN_EVERY_MS = 200;
+const FURTHEST_TURN_MS = 1_800_000;
+const LEAST_WAIT_MS = 1_000;
+/** A dead endpoint's probe takes its time, as a rule all of it. */
+const LEAST_WAIT_AT_DEAD_MS = 5_000;
+
+function isDead({ failuresInRow }: WebhookEndpoint): boolean {
+  return failuresInRow >= DEAD_AFTER_FAILURES;
+}
+
+/** Nothing was tried, so nothing is counted; the row says when it is looked at again. */
+function waitForSlot(delivery: WebhookDelivery, endpoint: WebhookEndpoint, turns: SlotTurns): AttemptOutcome {
+  const dead = isDead(endpoint);
+  const delayMs = turns.next(endpoint.id, dead ? LEAST_WAIT_AT_DEAD_MS : LEAST_WAIT_MS);
+  delivery.nextAttemptAt = new Date(Date.now() + delayMs);
+  const detail = dead
+    ? 'Waits for its turn: the endpoint fails, and is asked by one attempt at a time.'
+    : `Waits for its turn: ${ATTEMPTS_AT_ONCE} attempts at the endpoint are under way.`;
+  return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
+}
+
+interface Settlement extends DueAttempt {
   deliveryId: string;
-  number: number;
   result: EgressResult;
-  random: () => number;
 }
 
 async function settle(
-  database: Database,
-  { deliveryId, number, result, random }: Settlement,
+  { database, notifications, random }: DeliveryServiceOptions,
+  { deliveryId, number, endpoint, slot, result }: Settlement,
 ): Promise<AttemptOutcome> {
-  return database.systemTransaction(async ({ em }) => {
+  return database.systemTransaction(async (transaction) => {
+    const { em } = transaction;
     const delivery = await em.findOneOrFail(
       WebhookDeliveryEntity,
       { id: deliveryId },
@@ -152,36 +201,36 @@ async function settle(
     );
     const detail = describe(result);
     const failed = result.kind !== 'answer' || result.status < 200 || result.status > 299;
-    await em.nativeUpdate(
-      DeliveryAttemptEntity,
-      { deliveryId, number },
-      {
-        finishedAt: new Date(),
-        durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
-        statusCode: result.kind === 'answer' ? result.status : null,
-        responseBody: result.kind === 'answer' ? storableText(result.body) : null,
-        error: failed ? detail : null,
-      },
-    );
-    if (delivery.status !== 'pending') return settled(delivery);
+    await closeAttempt(em, {
+      ...{ deliveryId, number, endpointId: endpoint.id, slot },
+      durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
+      statusCode: result.kind === 'answer' ? result.status : null,
+      responseBody: result.kind === 'answer' ? storableText(result.body) : null,
+      error: failed ? detail : null,
+    });
+    if (!failed && endpoint.failingSince !== null) await clearFailures(em, endpoint.id);
+    const standing = failed ? await countFailure(em, endpoint.id) : null;
+    const gone = result.kind === 'answer' && result.status === 410;
+    if (gone || standing?.hopeless) {
+      const reason = gone ? 'The receiver answered 410 Gone.' : FAILED_FOR_DAYS;
+      const attempt = { deliveryId, number };
+      await disableEndpoint(transaction, notifications, { endpointId: endpoint.id, reason, attempt });
+    }
+    // Held while the attempt was under way: what arrived has arrived.
+    if (delivery.status !== 'pending' && (failed || delivery.status !== 'held')) return settled(delivery);
     delivery.lastStatusCode = result.kind === 'answer' ? result.status : null;
     delivery.lastError = failed ? detail : null;
     if (!failed) return settled(close(delivery, 'delivered', null));
     if (result.kind === 'blocked') return settled(close(delivery, 'blocked', detail));
-    if (result.kind === 'answer' && result.status === 410) {
-      await em.nativeUpdate(
-        WebhookEndpointEntity,
-        { id: delivery.endpointId },
-        { disabled: true, disabledReason: 'The receiver answered 410 Gone.', updatedAt: new Date() },
-      );
-      return settled(hold(delivery));
-    }
+    if (gone || standing?.hopeless || standing?.disabled) return settled(hold(delivery));
     if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
     const delayMs = pauseBefore(triesOf(delivery) + 1, result, random);
     delivery.nextAttemptAt = new Date(Date.now() + delayMs);
     return retryLater(delivery, delayMs);
   });
 }
+
+const FAILED_FOR_DAYS = `Every attempt failed for ${FAILING_DAYS} days.`;
 
 /** Attempts the schedule counts: those of this episode. */
 function triesOf({ attempts, attemptsBefore }: WebhookDelivery): number {

@@ -23,8 +23,12 @@ export const WebhookEndpointEntity = defineEntity({
     /** The `whsec_` value, sealed (AES-256-GCM). */
     secret: p.blob().hidden(),
     disabled: p.boolean().default(false),
-    /** Who switched it off: the customer, or the receiver by answering 410. Empty while enabled. */
+    /** Who switched it off: the customer, the receiver by answering 410, or days of failures. Empty while enabled. */
     disabledReason: p.text().strictNullable(),
+    /** The first failure since the last success; empty while attempts succeed. */
+    failingSince: timestamp().strictNullable(),
+    /** Failed attempts since the last success. */
+    failuresInRow: p.integer().default(0),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),

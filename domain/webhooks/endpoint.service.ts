@@ -16,6 +16,7 @@ import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
 import type { EventType } from './event-types.ts';
+import { holdPendingDeliveries } from './hold-deliveries.ts';
 import { RELEASE_BATCH, releaseHeldDeliveries } from './release-held-deliveries.ts';
 
 export interface EndpointInput {
@@ -87,6 +88,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           inboxIds: await reachableInboxes(em, scope, input.inboxIds ?? null),
           secret: secretBox.seal(secret, secretContext(id)),
           disabledReason: null,
+          failingSince: null,
           deletedAt: null,
         });
         em.persist(endpoint);
@@ -117,6 +119,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         if (patch.description !== undefined) found.description = patch.description;
         if (patch.inboxIds !== undefined) found.inboxIds = await reachableInboxes(em, scope, patch.inboxIds);
         if (patch.disabled !== undefined) turn(found, patch.disabled);
+        if (!wasDisabled && found.disabled) await holdPendingDeliveries(em, endpointId);
         return { endpoint: found, enabled: wasDisabled && !found.disabled };
       });
       if (enabled) await releaseHeld(scope, endpointId);
@@ -196,6 +199,11 @@ function turn(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
   endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
+  // Enabled, it begins anew: whoever mended the receiver has the full time again.
+  if (!disabled) {
+    endpoint.failingSince = null;
+    endpoint.failuresInRow = 0;
+  }
 }
 
 /**

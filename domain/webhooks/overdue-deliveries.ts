@@ -20,7 +20,7 @@ export function overdueDeliveries(database: Database, deliveries: DeliveryServic
       return rows.map((row) => ({
         start: startOfDelivery(row),
         whenStopped: async () => {
-          await deliveries.cancel(row.id);
+          await deliveries.cancel(row.id, row.episode);
         },
       }));
     },

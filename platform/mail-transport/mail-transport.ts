@@ -11,6 +11,8 @@ export interface Transmission {
   sizeBytes: number;
   /** DSN envelope id (RFC 3461 section 4.4): printable ASCII, comes back in every report. */
   envelopeId: string;
+  /** `never`: nobody waits for reports of this mail (RFC 3461, `NOTIFY=NEVER`). All are asked for otherwise. */
+  reports?: 'never';
   /** Ends the wait. What was not handed over by then is safe to send again, everything else is ambiguous. */
   signal?: AbortSignal;
 }

@@ -87,13 +87,13 @@ type PooledMail = Parameters<SMTPPool['send']>[0];
  * (its connection still normalises line ends and stuffs dots) and lets the envelope announce size and 8-bit content.
  */
 function pooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
-  const { sender, recipient, sizeBytes, envelopeId, signal } = transmission;
+  const { sender, recipient, sizeBytes, signal } = transmission;
   const mail = {
-    data: { dsn: reportRequest(recipient, envelopeId), ...(signal ? { signal } : {}) },
+    data: { dsn: reportRequest(transmission), ...(signal ? { signal } : {}) },
     message: {
       getEnvelope: () => ({ from: sender, to: [recipient], size: sizeBytes, use8BitMime: true }),
       getHeader: () => '',
-      messageId: () => envelopeId,
+      messageId: () => transmission.envelopeId,
       createReadStream: () => handover.openStream(),
     },
   };
@@ -101,7 +101,8 @@ function pooledMail(transmission: Transmission, handover: MessageHandover): Pool
 }
 
 /** DSN parameters (RFC 3461); the connection leaves them out where the relay does not offer the extension. */
-function reportRequest(recipient: string, envelopeId: string) {
+function reportRequest({ recipient, envelopeId, reports }: Transmission) {
+  if (reports === 'never') return { notify: ['never'] };
   const ascii = /^[\x21-\x7e]+$/.test(recipient);
   return {
     id: envelopeId,

@@ -14,6 +14,8 @@ export interface StartCommand {
   searchAttributes: Partial<Record<SearchAttributeName, string>>;
   /** One line for the Temporal UI. Ids only. */
   summary: string;
+  /** Runs of one key share the queue with those of others, each key its part; 64 bytes at most. Empty: one for all. */
+  fairnessKey?: string;
   /** The API request that led to it; in the run's memo. Empty for what a lifecycle starts. */
   requestId?: string;
 }

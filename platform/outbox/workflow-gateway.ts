@@ -78,6 +78,8 @@ function startOptions(start: StartCommand) {
     args: [start.input],
     typedSearchAttributes: new TypedSearchAttributes(pairs),
     staticSummary: start.summary,
+    // A run's tasks and its activities inherit it.
+    ...(start.fairnessKey ? { priority: { fairnessKey: start.fairnessKey } } : {}),
     ...(start.requestId ? { memo: { requestId: start.requestId } } : {}),
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
   };

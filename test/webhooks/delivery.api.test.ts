@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { createDeliveryService, pauseBefore } from '../../domain/webhooks/delivery.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
@@ -38,6 +39,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
   const inbox = await createInbox(database, organization);
   const endpointId = newId('webhookEndpoint');
   const { outbox, commands } = recordingOutbox();
+  const notifications = createNotificationService({ outbox });
   const events = createEventService({ outbox });
   const posts: { url: string; post: EgressPost }[] = [];
   const egress: Pick<Egress, 'post'> = {
@@ -77,6 +79,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
     database,
     egress,
     secretBox,
+    notifications,
     timeoutMs: 15_000,
     random: () => 0.5,
   });
@@ -224,6 +227,7 @@ describe('a delivery', () => {
       database,
       egress: { post: () => Promise.reject(new Error('killed')) },
       secretBox,
+      notifications: createNotificationService(recordingOutbox()),
       timeoutMs: 15_000,
       random: () => 0.5,
     });

@@ -6,6 +6,8 @@ export const deliverWebhookWorkflowId = (deliveryId: string, episode: number): s
 
 export interface DeliverWebhookInput {
   deliveryId: string;
+  /** A run of an earlier episode that wakes late leaves the delivery alone. Empty in runs of before it was named. */
+  episode?: number;
 }
 
 /** Signal: attempt now; an attempt in flight is left to end first. */

@@ -31,7 +31,7 @@ export const cancel = defineSignal(CANCEL_DELIVERY);
  *
  * @returns what became of it, for the Temporal UI.
  */
-export async function deliverWebhook({ deliveryId }: DeliverWebhookInput): Promise<string> {
+export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInput): Promise<string> {
   let wish: 'retry' | 'cancel' | null = null;
   let now = false;
   let attempts = new CancellationScope();
@@ -46,17 +46,18 @@ export async function deliverWebhook({ deliveryId }: DeliverWebhookInput): Promi
     for (;;) {
       attempts = new CancellationScope();
       try {
-        return await attempts.run(() => attemptDelivery({ deliveryId, now }));
+        return await attempts.run(() => attemptDelivery({ deliveryId, episode, now }));
       } catch (error) {
         // A wish ends the wait; the attempt that was in flight has ended as well, failed or canceled.
         if (wish === null) throw error;
-        if (wish === 'cancel') return await cancelDelivery({ deliveryId });
+        if (wish === 'cancel') return await cancelDelivery({ deliveryId, episode });
         wish = null;
         now = true;
       }
     }
   } catch (error) {
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => cancelDelivery({ deliveryId }));
+    if (isCancellation(error))
+      await CancellationScope.nonCancellable(() => cancelDelivery({ deliveryId, episode }));
     throw error;
   }
 }

@@ -1,0 +1,28 @@
+import { ApplicationFailure } from '@temporalio/common';
+import type { NotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
+import { asFailure } from './failures.ts';
+
+export type NotificationActivities = ReturnType<typeof createNotificationActivities>;
+
+export function createNotificationActivities({
+  notifications,
+}: {
+  notifications: NotificationSendingService;
+}) {
+  return {
+    /** One attempt. A mail that was put off is thrown with the exact time of the next, so that retries are the schedule. */
+    attemptNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
+      asFailure(async () => {
+        const outcome = await notifications.send(notificationId);
+        if (outcome.kind === 'settled') return outcome.status;
+        throw ApplicationFailure.create({
+          type: 'MailDeferred',
+          message: outcome.detail.slice(0, 500),
+          nextRetryDelay: outcome.delayMs,
+        });
+      }),
+
+    stopNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
+      asFailure(() => notifications.stop(notificationId)),
+  };
+}

@@ -1,0 +1,22 @@
+import type { StartCommand } from '../../platform/outbox/outbox.ts';
+import {
+  SEND_NOTIFICATION,
+  sendNotificationWorkflowId,
+} from '../../workflows/notifications/send-notification.contract.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Notification } from './notification.entity.ts';
+
+export function startOfNotification({
+  id,
+  organizationId,
+  template,
+}: Pick<Notification, 'id' | 'organizationId' | 'template'>): StartCommand {
+  return {
+    workflowType: SEND_NOTIFICATION,
+    workflowId: sendNotificationWorkflowId(id),
+    taskQueue: MAIL_QUEUE,
+    input: { notificationId: id },
+    searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'sending' },
+    summary: `${template} → ${id}`,
+  };
+}

@@ -1,0 +1,61 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { startOfNotification } from './notification-start.ts';
+import type { TemplateName, TemplateParams } from './templates.ts';
+
+export interface OwnersNotice<Name extends TemplateName> {
+  organizationId: string;
+  template: Name;
+  params: TemplateParams[Name];
+  /** What it tells of, so that it is told once: the same key again writes nothing. */
+  dedupeKey: string;
+}
+
+export interface NotificationService {
+  /**
+   * Writes a mail to each owner of the organization, in the transaction of what it tells of. With the commit the runs
+   * start that send them.
+   */
+  notifyOwners<Name extends TemplateName>(
+    transaction: Transaction,
+    notice: OwnersNotice<Name>,
+  ): Promise<void>;
+}
+
+/** Owners that are written to at most. */
+const MAX_OWNERS = 100;
+
+export function createNotificationService({
+  outbox,
+}: {
+  outbox: Pick<Outbox, 'enqueue'>;
+}): NotificationService {
+  return {
+    async notifyOwners(transaction, { organizationId, template, params, dedupeKey }) {
+      const { em } = transaction;
+      const owners = await em.execute<{ id: string; email: string }[]>(
+        `select u.id, u.email from members m join users u on u.id = m.user_id
+         where m.org_id = ? and m.role = 'owner' order by u.id limit ?`,
+        [organizationId, MAX_OWNERS],
+      );
+      for (const owner of owners) {
+        const id = newId('notification');
+        const written = await em.execute<{ id: string }[]>(
+          `insert into notifications
+             (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, next_attempt_at, created_at)
+           values (?, ?, ?, ?, ?, ?::jsonb, ?, 'pending', 0, now(), now())
+           on conflict (dedupe_key) do nothing returning id`,
+          [
+            ...[id, organizationId, owner.id, owner.email, template],
+            ...[JSON.stringify(params), `${dedupeKey}/${owner.id}`],
+          ],
+        );
+        if (written.length > 0)
+          outbox.enqueue(transaction, organizationId, {
+            start: startOfNotification({ id, organizationId, template }),
+          });
+      }
+    },
+  };
+}

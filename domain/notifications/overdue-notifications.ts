@@ -1,0 +1,29 @@
+import type { Database } from '../../platform/database/database.ts';
+import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import type { Notification } from './notification.entity.ts';
+import type { NotificationSendingService } from './notification-sending.service.ts';
+import { startOfNotification } from './notification-start.ts';
+
+/** System mails whose next attempt has not happened. One an operator stopped has failed. */
+export function overdueNotifications(
+  database: Database,
+  sending: Pick<NotificationSendingService, 'stop'>,
+): OverdueSource {
+  return {
+    name: 'notifications',
+    async take(limit) {
+      const rows = await takeOverdue<Pick<Notification, 'id' | 'organizationId' | 'template'>>(database, {
+        table: 'notifications',
+        overdue: `status in ('pending', 'sending') and next_attempt_at < now() - interval '5 minutes'`,
+        columns: 'id, org_id as "organizationId", template',
+        limit,
+      });
+      return rows.map((row) => ({
+        start: startOfNotification(row),
+        whenStopped: async () => {
+          await sending.stop(row.id);
+        },
+      }));
+    },
+  };
+}
