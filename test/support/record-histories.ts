@@ -14,6 +14,7 @@ import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
 } from '../../workflows/messages/track-delivery.contract.ts';
+import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
 
@@ -137,6 +138,19 @@ const PATHS: Path[] = [
     input: { deliveryId: 'whd_1' },
     activities: { attemptDelivery: once(failing, 'delivered') },
     signals: [{ name: RETRY_DELIVERY_NOW, args: [] }],
+  },
+  {
+    name: 'send-notification.deferred-then-sent',
+    workflowType: SEND_NOTIFICATION,
+    input: { notificationId: 'ntf_1' },
+    activities: { attemptNotification: once(failing, 'sent') },
+  },
+  {
+    name: 'send-notification.canceled',
+    workflowType: SEND_NOTIFICATION,
+    input: { notificationId: 'ntf_1' },
+    activities: { attemptNotification: async () => failing(), stopNotification: async () => 'failed' },
+    cancels: true,
   },
   {
     name: 'verify-domain.verified',

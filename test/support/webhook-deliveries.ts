@@ -1,0 +1,91 @@
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { createDeliveryService, type DeliveryService } from '../../domain/webhooks/delivery.service.ts';
+import { type WebhookEndpoint, WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { EgressResult } from '../../platform/egress/egress.ts';
+import { newId } from '../../platform/ids.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { createOrganization, type TestOrganization } from './organizations.ts';
+import { recordingOutbox } from './test-app.ts';
+
+const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
+
+export const answered = (status: number): EgressResult => ({
+  kind: 'answer',
+  status,
+  body: '',
+  durationMs: 1,
+});
+
+export interface TestDeliveries {
+  organization: TestOrganization;
+  endpointId: string;
+  deliveryIds: string[];
+  commands: OutboxCommand[];
+  /** A worker: several share the database and nothing else. */
+  worker(answer: () => Promise<EgressResult>, timeoutMs?: number): DeliveryService;
+  endpoint(): Promise<WebhookEndpoint>;
+  deliveries(): Promise<WebhookDelivery[]>;
+}
+
+/** An endpoint of its own organization with pending deliveries; `answer` of a worker stands for its receiver. */
+export async function arrangeDeliveries(
+  database: Database,
+  count: number,
+  endpoint: Partial<Pick<WebhookEndpoint, 'failingSince' | 'failuresInRow' | 'url'>> = {},
+): Promise<TestDeliveries> {
+  const organization = await createOrganization(database);
+  const { organizationId, productionEnvironmentId: environmentId } = organization;
+  const { outbox, commands } = recordingOutbox();
+  const endpointId = newId('webhookEndpoint');
+  const deliveryIds = Array.from({ length: count }, () => newId('webhookDelivery'));
+  await database.systemTransaction(async ({ em }) => {
+    const eventId = newId('event');
+    em.create(WebhookEndpointEntity, {
+      id: endpointId,
+      organizationId,
+      environmentId,
+      url: 'https://receiver.example/hook',
+      events: ['message.received'],
+      secret: secretBox.seal(`whsec_${Buffer.alloc(32, 9).toString('base64')}`, secretContext(endpointId)),
+      ...endpoint,
+    });
+    em.create(EventEntity, {
+      id: eventId,
+      organizationId,
+      environmentId,
+      type: 'message.received',
+      data: {},
+    });
+    await em.flush();
+    for (const id of deliveryIds)
+      em.create(WebhookDeliveryEntity, {
+        ...{ id, organizationId, endpointId, eventId },
+        status: 'pending',
+        nextAttemptAt: new Date(),
+      });
+    await em.flush();
+  });
+  return {
+    organization,
+    endpointId,
+    deliveryIds,
+    commands,
+    worker: (answer, timeoutMs = 15_000) =>
+      createDeliveryService({
+        database,
+        egress: { post: answer },
+        secretBox,
+        notifications: createNotificationService({ outbox }),
+        timeoutMs,
+        random: () => 0.5,
+      }),
+    endpoint: () => database.autocommit((em) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId })),
+    deliveries: () =>
+      database.autocommit((em) => em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } })),
+  };
+}

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { UserEntity } from '../../domain/identity/user.entity.ts';
+import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
+import { MemberEntity } from '../../domain/organizations/member.entity.ts';
+import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { holdForgottenDeliveries } from '../../domain/webhooks/hold-deliveries.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { EgressResult } from '../../platform/egress/egress.ts';
+import { newId } from '../../platform/ids.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, startTestApp } from '../support/test-app.ts';
+import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+const mailsOf = (organizationId: string) =>
+  database.autocommit((em) => em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } }));
+
+async function addMember(organizationId: string, role: 'owner' | 'admin'): Promise<string> {
+  const userId = newId('user');
+  await database.systemTransaction(async ({ em }) => {
+    em.create(UserEntity, { id: userId, email: `${userId}@example.test`, name: null, passwordHash: null });
+    em.create(MemberEntity, { organizationId, userId, role });
+    await em.flush();
+  });
+  return userId;
+}
+
+describe('an endpoint that failed everything for five days', () => {
+  test('is disabled, its deliveries are held, and the owners get a mail each', async () => {
+    const arranged = await arrangeDeliveries(database, 3, { failingSince: daysAgo(5.01), failuresInRow: 50 });
+    const { organizationId, ownerId } = arranged.organization;
+    const second = await addMember(organizationId, 'owner');
+    await addMember(organizationId, 'admin');
+    const service = arranged.worker(async () => answered(500));
+    const [first = '', ...others] = arranged.deliveryIds;
+    await expect(service.attempt(first, false, 1)).resolves.toMatchObject({ status: 'held' });
+    expect(await arranged.endpoint()).toMatchObject({
+      disabled: true,
+      disabledReason: 'Every attempt failed for 5 days.',
+    });
+    expect(await arranged.deliveries()).toMatchObject([
+      { status: 'held', attempts: 1, lastStatusCode: 500, nextAttemptAt: null },
+      ...others.map(() => ({ status: 'held', attempts: 0, nextAttemptAt: null })),
+    ]);
+    const mails = await mailsOf(organizationId);
+    expect(mails.map(({ userId }) => userId).sort()).toEqual([ownerId, second].sort());
+    expect(mails[0]).toMatchObject({
+      template: 'webhook-endpoint-disabled',
+      status: 'pending',
+      params: { endpointId: arranged.endpointId, url: 'https://receiver.example/hook' },
+    });
+    expect(arranged.commands.map(({ start }) => start?.workflowId).sort()).toEqual(
+      mails.map(({ id }) => `notification/${id}`).sort(),
+    );
+    expect(arranged.commands.map(({ start }) => start?.input)).toEqual(
+      arranged.commands.map(({ start }) => ({ notificationId: start?.searchAttributes.ResourceId })),
+    );
+    // What was held ends its run without an attempt.
+    await expect(service.attempt(others[0] ?? '', false, 1)).resolves.toMatchObject({ status: 'held' });
+  });
+
+  test.each<[string, EgressResult]>([
+    ['is blocked', { kind: 'blocked', reason: 'a private address' }],
+    ['does not answer', { kind: 'failed', error: 'timeout', durationMs: 15_000 }],
+  ])('counts whatever the failure is: it %s', async (_what, result) => {
+    const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(6), failuresInRow: 5 });
+    await arranged.worker(async () => result).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+    expect((await arranged.endpoint()).disabled).toBe(true);
+  });
+
+  test('is disabled once, also where several attempts find it at the same time', async () => {
+    const arranged = await arrangeDeliveries(database, 8, { failingSince: daysAgo(6), failuresInRow: 1 });
+    const service = arranged.worker(async () => answered(503));
+    const outcomes = await Promise.all(arranged.deliveryIds.map((id) => service.attempt(id, false, 1)));
+    expect(new Set(outcomes.map((outcome) => outcome.kind === 'settled' && outcome.status))).toEqual(
+      new Set(['held']),
+    );
+    expect(await mailsOf(arranged.organization.organizationId)).toHaveLength(1);
+  });
+
+  test('is not, a moment before', async () => {
+    const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(4.99), failuresInRow: 50 });
+    const service = arranged.worker(async () => answered(500));
+    await expect(service.attempt(arranged.deliveryIds[0] ?? '', false, 1)).resolves.toMatchObject({
+      kind: 'retry',
+    });
+    expect((await arranged.endpoint()).disabled).toBe(false);
+    expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
+  });
+});
+
+describe('the time an endpoint fails', () => {
+  test('begins with the first failure and ends with a success', async () => {
+    const arranged = await arrangeDeliveries(database, 3);
+    const [first = '', second = '', third = ''] = arranged.deliveryIds;
+    await arranged.worker(async () => answered(500)).attempt(first, false, 1);
+    const { failingSince } = await arranged.endpoint();
+    expect(failingSince).not.toBeNull();
+    await arranged.worker(async () => answered(500)).attempt(second, false, 1);
+    expect(await arranged.endpoint()).toMatchObject({ failingSince, failuresInRow: 2 });
+    await arranged.worker(async () => answered(200)).attempt(third, false, 1);
+    expect(await arranged.endpoint()).toMatchObject({ failingSince: null, failuresInRow: 0 });
+  });
+
+  test('ends when somebody enables the endpoint', async () => {
+    const app = await startTestApp();
+    try {
+      const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(6), failuresInRow: 50 });
+      await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+      const response = await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
+        method: 'PATCH',
+        token: arranged.organization.token,
+        body: { disabled: false },
+      });
+      expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
+      expect(await arranged.endpoint()).toMatchObject({ failingSince: null, failuresInRow: 0 });
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
+      // It fails once more: the five days begin anew.
+      await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
+      expect((await arranged.endpoint()).disabled).toBe(false);
+    } finally {
+      await app.close();
+    }
+  });
+});
+
+test('410 writes to the owners, too', async () => {
+  const arranged = await arrangeDeliveries(database, 1);
+  await arranged.worker(async () => answered(410)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+  expect(await mailsOf(arranged.organization.organizationId)).toMatchObject([
+    { params: { reason: 'The receiver answered 410 Gone.', failingSince: expect.any(String) } },
+  ]);
+});
+
+test('an attempt under way while the endpoint is disabled: what arrived is delivered, not held', async () => {
+  const arranged = await arrangeDeliveries(database, 2);
+  const { promise, resolve } = Promise.withResolvers<EgressResult>();
+  const asked = Promise.withResolvers<void>();
+  const [slow = '', gone = ''] = arranged.deliveryIds;
+  const attempt = arranged
+    .worker(() => {
+      asked.resolve();
+      return promise;
+    })
+    .attempt(slow, false, 1);
+  await asked.promise;
+  await arranged.worker(async () => answered(410)).attempt(gone, false, 1);
+  resolve(answered(200));
+  await expect(attempt).resolves.toMatchObject({ status: 'delivered' });
+  expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['delivered', 'held']);
+});
+
+test('disabling through the API holds what is pending, and what a crash left is found by the sweep', async () => {
+  const app = await startTestApp();
+  try {
+    const arranged = await arrangeDeliveries(database, 2);
+    await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
+      method: 'PATCH',
+      token: arranged.organization.token,
+      body: { disabled: true },
+    });
+    expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['held', 'held']);
+    expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
+
+    const left = await arrangeDeliveries(database, 1);
+    await database.autocommit((em) =>
+      em.nativeUpdate(WebhookEndpointEntity, { id: left.endpointId }, { disabled: true }),
+    );
+    expect(await holdForgottenDeliveries(database)).toBeGreaterThanOrEqual(1);
+    expect((await left.deliveries()).map(({ status }) => status)).toEqual(['held']);
+  } finally {
+    await app.close();
+  }
+});

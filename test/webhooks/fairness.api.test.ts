@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ATTEMPTS_AT_ONCE, DEAD_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
+import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { createSlotTurns } from '../../domain/webhooks/slot-turns.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { EgressResult } from '../../platform/egress/egress.ts';
+import { eventually } from '../support/eventually.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+/** A receiver that answers when told, and counts who waits for it. */
+function slowReceiver() {
+  const waiting: ((result: EgressResult) => void)[] = [];
+  let most = 0;
+  return {
+    answer: () =>
+      new Promise<EgressResult>((resolve) => {
+        waiting.push(resolve);
+        most = Math.max(most, waiting.length);
+      }),
+    waiting: () => waiting.length,
+    most: () => most,
+    answerAll(status: number) {
+      for (const resolve of waiting.splice(0)) resolve(answered(status));
+    },
+  };
+}
+
+describe('slots', () => {
+  test('of all workers together are ten an endpoint; who finds none has tried nothing', async () => {
+    const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 25);
+    const receiver = slowReceiver();
+    const workers = [worker(receiver.answer), worker(receiver.answer), worker(receiver.answer)];
+    const outcomes = deliveryIds.map((id, index) => workers[index % 3]?.attempt(id, false, 1));
+    await eventually(() => expect(receiver.waiting()).toBe(ATTEMPTS_AT_ONCE));
+    await eventually(async () => {
+      const waiting = (await deliveries()).filter(
+        ({ attempts, nextAttemptAt }) => attempts === 0 && (nextAttemptAt?.getTime() ?? 0) > Date.now(),
+      );
+      expect(waiting).toHaveLength(15);
+    });
+    receiver.answerAll(200);
+    const kinds = (await Promise.all(outcomes)).map((outcome) => outcome?.kind);
+    expect(kinds.filter((kind) => kind === 'settled')).toHaveLength(10);
+    expect(kinds.filter((kind) => kind === 'busy')).toHaveLength(15);
+    expect(receiver.most()).toBe(10);
+
+    // The slots are free again: those that waited come in two rounds.
+    const left = (await deliveries()).filter(({ status }) => status === 'pending').map(({ id }) => id);
+    const second = left.slice(0, 10).map((id) => workers[0]?.attempt(id, true, 1));
+    await eventually(() => expect(receiver.waiting()).toBe(10));
+    receiver.answerAll(200);
+    await Promise.all(second);
+    expect((await deliveries()).filter(({ status }) => status === 'delivered')).toHaveLength(20);
+  });
+
+  test('of a worker that died are free again when an attempt could not last any longer', async () => {
+    const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 12);
+    const receiver = slowReceiver();
+    const dead = worker(receiver.answer);
+    void Promise.allSettled(deliveryIds.slice(0, 10).map((id) => dead.attempt(id, false, 1)));
+    await eventually(() => expect(receiver.waiting()).toBe(10));
+    const living = worker(async () => answered(200));
+    const [next = ''] = deliveryIds.slice(10);
+    await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ kind: 'busy' });
+    await database.statement(
+      `update webhook_slots set leased_until = leased_until - interval '31 seconds' where endpoint_id = ?`,
+      [endpointId],
+    );
+    await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
+  });
+
+  test('a late worker does not give back what another has leased since', async () => {
+    const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
+      failingSince: new Date(),
+      failuresInRow: DEAD_AFTER_FAILURES,
+    });
+    const [first = '', second = ''] = deliveryIds;
+    const [late, current] = [slowReceiver(), slowReceiver()];
+    const lateAttempt = worker(late.answer).attempt(first, false, 1);
+    await eventually(() => expect(late.waiting()).toBe(1));
+    await database.statement(`update webhook_slots set leased_until = 'epoch' where endpoint_id = ?`, [
+      endpointId,
+    ]);
+    const currentAttempt = worker(current.answer).attempt(second, false, 1);
+    await eventually(() => expect(current.waiting()).toBe(1));
+    late.answerAll(500);
+    await lateAttempt;
+    const [{ leased } = { leased: 0 }] = await database.statement<{ leased: number }>(
+      'select count(*)::int as leased from webhook_slots where endpoint_id = ? and leased_until > now()',
+      [endpointId],
+    );
+    expect(leased).toBe(1);
+    current.answerAll(200);
+    await currentAttempt;
+  });
+
+  test('of a dead endpoint is one, until it answers', async () => {
+    const { worker, deliveryIds, endpoint } = await arrangeDeliveries(database, 16);
+    const failing = worker(async () => ({ kind: 'failed', error: 'ECONNREFUSED', durationMs: 1 }));
+    for (const id of deliveryIds.slice(0, DEAD_AFTER_FAILURES)) await failing.attempt(id, false, 1);
+    expect(await endpoint()).toMatchObject({ failuresInRow: 10, failingSince: expect.any(Date) });
+
+    const receiver = slowReceiver();
+    const probing = worker(receiver.answer);
+    const [probe = '', other = '', ...rest] = deliveryIds.slice(DEAD_AFTER_FAILURES);
+    const attempt = probing.attempt(probe, false, 1);
+    await eventually(() => expect(receiver.waiting()).toBe(1));
+    await expect(probing.attempt(other, false, 1)).resolves.toMatchObject({
+      kind: 'busy',
+      detail: expect.stringContaining('one attempt at a time'),
+    });
+    receiver.answerAll(200);
+    await expect(attempt).resolves.toMatchObject({ status: 'delivered' });
+    expect(await endpoint()).toMatchObject({ failuresInRow: 0, failingSince: null });
+
+    const all = rest.map((id) => probing.attempt(id, false, 1));
+    await eventually(() => expect(receiver.waiting()).toBe(rest.length));
+    receiver.answerAll(200);
+    await Promise.all(all);
+  });
+});
+
+describe('a run', () => {
+  test('of an earlier episode leaves the delivery alone', async () => {
+    const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
+    const [id = ''] = deliveryIds;
+    await database.statement('update webhook_deliveries set episode = 2 where id = ?', [id]);
+    const service = worker(async () => answered(200));
+    await expect(service.attempt(id, true, 1)).resolves.toMatchObject({ kind: 'settled', status: 'over' });
+    await expect(service.cancel(id, 1)).resolves.toBe('over');
+    expect((await deliveries())[0]).toMatchObject({ status: 'pending', attempts: 0 });
+    await expect(service.attempt(id, true, 2)).resolves.toMatchObject({ status: 'delivered' });
+  });
+
+  test('of before episodes were named goes on', async () => {
+    const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
+    const service = worker(async () => answered(200));
+    await expect(service.attempt(deliveryIds[0] ?? '', false)).resolves.toMatchObject({
+      status: 'delivered',
+    });
+  });
+});
+
+test('an attempt is in the database before its request is sent', async () => {
+  const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
+  const [deliveryId = ''] = deliveryIds;
+  const service = worker(async () => {
+    const attempts = await database.autocommit((em) => em.find(DeliveryAttemptEntity, { deliveryId }));
+    expect(attempts).toMatchObject([{ number: 1, finishedAt: null }]);
+    return answered(204);
+  });
+  await expect(service.attempt(deliveryId, false, 1)).resolves.toMatchObject({ status: 'delivered' });
+});
+
+describe('the turns of those who wait', () => {
+  test('come one after another, each endpoint’s apart', () => {
+    let now = 0;
+    const turns = createSlotTurns({ everyMs: 200, furthestMs: 60_000, now: () => now });
+    expect([1, 2, 3].map(() => turns.next('a', 1_000))).toEqual([1_000, 1_200, 1_400]);
+    expect(turns.next('b', 1_000)).toBe(1_000);
+    now = 1_300;
+    expect(turns.next('a', 1_000)).toBe(1_000);
+  });
+
+  test('are shared where there are more than fit, and none is too far', () => {
+    const turns = createSlotTurns({ everyMs: 200, furthestMs: 60_000, now: () => 0 });
+    const delays = Array.from({ length: 10_000 }, () => turns.next('a', 1_000));
+    expect(Math.max(...delays)).toBeLessThanOrEqual(60_000);
+    expect(Math.min(...delays)).toBeGreaterThanOrEqual(1_000);
+  });
+});
