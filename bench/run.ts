@@ -3,6 +3,7 @@ import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
 import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
+import { benchWebhooks } from './webhooks.ts';
 
 /** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
 const BENCHES: Record<string, () => Promise<void>> = {
@@ -11,6 +12,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   parsing: async () => benchParsing(),
   memory: benchMemory,
   search: benchSearch,
+  webhooks: benchWebhooks,
 };
 
 const wanted = process.argv.slice(2);

@@ -17,6 +17,11 @@ export async function bareSend(input: object): Promise<void> {
   await nothing(input);
 }
 
+/** The floor of a webhook's delivery: one activity, which does nothing. */
+export async function bareDelivery(input: object): Promise<void> {
+  await nothing(input);
+}
+
 /** The floor of a mail taken in: one local activity, which does nothing. */
 export async function bareReceive(input: object): Promise<void> {
   await told(input);

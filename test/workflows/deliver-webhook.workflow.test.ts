@@ -94,6 +94,31 @@ describe('deliverWebhook', () => {
     expect(nows).toEqual([false, true]);
   });
 
+  test('waits for a slot as often as it must, and is still 11 events long', async () => {
+    const queue = randomUUID();
+    let looks = 0;
+    const activities: WebhookActivities = {
+      async attemptDelivery({ episode }) {
+        looks += 1;
+        expect(episode).toBe(2);
+        if (looks === 100) return 'delivered';
+        throw ApplicationFailure.create({ type: 'EndpointBusy', message: 'busy', nextRetryDelay: 60_000 });
+      },
+      cancelDelivery: async () => 'canceled',
+    };
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {
+        taskQueue: queue,
+        workflowId: `webhook/${randomUUID()}`,
+        args: [{ deliveryId: 'whd_1', episode: 2 }],
+        priority: { fairnessKey: 'whe_1' },
+      });
+      await expect(handle.result()).resolves.toBe('delivered');
+      await expect(historyLength(handle.workflowId)).resolves.toBe(11);
+    });
+    expect(looks).toBe(100);
+  });
+
   test('cancel settles the delivery and ends the run', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, canceled } = receiver(99);

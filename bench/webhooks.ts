@@ -1,0 +1,312 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import { pino } from 'pino';
+import { entities } from '../domain/entities.ts';
+import { createEventService } from '../domain/webhooks/event.service.ts';
+import { createDatabase, type Database } from '../platform/database/database.ts';
+import { createOutbox } from '../platform/outbox/outbox.ts';
+import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import { createTemporalClient } from '../platform/temporal.ts';
+import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { deliverWebhookWorkflowId } from '../workflows/webhooks/deliver-webhook.contract.ts';
+import { cpuBetween, cpuSeconds } from './cpu.ts';
+import { percentile, printFigures, runLanes } from './measure.ts';
+import { createInbox, post } from './send.ts';
+
+const EVENTS = Number(process.env.BENCH_MESSAGES ?? 1000);
+const DEAD = Number(process.env.BENCH_DEAD_DELIVERIES ?? 10_000);
+const QUIET_EVENTS = 200;
+const WARM_UP = 100;
+const LANES = 20;
+const AIM = 0.8;
+const FAIR_SECONDS = 60;
+const AIM_FAIR_MS = 1_000;
+const AIM_HISTORY_EVENTS = 11;
+
+/**
+ * `npm run bench -- webhooks`: from the commit of an event to its receiver, deliveries a second beside bare workflows of
+ * one activity on the same Temporal server, history events of a delivery, and what a dead endpoint with
+ * BENCH_DEAD_DELIVERIES due deliveries does to another one.
+ */
+export async function benchWebhooks(): Promise<void> {
+  const stack = await startOwnService({});
+  const source = await createSource(stack);
+  try {
+    await measureThroughput(stack, source);
+    await measureHistory(stack, source);
+    await measureFairness(stack, source);
+  } finally {
+    await source.close();
+    await stack.stop();
+  }
+}
+
+interface Source {
+  /** Commits an event of the inbox; resolves when it is committed. */
+  emit(inboxId: string): Promise<string>;
+  /** Waits until Temporal has every run. */
+  drain(): Promise<void>;
+  database: Database;
+  close(): Promise<void>;
+}
+
+/** Events are recorded as the service records them, in its own code, without the mail they would be about. */
+async function createSource(stack: OwnService): Promise<Source> {
+  const { config } = stack;
+  const database = await createDatabase({ url: config.DATABASE_URL, poolSize: LANES, entities });
+  const temporal = createTemporalClient(config);
+  const outbox = createOutbox({
+    database,
+    workflows: createWorkflowGateway(temporal),
+    logger: pino({ level: 'error' }),
+  });
+  const events = createEventService({ outbox });
+  const inboxes = new Map<string, { organizationId: string; environmentId: string }>();
+  const ownerOf = async (inboxId: string) => {
+    const known = inboxes.get(inboxId);
+    if (known) return known;
+    const [row] = await database.statement<{ organizationId: string; environmentId: string }>(
+      'select org_id as "organizationId", env_id as "environmentId" from inboxes where id = ?',
+      [inboxId],
+    );
+    if (!row) throw new Error(`There is no inbox ${inboxId}`);
+    inboxes.set(inboxId, row);
+    return row;
+  };
+  return {
+    database,
+    async emit(inboxId) {
+      const owner = await ownerOf(inboxId);
+      const mark = randomUUID();
+      await database.systemTransaction((transaction) =>
+        events.record(transaction, {
+          ...owner,
+          inboxId,
+          type: 'message.complained',
+          data: {
+            message_id: mark,
+            inbox_id: inboxId,
+            complained_recipients: ['ada@people.example'],
+            feedback_type: 'abuse',
+            complained_at: new Date().toISOString(),
+          },
+        }),
+      );
+      return mark;
+    },
+    async drain() {
+      await outbox.drain();
+      await patiently('the outbox to be empty', async () => {
+        await outbox.sweep(200);
+        const [{ left } = { left: 0 }] = await database.statement<{ left: number }>(
+          'select count(*)::int as left from outbox',
+        );
+        if (left > 0) throw new Error(`${left} left`);
+      });
+    },
+    async close() {
+      await outbox.drain();
+      await temporal.connection.close();
+      await database.close();
+    },
+  };
+}
+
+interface Receiver {
+  url: string;
+  /** When each event came first, by its mark. */
+  arrivals: Map<string, number>;
+  server: Server;
+}
+
+async function startReceiver(answer: (times: number) => number | null): Promise<Receiver> {
+  const arrivals = new Map<string, number>();
+  const times = new Map<string, number>();
+  const server = createServer(async (request, response) => {
+    const body = (await json(request)) as { data: { message_id: string } };
+    const mark = body.data.message_id;
+    if (!arrivals.has(mark)) arrivals.set(mark, performance.now());
+    const time = (times.get(mark) ?? 0) + 1;
+    times.set(mark, time);
+    const status = answer(time);
+    if (status !== null) response.writeHead(status).end();
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, arrivals, server };
+}
+
+function stopReceiver({ server }: Receiver): void {
+  server.close();
+  server.closeAllConnections();
+}
+
+/** An inbox of its own, whose events go to the receiver alone. */
+async function subscribe(stack: OwnService, receiver: Receiver): Promise<string> {
+  const inboxId = await createInbox(stack);
+  await post(stack, '/webhooks/endpoints', {
+    url: receiver.url,
+    events: ['message.complained'],
+    inbox_ids: [inboxId],
+  });
+  return inboxId;
+}
+
+async function emitMany(source: Source, inboxId: string, receiver: Receiver, count: number): Promise<number> {
+  const goal = receiver.arrivals.size + count;
+  const startedAt = performance.now();
+  await runLanes(count, LANES, async () => {
+    await source.emit(inboxId);
+  });
+  await patiently('the events to arrive', async () => {
+    if (receiver.arrivals.size < goal) throw new Error(`${receiver.arrivals.size} of ${goal}`);
+  });
+  return (performance.now() - startedAt) / 1000;
+}
+
+/** @returns milliseconds from commit to receiver, of events emitted one by one. */
+async function latencyOf(source: Source, inboxId: string, receiver: Receiver): Promise<number> {
+  const mark = await source.emit(inboxId);
+  const committedAt = performance.now();
+  return patiently('an event to arrive', async () => {
+    const arrivedAt = receiver.arrivals.get(mark);
+    if (arrivedAt === undefined) throw new Error('not yet');
+    return Math.max(0, arrivedAt - committedAt);
+  });
+}
+
+async function measureThroughput(stack: OwnService, source: Source): Promise<void> {
+  const receiver = await startReceiver(() => 200);
+  const inboxId = await subscribe(stack, receiver);
+  await emitMany(source, inboxId, receiver, WARM_UP);
+  const quiet: number[] = [];
+  for (let index = 0; index < QUIET_EVENTS; index += 1)
+    quiet.push(await latencyOf(source, inboxId, receiver));
+  printLatencies('one by one', quiet);
+  const before = cpuSeconds();
+  const ours = EVENTS / (await emitMany(source, inboxId, receiver, EVENTS));
+  const used = cpuBetween(before, cpuSeconds());
+  await source.drain();
+  const bare = await bareMany(stack.temporalAddress, EVENTS);
+  printFigures([{ name: 'deliveries', ours, floor: EVENTS / bare.seconds, unit: '1/s', aim: AIM }]);
+  console.log('CPU seconds of ours', used);
+  console.log('CPU seconds of the floor', bare.used);
+  stopReceiver(receiver);
+}
+
+async function bareMany(
+  address: string,
+  count: number,
+): Promise<{ seconds: number; used: Record<string, number> }> {
+  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
+  let ran = 0;
+  await new Promise<void>((done) => {
+    worker.on('message', (message) => {
+      if (message === 'ready') done();
+      else ran += 1;
+    });
+  });
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  const starts = async (number: number) => {
+    const goal = ran + number;
+    await runLanes(number, LANES, async () => {
+      await client.workflow.start('bareDelivery', {
+        taskQueue: 'bare',
+        workflowId: randomUUID(),
+        args: [{ deliveryId: 'whd' }],
+      });
+    });
+    await patiently('the bare workflows', async () => {
+      if (ran < goal) throw new Error('not yet');
+    });
+  };
+  await starts(WARM_UP);
+  const before = cpuSeconds();
+  const startedAt = performance.now();
+  await starts(count);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const used = cpuBetween(before, cpuSeconds());
+  await connection.close();
+  await ended(worker);
+  return { seconds, used };
+}
+
+/** Events of a delivery that succeeds at once, and of one that needs a second attempt. */
+async function measureHistory(stack: OwnService, source: Source): Promise<void> {
+  const connection = await Connection.connect({ address: stack.temporalAddress });
+  const client = new Client({ connection });
+  for (const attempts of [1, 2]) {
+    const receiver = await startReceiver((time) => (time < attempts ? 500 : 200));
+    const inboxId = await subscribe(stack, receiver);
+    const mark = await source.emit(inboxId);
+    const [row] = await source.database.statement<{ id: string }>(
+      `select d.id from webhook_deliveries d join events e on e.id = d.event_id
+       where e.inbox_id = ? and e.data->>'message_id' = ?`,
+      [inboxId, mark],
+    );
+    await patiently('the run', async () => {
+      await client.workflow.getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1)).result();
+    });
+    const { events } = await client.workflow
+      .getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1))
+      .fetchHistory();
+    console.log(
+      `history events of a delivery with ${attempts} attempt(s): ${events?.length} (aim ≤ ${AIM_HISTORY_EVENTS})`,
+    );
+    stopReceiver(receiver);
+  }
+  await connection.close();
+}
+
+/**
+ * An endpoint that takes requests and never answers gets DEAD deliveries while no worker runs, so that all are due when
+ * the workers begin; meanwhile another endpoint gets four events a second.
+ */
+async function measureFairness(stack: OwnService, source: Source): Promise<void> {
+  const [dead, healthy] = [await startReceiver(() => null), await startReceiver(() => 200)];
+  const [deadInbox, healthyInbox] = [await subscribe(stack, dead), await subscribe(stack, healthy)];
+  printLatencies('before', await steadily(source, healthyInbox, healthy, 10));
+  await stack.kill('workers');
+  await runLanes(DEAD, LANES, async () => {
+    await source.emit(deadInbox);
+  });
+  await source.drain();
+  console.log(`${DEAD} deliveries are due at an endpoint that hangs; the workers begin`);
+  await stack.start('workers');
+  const meanwhile = await steadily(source, healthyInbox, healthy, FAIR_SECONDS);
+  printLatencies('beside the dead endpoint', meanwhile);
+  const p95 = percentile(meanwhile, 0.95);
+  const quick = p95 <= AIM_FAIR_MS ? 'met' : 'MISSED';
+  console.log(`p95 beside the dead endpoint: ${Math.round(p95)} ms (aim ≤ ${AIM_FAIR_MS}: ${quick})`);
+  console.log(`deliveries the dead endpoint was asked for meanwhile: ${dead.arrivals.size}`);
+  stopReceiver(dead);
+  stopReceiver(healthy);
+}
+
+/** Four events a second, whether or not those before have arrived. */
+async function steadily(
+  source: Source,
+  inboxId: string,
+  receiver: Receiver,
+  seconds: number,
+): Promise<number[]> {
+  const latencies: Promise<number>[] = [];
+  for (let index = 0; index < 4 * seconds; index += 1) {
+    latencies.push(latencyOf(source, inboxId, receiver));
+    await pause(250);
+  }
+  return Promise.all(latencies);
+}
+
+function printLatencies(name: string, latencies: number[]): void {
+  const at = (share: number) => Math.round(percentile(latencies, share));
+  console.log(
+    `commit to receiver, ${name}: p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms (${latencies.length} events)`,
+  );
+}

@@ -1,0 +1,189 @@
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { simpleParser } from 'mailparser';
+import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { createNotificationSendingService } from '../../domain/notifications/notification-sending.service.ts';
+import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
+import { NOTIFICATION_PAUSES_MS } from '../../workflows/notifications/send-notification.contract.ts';
+import {
+  accepted,
+  ambiguous,
+  deferred,
+  refused,
+  ScriptedTransport,
+  unsigned,
+} from '../support/mail-services.ts';
+import { createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+const params = {
+  endpointId: 'whe_1',
+  environmentId: 'env_1',
+  url: 'https://receiver.example/hook',
+  reason: 'Every attempt failed for 5 days.',
+  failingSince: null,
+};
+
+/** One mail to an owner, and a relay that answers `answers` one after the other. */
+async function arrange(answers: TransmissionResult[] = []) {
+  const { organizationId, ownerId } = await createOrganization(database);
+  const { outbox, commands } = recordingOutbox();
+  const notifications = createNotificationService({ outbox });
+  const notify = (dedupeKey = 'key') =>
+    database.systemTransaction((transaction) =>
+      notifications.notifyOwners(transaction, {
+        organizationId,
+        template: 'webhook-endpoint-disabled',
+        params,
+        dedupeKey: `${organizationId}/${dedupeKey}`,
+      }),
+    );
+  await notify();
+  const transport = new ScriptedTransport(async () => answers.shift() ?? accepted);
+  const sending = createNotificationSendingService({
+    database,
+    mailTransport: transport,
+    dkimKeys: unsigned,
+    systemAddress: 'no-reply@mail.test',
+    returnPath: 'notifications@bounces.mail.test',
+  });
+  const read = () => database.autocommit((em) => em.find(NotificationEntity, { organizationId }));
+  const [{ id } = { id: '' }] = await read();
+  const row = async () => (await read()).find((notification) => notification.id === id);
+  return { id, ownerId, notify, commands, transport, sending, read, row };
+}
+
+describe('a system mail', () => {
+  test('is written and started once for a dedupe key, however often it is asked for', async () => {
+    const { id, notify, read, commands } = await arrange();
+    await Promise.all([notify(), notify(), notify()]);
+    expect(await read()).toHaveLength(1);
+    expect(commands).toMatchObject([
+      { start: { workflowId: `notification/${id}`, taskQueue: 'mail', input: { notificationId: id } } },
+    ]);
+    await notify('another key');
+    expect(await read()).toHaveLength(2);
+  });
+
+  test('is not written where its transaction is rolled back', async () => {
+    const { organizationId } = await createOrganization(database);
+    const { outbox, commands } = recordingOutbox();
+    const doomed = database.systemTransaction(async (transaction) => {
+      await createNotificationService({ outbox }).notifyOwners(transaction, {
+        ...{ organizationId, template: 'webhook-endpoint-disabled', params, dedupeKey: organizationId },
+      });
+      throw new Error('after all not');
+    });
+    await expect(doomed).rejects.toThrow('after all not');
+    expect(commands).toEqual([]);
+    const left = await database.autocommit((em) => em.count(NotificationEntity, { organizationId }));
+    expect(left).toBe(0);
+  });
+
+  test('says that no person wrote it, asks for no reports, and comes from the system address', async () => {
+    const { id, ownerId, transport, sending, row } = await arrange();
+    await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'sent' });
+    const [transmission] = transport.transmissions;
+    expect(transmission).toMatchObject({
+      sender: 'notifications@bounces.mail.test',
+      recipient: `${ownerId}@example.test`,
+      envelopeId: id,
+      reports: 'never',
+    });
+    const bytes = await buffer(
+      await (transmission?.openRaw() ?? Promise.reject(new Error('nothing was sent'))),
+    );
+    expect(bytes.length).toBe(transmission?.sizeBytes);
+    const mail = await simpleParser(bytes);
+    expect(mail.headers.get('auto-submitted')).toBe('auto-generated');
+    expect(mail).toMatchObject({
+      subject: 'Webhook endpoint disabled: receiver.example',
+      messageId: `<${id}@mail.test>`,
+      text: expect.stringContaining('whe_1'),
+      html: expect.stringContaining('whe_1'),
+    });
+    expect(mail.from?.value).toMatchObject([{ address: 'no-reply@mail.test' }]);
+    expect(await row()).toMatchObject({ status: 'sent', attempts: 1, sentAt: expect.any(Date) });
+    await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'sent' });
+    expect(transport.transmissions).toHaveLength(1);
+  });
+
+  test('that is put off is tried on its schedule, then failed', async () => {
+    const tries = NOTIFICATION_PAUSES_MS.length;
+    const { id, sending, row, transport } = await arrange(Array.from({ length: tries + 1 }, () => deferred));
+    for (const delayMs of NOTIFICATION_PAUSES_MS)
+      await expect(sending.send(id)).resolves.toMatchObject({ kind: 'retry', delayMs });
+    await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'failed' });
+    expect(await row()).toMatchObject({ attempts: tries + 1, lastError: '451 4.7.1 greylisted' });
+    expect(transport.transmissions).toHaveLength(tries + 1);
+  });
+
+  test('put off once leaves with the second attempt', async () => {
+    const { id, sending, row } = await arrange([deferred]);
+    await sending.send(id);
+    expect(await row()).toMatchObject({ status: 'pending', nextAttemptAt: expect.any(Date) });
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'sent' });
+    expect(await row()).toMatchObject({ status: 'sent', lastError: null, nextAttemptAt: null });
+  });
+
+  test.each([
+    ['refused', refused, '550 5.1.1'],
+    ['ambiguous', ambiguous, 'It may have left'],
+  ])('%s is failed and not sent again', async (_name, result, why) => {
+    const { id, sending, row, transport } = await arrange([result]);
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+    expect(transport.transmissions).toHaveLength(1);
+    expect((await row())?.lastError).toContain(why);
+  });
+
+  test('whose worker died while it was handed over is not sent twice', async () => {
+    const { id, sending, row, transport } = await arrange();
+    transport.answerWith(() => Promise.reject(new Error('killed')));
+    await expect(sending.send(id)).rejects.toThrow('killed');
+    transport.answerWith(async () => accepted);
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+    expect(transport.transmissions).toHaveLength(1);
+    expect((await row())?.lastError).toContain('may have left');
+  });
+
+  test('taken for dead while the relay thought about it is sent all the same', async () => {
+    const { id, sending, row, transport } = await arrange();
+    const answer = Promise.withResolvers<TransmissionResult>();
+    const asked = Promise.withResolvers<void>();
+    transport.answerWith(() => {
+      asked.resolve();
+      return answer.promise;
+    });
+    const slow = sending.send(id);
+    await asked.promise;
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+    answer.resolve(accepted);
+    await expect(slow).resolves.toMatchObject({ status: 'sent' });
+    expect(await row()).toMatchObject({ status: 'sent', lastError: null });
+  });
+
+  test('whose run is lost is found, and one an operator stopped has failed', async () => {
+    const { id, sending, row } = await arrange();
+    await database.statement(
+      `update notifications set next_attempt_at = now() - interval '6 minutes' where id = ?`,
+      [id],
+    );
+    const runs = await overdueNotifications(database, sending).take(500);
+    const run = runs.find(({ start }) => start.workflowId === `notification/${id}`);
+    expect(run?.start.input).toEqual({ notificationId: id });
+    if (typeof run?.whenStopped === 'function') await run.whenStopped();
+    expect(await row()).toMatchObject({ status: 'failed', lastError: 'Stopped by an operator.' });
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parseDocument } from 'htmlparser2';
+import { escapeHtml, renderLetter } from '../../domain/notifications/render-letter.ts';
+import { writeLetter } from '../../domain/notifications/templates.ts';
+
+const params = {
+  endpointId: 'whe_1',
+  environmentId: 'env_1',
+  url: 'https://receiver.example/hook?a=1&b=2',
+  reason: 'Every attempt failed for 5 days.',
+  failingSince: '2026-01-01 00:00 UTC',
+};
+
+/** Names of all elements, in order. */
+function elements(html: string): string[] {
+  const names: string[] = [];
+  const walk = (node: { children?: unknown[]; type?: string; name?: string }) => {
+    if (node.name) names.push(node.name);
+    for (const child of node.children ?? []) walk(child as typeof node);
+  };
+  walk(parseDocument(html) as unknown as { children: unknown[] });
+  return names;
+}
+
+describe('the mail of a disabled endpoint', () => {
+  test('says which, why and what to do, as text and as HTML', () => {
+    const { subject, text, html } = renderLetter(writeLetter('webhook-endpoint-disabled', params));
+    expect(subject).toBe('Webhook endpoint disabled: receiver.example');
+    for (const fact of [
+      'whe_1',
+      'env_1',
+      params.url,
+      params.reason,
+      params.failingSince,
+      '"disabled": false',
+    ]) {
+      expect(text).toContain(fact);
+      expect(html).toContain(escapeHtml(fact));
+    }
+  });
+
+  test('leaves out what it does not know', () => {
+    const { text } = renderLetter(
+      writeLetter('webhook-endpoint-disabled', { ...params, failingSince: null }),
+    );
+    expect(text).not.toContain('Failing since');
+  });
+});
+
+describe('what customers wrote', () => {
+  test.each([
+    '<script>alert(1)</script>',
+    '"><img src=x onerror=alert(1)>',
+    '</td></tr></table><h1>Your account',
+    '&lt;b&gt;',
+    "' onmouseover='x",
+  ])('is no markup: %s', (hostile) => {
+    const innocent = renderLetter(writeLetter('webhook-endpoint-disabled', { ...params, reason: 'x' }));
+    const { html, text } = renderLetter(
+      writeLetter('webhook-endpoint-disabled', { ...params, reason: hostile }),
+    );
+    expect(elements(html)).toEqual(elements(innocent.html));
+    expect(html).not.toContain(`>${hostile}<`);
+    expect(text).toContain(hostile);
+  });
+
+  test('never makes an element, a second header line or a character that is not seen', () => {
+    const innocent = elements(renderLetter({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (hostile) => {
+        const { subject, text, html } = renderLetter({
+          subject: hostile,
+          body: [hostile, [[hostile, hostile]]],
+        });
+        expect(elements(html)).toEqual(innocent);
+        expect(subject).toMatch(/^\P{Cc}*$/u);
+        expect(`${text}${html}`).not.toMatch(/[\u202a-\u202e\u2066-\u2069]|(?!\n)\p{Cc}/u);
+      }),
+    );
+  });
+
+  test('cannot make one fact look like another', () => {
+    const { text } = renderLetter(
+      writeLetter('webhook-endpoint-disabled', { ...params, reason: 'x\r\nEndpoint: whe_other' }),
+    );
+    expect(text.split('\n')).not.toContain('Endpoint: whe_other');
+  });
+});
