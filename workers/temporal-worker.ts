@@ -21,6 +21,8 @@ export interface WorkerOptions {
 const SHUTDOWN_GRACE = '10 seconds';
 /** Runs a queue keeps in memory; one that wakes after it was put out is replayed from its short history. */
 const CACHED_WORKFLOWS = 500;
+/** Workflow tasks of a queue at once: they share one thread, and what waits here is out of the server's fair order. */
+const WORKFLOW_TASKS_AT_ONCE = 10;
 const CONNECT_PAUSE_MS = 2_000;
 
 /** Sends the SDK's own log lines through the process's logger. Once a process. */
@@ -51,6 +53,7 @@ export async function startTemporalWorkers({
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
+        maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS_AT_ONCE,
         maxCachedWorkflows: CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: config.WORKER_CONCURRENCY,
         maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,

@@ -1,0 +1,142 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import nodemailer from 'nodemailer';
+import pg from 'pg';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
+import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
+import { apiClient, type Call } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { WebhookReceiver } from '../support/webhook-receiver.ts';
+
+jest.setTimeout(300_000);
+/** A worker's death shows after the 90 s an attempt may take; the outbox is swept every minute. */
+const PATIENCE = 200_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'agent-email-webhook-crash-'));
+let temporal: TemporalServer;
+let temporalPort: number;
+let service: OwnService;
+let call: Call;
+let database: pg.Client;
+
+/** A Temporal of the test's own, which it can kill; what it knew is in a file. */
+async function startOwnTemporal(): Promise<TemporalServer> {
+  const cacheDir = resolve(import.meta.dirname, '../../.cache/temporal');
+  return startTemporal({
+    executable: await findTemporalCli({ cacheDir, environment: process.env, log: () => undefined }),
+    port: temporalPort,
+    databaseFile: join(folder, 'temporal.db'),
+    logFile: join(folder, 'temporal.log'),
+  });
+}
+
+beforeAll(async () => {
+  temporalPort = await findFreePort();
+  temporal = await startOwnTemporal();
+  service = await startOwnService({ TEMPORAL_ADDRESS: temporal.address });
+  call = apiClient({ base_url: service.baseUrl }, service.apiKey);
+  database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
+  await database.connect();
+});
+afterAll(async () => {
+  await database?.end();
+  await service?.stop();
+  await temporal?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** An inbox that may write to nobody at `blocked.example`, and a receiver of its events alone. */
+async function arrange() {
+  const receiver = new WebhookReceiver();
+  const url = await receiver.start();
+  const inbox = (await call('POST', '/inboxes', {})).body;
+  await call('POST', '/lists/send/block', { entry: 'blocked.example', inbox_id: inbox.id });
+  const endpoint = await call('POST', '/webhooks/endpoints', {
+    url,
+    events: ['message.rejected', 'message.received'],
+    inbox_ids: [inbox.id],
+  });
+  expect(endpoint.status).toBe(201);
+  return { receiver, inbox, endpointId: endpoint.body.id };
+}
+
+/** Refused at the call, which is an event at once. */
+async function refusedSend(inboxId: string, subject: string): Promise<void> {
+  const { status } = await call('POST', `/inboxes/${inboxId}/messages`, {
+    to: [{ email: 'ada@blocked.example' }],
+    subject,
+    text_body: 'No.',
+  });
+  expect(status).toBe(422);
+}
+
+const subjectsOf = (receiver: WebhookReceiver) =>
+  new Set(receiver.received.map(({ body }) => JSON.parse(body).data.subject));
+
+describe('a webhook', () => {
+  test('whose worker is killed in the middle of an attempt is delivered all the same, both attempts recorded', async () => {
+    const { receiver, inbox, endpointId } = await arrange();
+    receiver.answerWith((_request, response, attempt) => {
+      // The first one is left hanging; nobody is there to hear the answer.
+      if (attempt > 1) response.writeHead(204).end();
+    });
+    await refusedSend(inbox.id, 'Once at least');
+    await eventually(() => expect(receiver.received).toHaveLength(1), PATIENCE);
+    await service.kill('workers');
+    await service.start('workers');
+    await eventually(async () => {
+      const { rows } = await database.query('select status from webhook_deliveries where endpoint_id = $1', [
+        endpointId,
+      ]);
+      expect(rows).toEqual([{ status: 'delivered' }]);
+    }, PATIENCE);
+    const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
+    expect(ids).toEqual([ids[0], ids[0]]);
+    const { rows: attempts } = await database.query(
+      `select number, status_code, finished_at is not null as finished from webhook_delivery_attempts a
+       join webhook_deliveries d on d.id = a.delivery_id where d.endpoint_id = $1 order by number`,
+      [endpointId],
+    );
+    expect(attempts).toEqual([
+      { number: 1, status_code: null, finished: false },
+      { number: 2, status_code: 204, finished: true },
+    ]);
+    const { rows: leased } = await database.query(
+      'select slot from webhook_slots where endpoint_id = $1 and leased_until > now()',
+      [endpointId],
+    );
+    expect(leased).toEqual([]);
+    await receiver.stop();
+  });
+
+  test('of what happens while Temporal is down is delivered when it is back', async () => {
+    const { receiver, inbox } = await arrange();
+    const relay = nodemailer.createTransport({
+      host: '127.0.0.1',
+      port: service.inboundPort,
+      secure: false,
+      ignoreTLS: true,
+    });
+    await temporal.kill();
+    const subjects = ['Refused 1', 'Refused 2', 'Refused 3'];
+    for (const subject of subjects) await refusedSend(inbox.id, subject);
+    await relay.sendMail({
+      from: 'ada@people.example',
+      to: inbox.email,
+      subject: 'Received',
+      text: 'While it was down.',
+    });
+    relay.close();
+    expect(receiver.received).toEqual([]);
+    temporal = await startOwnTemporal();
+    await eventually(
+      () => expect(subjectsOf(receiver)).toEqual(new Set([...subjects, 'Received'])),
+      PATIENCE,
+    );
+    await receiver.stop();
+  });
+});
