@@ -219,7 +219,24 @@ describe('targets that are not spoken to', () => {
     ['http://0x7f.1/', 'loopback'],
     ['http://0x7f000001/', 'loopback'],
     ['http://017700000001/', 'loopback'],
+    ['http://0177.0.0.1/', 'loopback'],
+    ['http://0x7f.0x0.0x0.0x1/', 'loopback'],
     ['http://127.1/', 'loopback'],
+    ['http://127.0.0.1./', 'loopback'],
+    ['http://%31%32%37.0.0.1/', 'loopback'],
+    ['http://0xa9fea9fe/', 'linkLocal'],
+    ['http://2852039166/', 'linkLocal'],
+    ['http://0251.0376.0251.0376/', 'linkLocal'],
+    ['http://10.1/', 'private'],
+    ['http://[::127.0.0.1]/', 'reserved'],
+    ['http://[::ffff:a9fe:a9fe]/', 'linkLocal'],
+    ['http://[64:ff9b::10.0.0.1]/', 'private'],
+    ['http://[2002:a9fe:a9fe::1]/', 'linkLocal'],
+    ['http://[fd00:ec2::254]/latest/meta-data/', 'uniqueLocal'],
+    ['http://[fe80::1]/', 'linkLocal'],
+    ['http://100.100.100.200/latest/meta-data/', 'carrierGradeNat'],
+    ['http://168.63.129.16/metadata/instance', 'metadata'],
+    ['http://192.0.0.192/latest/meta-data/', 'reserved'],
     ['http://１２７．０．０．１/', 'loopback'],
     ['http://[::1]/', 'loopback'],
     ['http://[::ffff:127.0.0.1]/', 'loopback'],
@@ -253,6 +270,11 @@ describe('targets that are not spoken to', () => {
     [['127.0.0.1']],
     [['10.0.0.1']],
     [['::ffff:10.0.0.1']],
+    [['64:ff9b::10.0.0.1']],
+    [['2002:a00:1::1']],
+    [['fd00:ec2::254']],
+    [['0.0.0.0']],
+    [['::']],
     [['169.254.169.254']],
     [['93.184.216.34', '10.0.0.1']],
     [['fd00::1', '93.184.216.34']],
@@ -264,6 +286,32 @@ describe('targets that are not spoken to', () => {
       lookup: async () => addresses,
     });
     expect(await rebinding.post('http://innocent.test/', POST)).toMatchObject({ kind: 'blocked' });
+  });
+
+  test.each([
+    ['localhost', '127.0.0.1'],
+    ['localhost.', '127.0.0.1'],
+    ['LOCALHOST', '::1'],
+    ['metadata.google.internal', '169.254.169.254'],
+    ['instance-data.ec2.internal', '169.254.169.254'],
+    ['127.0.0.1.nip.test', '127.0.0.1'],
+  ])('a host of the network within: %s', async (hostname, address) => {
+    const within = createEgress({
+      ...{ allow: [], allowPorts: [], requireHttps: false },
+      lookup: async () => [address],
+    });
+    expect(await within.post(`http://${hostname}/`, POST)).toMatchObject({ kind: 'blocked' });
+  });
+
+  test('what a redirect points to, however it answers', async () => {
+    for (const status of [301, 302, 303, 307, 308]) {
+      const { port } = await receiver((_request, response) => {
+        response.writeHead(status, { location: 'http://169.254.169.254/latest/meta-data/' }).end('moved');
+      });
+      expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
+        ...{ kind: 'answer', status, body: 'moved' },
+      });
+    }
   });
 
   test('a name that changes its mind is asked once', async () => {

@@ -184,6 +184,15 @@ describe('a dialogue that goes well', () => {
     ]);
   });
 
+  test('asks for no report where nobody waits for one', async () => {
+    const { server, transport } = await relay({});
+    await transport.transmit({ ...transmission(SHORT), reports: 'never' });
+    expect(server.commands.slice(1, 3)).toEqual([
+      `MAIL FROM:<bounces+token@bounces.agents.test> BODY=8BITMIME SIZE=${SHORT.length}`,
+      'RCPT TO:<someone@example.com> NOTIFY=NEVER',
+    ]);
+  });
+
   test('without DSN at the relay asks for no report and expects none', async () => {
     const { server, transport } = await relay({ extensions: [] });
 
