@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -69,8 +70,11 @@ describe.each(RECEIVERS)('the receiver in $language', ({ language, needs, comman
     });
     await eventually(() => expect(output).toContain('listening'), 30_000);
   }, 240_000);
-  afterAll(() => {
-    child?.kill('SIGKILL');
+  afterAll(async () => {
+    if (!child) return;
+    const ended = once(child, 'close');
+    child.kill('SIGKILL');
+    await ended;
   });
 
   const deliver = async (signed: Partial<WebhookToSign>, sent: { body?: string; headers?: object } = {}) => {
