@@ -30,7 +30,7 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   maxWorkers: 2,
 };
 
