@@ -100,6 +100,11 @@ describe('a delivery', () => {
     const { commands, id, read } = await arrange([]);
     expect((await read()).delivery).toMatchObject({ status: 'pending', attempts: 0 });
     expect(commands.map(({ start }) => start?.workflowId)).toEqual([`webhook/${id}`]);
+    const { endpointId } = (await read()).delivery ?? {};
+    expect(commands[0]?.start).toMatchObject({
+      ...{ fairnessKey: endpointId, input: { deliveryId: id, episode: 1 } },
+      searchAttributes: { ResourceId: endpointId, Stage: 'delivering' },
+    });
   });
 
   test('is not made for an endpoint that listens to other inboxes', async () => {
