@@ -11,6 +11,7 @@ export const PERMISSIONS = [
   'threads:read',
   'webhooks:read',
   'webhooks:manage',
+  'events:read',
   'suppressions:read',
   'suppressions:manage',
   'lists:read',

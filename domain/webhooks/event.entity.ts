@@ -10,7 +10,21 @@ export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['environmentId', 'id'] }],
+  indexes: [
+    // Ranges of time: ids carry theirs.
+    { properties: ['environmentId', 'id'] },
+    { properties: ['environmentId', 'transactionId', 'id'] },
+    // Rare types are what people look for.
+    { properties: ['environmentId', 'type', 'transactionId', 'id'] },
+    {
+      name: 'events_inbox_index',
+      expression: `create index "events_inbox_index" on "events" ("inbox_id", "transaction_id", "id") where "inbox_id" is not null`,
+    },
+    {
+      name: 'events_organization_index',
+      expression: `create index "events_organization_index" on "events" ("org_id", "transaction_id", "id") where "inbox_id" is null`,
+    },
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
@@ -20,6 +34,8 @@ export const EventEntity = defineEntity({
     type: p.text().$type<EventType>(),
     data: p.json().$type<EventData>(),
     createdAt: createdAt(),
+    /** The transaction that recorded it; with the id its place in the order of `event-feed.ts`. Set by PostgreSQL. */
+    transactionId: p.string().columnType('xid8').defaultRaw('pg_current_xact_id()'),
   },
 });
 

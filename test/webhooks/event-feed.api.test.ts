@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import {
+  type FeedPosition,
+  type FeedQuery,
+  type FeedScope,
+  feedEnd,
+  parsePosition,
+  positionOf,
+  readEvents,
+} from '../../domain/webhooks/event-feed.ts';
+import type { EventType } from '../../domain/webhooks/event-types.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
+import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+let database: Database;
+let worker: Database;
+beforeAll(async () => {
+  const { postgres } = testStack();
+  [database, worker] = await Promise.all([connect(postgres.apiUrl), connect(postgres.workerUrl)]);
+});
+afterAll(() => Promise.all([database?.close(), worker?.close()]));
+
+const scopeOf = (organization: TestOrganization, inboxId?: string): FeedScope => ({
+  organizationId: organization.organizationId,
+  environmentId: organization.productionEnvironmentId,
+  ...(inboxId === undefined ? {} : { inboxId }),
+});
+
+const read = (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
+  database.transaction(scope, ({ em }) => readEvents(em, scope, { limit: 100, ...query }));
+
+interface Recorded {
+  type?: EventType;
+  inboxId?: string | null;
+  environmentId?: string;
+}
+
+async function record(organization: TestOrganization, event: Recorded = {}): Promise<string> {
+  const id = newId('event');
+  await worker.systemTransaction(async ({ em }) => {
+    em.create(EventEntity, {
+      id,
+      organizationId: organization.organizationId,
+      environmentId: event.environmentId ?? organization.productionEnvironmentId,
+      inboxId: event.inboxId === undefined ? 'inb_a' : event.inboxId,
+      type: event.type ?? 'message.sent',
+      data: { of: id },
+    });
+    await em.flush();
+  });
+  return id;
+}
+
+/** Other test files write at the same time, and events wait for their transactions. */
+const expectRead = (scope: FeedScope, query: Partial<FeedQuery>, ids: string[]) =>
+  eventually(async () => expect((await read(scope, query)).map(({ id }) => id)).toEqual(ids));
+
+test('events come in the order of their transactions, either way, and page by page', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  const ids = [];
+  for (let count = 0; count < 5; count += 1) ids.push(await record(organization));
+  await expectRead(scope, {}, ids);
+  await expectRead(scope, { order: 'desc' }, ids.toReversed());
+  const walked: string[] = [];
+  let after: FeedPosition | undefined;
+  for (;;) {
+    const page = await read(scope, { after, limit: 2 });
+    walked.push(...page.map(({ id }) => id));
+    const last = page.at(-1);
+    if (!last) break;
+    expect(parsePosition(positionOf(last))).toBe(positionOf(last));
+    expect(after === undefined || positionOf(last) > after).toBe(true);
+    after = positionOf(last);
+    expect(last.createdAt).toBeInstanceOf(Date);
+    expect(last.data).toEqual({ of: last.id });
+  }
+  expect(walked).toEqual(ids);
+});
+
+test('a transaction that commits late is not read past', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  const late = new pg.Client({ connectionString: testStack().postgres.workerUrl });
+  await late.connect();
+  try {
+    const first = await record(organization);
+    await expectRead(scope, {}, [first]);
+    const lateId = newId('event');
+    await late.query('begin');
+    await late.query(
+      `insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
+       values ($1, $2, $3, 'inb_a', 'message.sent', '{}', now())`,
+      [lateId, scope.organizationId, scope.environmentId],
+    );
+    const younger = await record(organization);
+    // By id alone the younger one would show now, and the late one never.
+    expect((await read(scope)).map(({ id }) => id)).toEqual([first]);
+    await late.query('commit');
+    await expectRead(scope, {}, [first, lateId, younger]);
+  } finally {
+    await late.end();
+  }
+});
+
+test('a reader that starts at the end hears of what is still open, too', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  await expectRead(scope, {}, []);
+  const before = await record(organization);
+  await expectRead(scope, {}, [before]);
+  const end = await database.transaction(scope, ({ em }) => feedEnd(em));
+  expect(parsePosition(end)).toBe(end);
+  const next = await record(organization);
+  await expectRead(scope, { after: end }, [next]);
+});
+
+test('an environment hears of its own events and of the organization’s, an inbox of its own alone', async () => {
+  const organization = await createOrganization(worker);
+  const { sandboxEnvironmentId: sandbox } = organization;
+  const a = await record(organization, { inboxId: 'inb_a' });
+  const domain = await record(organization, { type: 'domain.verified', inboxId: null });
+  const b = await record(organization, { inboxId: 'inb_b' });
+  const elsewhere = await record(organization, { inboxId: 'inb_c', environmentId: sandbox });
+  await expectRead(scopeOf(organization), {}, [a, domain, b]);
+  await expectRead({ ...scopeOf(organization), environmentId: sandbox }, {}, [domain, elsewhere]);
+  await expectRead(scopeOf(organization, 'inb_a'), {}, [a]);
+  await expectRead(scopeOf(organization), { inboxIds: ['inb_a', 'inb_b'] }, [a, b]);
+  await expectRead(scopeOf(organization), { inboxIds: ["in'b,{}"] }, []);
+  await expectRead(scopeOf(organization, 'inb_a'), { inboxIds: ['inb_b'] }, []);
+  await expectRead(scopeOf(organization), { types: ['domain.verified'] }, [domain]);
+  await expectRead(scopeOf(organization), { types: ['domain.verified', 'message.sent'] }, [a, domain, b]);
+  await expectRead(scopeOf(await createOrganization(worker)), {}, []);
+});
+
+test('events of a time', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  const id = await record(organization);
+  await expectRead(scope, {}, [id]);
+  const [event] = await read(scope);
+  const time = event?.createdAt ?? new Date(0);
+  const later = new Date(time.getTime() + 1);
+  expect(await read(scope, { since: time, until: later })).toHaveLength(1);
+  expect(await read(scope, { since: later })).toEqual([]);
+  expect(await read(scope, { until: time })).toEqual([]);
+});
+
+test.each([
+  '',
+  'evt_1',
+  '1.evt_1',
+  '09999.evt',
+  `${'9'.repeat(20)}.evt_1`,
+  `${'0'.repeat(20)}.a;b`,
+  'x'.repeat(200),
+])('%j is no position', (text) => expect(parsePosition(text)).toBeUndefined());
