@@ -23,7 +23,10 @@ import type { OrganizationService } from '../domain/organizations/organization.s
 import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
+import type { BulkJobService } from '../domain/webhooks/bulk-job.service.ts';
+import type { DeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
+import type { EventReaderService } from '../domain/webhooks/event-reader.service.ts';
 import type { Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createCursors } from '../platform/cursor.ts';
@@ -65,7 +68,10 @@ import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { sharedSchemas } from './shared-schemas.ts';
 import { threadRoutes } from './threads/threads.routes.ts';
+import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
+import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
+import { eventRoutes } from './webhooks/events.routes.ts';
 
 export interface AppOptions {
   config: Config;
@@ -86,6 +92,9 @@ export interface AppOptions {
     threads: ThreadService;
     apiKeys: ApiKeyService;
     webhookEndpoints: WebhookEndpointService;
+    webhookDeliveries: DeliveryControlService;
+    webhookJobs: BulkJobService;
+    eventReader: EventReaderService;
     organizations: OrganizationService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
@@ -151,8 +160,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(listRoutes({ ...services, lists }));
       await v1.register(rawMailRoutes(services));
       await v1.register(sesNotificationRoutes(services));
-      await v1.register(endpointRoutes({ ...services, lists, path: '/webhooks/endpoints' }));
-      await v1.register(endpointRoutes({ ...services, lists, path: '/webhook-endpoints' }));
+      for (const path of ['/webhooks/endpoints', '/webhook-endpoints'] as const) {
+        await v1.register(endpointRoutes({ ...services, lists, path }));
+        await v1.register(endpointOperationRoutes({ ...services, lists, path }));
+      }
+      await v1.register(deliveryRoutes(services));
+      await v1.register(eventRoutes({ ...services, lists }));
     },
     { prefix: '/api/v1' },
   );

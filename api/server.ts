@@ -22,8 +22,11 @@ import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
+import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
+import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
+import { createEventReaderService } from '../domain/webhooks/event-reader.service.ts';
 import {
   bounceDomain,
   type Config,
@@ -117,6 +120,9 @@ export function createServices({
       secretBox,
       allowInsecureUrls: config.NODE_ENV !== 'production',
     }),
+    webhookDeliveries: createDeliveryControlService({ database, outbox }),
+    webhookJobs: createBulkJobService({ database, outbox }),
+    eventReader: createEventReaderService({ database }),
     organizations: createOrganizationService({ database }),
     suppressions: createSuppressionService({ database }),
     allowBlockLists: createListService({ database }),

@@ -16,11 +16,20 @@ import { HandedOver } from './providers/raw-mail.routes.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
 import {
+  BulkJobRecord,
+  DeliveryRecord,
+  DeliverySummary,
+  ReplayEvents,
+  RotateSecret,
+  SendTestEvent,
+} from './webhooks/deliveries.schemas.ts';
+import {
   CreatedEndpoint,
   CreateEndpoint,
   EndpointRecord,
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
+import { EventRecord, eventSchemas } from './webhooks/events.schemas.ts';
 
 /** Schemas with a name of their own; what they refer to comes before them. */
 export const sharedSchemas = [
@@ -58,6 +67,14 @@ export const sharedSchemas = [
   CreatedEndpoint,
   CreateEndpoint,
   UpdateEndpoint,
+  RotateSecret,
+  SendTestEvent,
+  ReplayEvents,
+  DeliverySummary,
+  DeliveryRecord,
+  BulkJobRecord,
+  EventRecord,
+  ...eventSchemas,
   SuppressionRecord,
   CreateSuppression,
   ListEntryRecord,

@@ -25,6 +25,7 @@ import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { ThreadEntity } from './threads/thread.entity.ts';
+import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';
 import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
@@ -58,6 +59,7 @@ export const entities = [
   DeliveryAttemptEntity,
   WebhookSlotEntity,
   NotificationEntity,
+  BulkJobEntity,
   UnattributedReportEntity,
   SuppressionEntity,
   ListEntryEntity,

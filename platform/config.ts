@@ -189,6 +189,12 @@ export const ConfigSchema = Type.Object({
   ),
 
   WEBHOOK_TIMEOUT_MS: integer('Time a receiver has to answer.', 15_000, 100, 60_000),
+  EVENT_RETENTION_DAYS: integer(
+    'Days events and their deliveries are kept, and can be replayed; a delivery is tried for two.',
+    30,
+    3,
+    3_650,
+  ),
   EGRESS_ALLOW: optionalText('Comma-separated CIDRs strangers may be reached at although they are private.'),
   EGRESS_ALLOW_PORTS: optionalText('Comma-separated further ports webhooks may use; `*` means any.'),
 

@@ -15,6 +15,7 @@ export const ID_PREFIXES = {
   event: 'evt',
   webhookEndpoint: 'whe',
   webhookDelivery: 'whd',
+  bulkJob: 'whj',
   receipt: 'rcp',
   suppression: 'sup',
   listEntry: 'lse',

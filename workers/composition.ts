@@ -6,6 +6,7 @@ import { createInboxActivities } from '../activities/inboxes.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createNotificationActivities } from '../activities/notifications.activities.ts';
+import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
 import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
@@ -36,10 +37,12 @@ import { removeOldReports } from '../domain/messages/unattributed-reports.ts';
 import { createNotificationService } from '../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
+import { createBulkJobRunner, overdueJobs } from '../domain/webhooks/bulk-job-runner.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { holdForgottenDeliveries } from '../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
+import { purgeEvents } from '../domain/webhooks/purge-events.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
 import {
   bounceDomain,
@@ -152,11 +155,13 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     systemAddress: systemMailFrom(config),
     returnPath: `notifications@${bounceDomain(config)}`,
   });
+  const jobs = createBulkJobRunner({ database, outbox });
   const sources = [
     overdueMessages(database, dispatch),
     overdueReceipts(database),
     overdueDrafts(database, drafts),
     overdueDeliveries(database, deliveries),
+    overdueJobs(database, jobs),
     overduePurges(database),
     overdueDomains(database, verifications),
     overdueNotifications(database, notifications),
@@ -191,6 +196,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       [WEBHOOKS_QUEUE]: createWebhookActivities({ deliveries }),
       [MAINTENANCE_QUEUE]: {
         ...createDomainActivities({ verifications }),
+        ...createWebhookJobActivities({ jobs }),
         ...createInboxActivities({ purges: createPurgeService({ database }) }),
         ...createMaintenanceActivities({
           outbox,
@@ -202,6 +208,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             purged: () => purgeExpired(database),
             spentReceipts: () => removeSpentReceipts(database),
             unattributedReports: () => removeOldReports(database),
+            events: () => purgeEvents(database, config.EVENT_RETENTION_DAYS),
             unusedUploads: () => removeUnusedUploads(database),
             objects: () => sweepObjects(database, storage),
           },

@@ -8,3 +8,4 @@ export { sendMessage } from './messages/send-message.workflow.ts';
 export { trackDelivery } from './messages/track-delivery.workflow.ts';
 export { sendNotification } from './notifications/send-notification.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
+export { runBulkJob } from './webhooks/run-bulk-job.workflow.ts';

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
+import { describeWebhooks } from '../webhooks/description.ts';
 import { errorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
 
@@ -33,6 +34,7 @@ export async function installOpenApi(
       servers: [{ url: publicUrl }],
       components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'ask_…' } } },
       security: [{ apiKey: [] }],
+      webhooks: describeWebhooks(),
     },
     transform: ({ schema, url, route }) => ({
       url,

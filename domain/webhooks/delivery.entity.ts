@@ -8,7 +8,15 @@ import { EventEntity } from './event.entity.ts';
 /**
  * `held` has no run: the endpoint is disabled, and enabling it releases what waited. `blocked` met the egress guard.
  */
-export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'held' | 'canceled' | 'blocked';
+export const DELIVERY_STATUSES = [
+  'pending',
+  'delivered',
+  'exhausted',
+  'held',
+  'canceled',
+  'blocked',
+] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** One event on its way to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({
@@ -17,11 +25,8 @@ export const WebhookDeliveryEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [
     { properties: ['endpointId', 'id'] },
-    { properties: ['eventId'] },
-    {
-      name: 'webhook_deliveries_held_index',
-      expression: `create index "webhook_deliveries_held_index" on "webhook_deliveries" ("endpoint_id") where "status" = 'held'`,
-    },
+    { properties: ['endpointId', 'status', 'id'] },
+    { properties: ['eventId', 'endpointId'] },
     {
       name: 'webhook_deliveries_pending_index',
       expression: `create index "webhook_deliveries_pending_index" on "webhook_deliveries" ("next_attempt_at") where "status" = 'pending'`,

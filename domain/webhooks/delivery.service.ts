@@ -14,7 +14,8 @@ import { ATTEMPTS_AT_ONCE, closeAttempt, DEAD_AFTER_FAILURES, openAttempt } from
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { clearFailures, countFailure, disableEndpoint, FAILING_DAYS } from './endpoint-health.ts';
-import { secretContext } from './endpoint-secret.ts';
+import { secretsOf } from './endpoint-secret.ts';
+import { envelope } from './envelope.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import { createSlotTurns, type SlotTurns } from './slot-turns.ts';
 
@@ -68,13 +69,13 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
       if ('kind' in due) return due;
       const { endpoint, event } = due;
       const body = envelopeOf(event);
-      const secret = secretBox.open(endpoint.secret, secretContext(endpoint.id));
       const timestampSeconds = Math.floor(Date.now() / 1000);
       const result = await egress.post(endpoint.url, {
         headers: {
           'content-type': 'application/json',
           'user-agent': 'agent-email-webhooks/1',
-          ...signWebhook({ secret, eventId: event.id, timestampSeconds, body }),
+          ...(event.test ? { 'x-service-test': 'true' } : {}),
+          ...signWebhook({ ...secretsOf(endpoint, secretBox), eventId: event.id, timestampSeconds, body }),
         },
         body,
         timeoutMs,
@@ -101,14 +102,7 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
 
 /** The envelope of the specification, as the bytes that are signed and sent. */
 export function envelopeOf(event: Event): string {
-  return JSON.stringify({
-    id: event.id,
-    type: event.type,
-    timestamp: event.createdAt.toISOString(),
-    org_id: event.organizationId,
-    env_id: event.environmentId,
-    data: event.data,
-  });
+  return JSON.stringify(envelope(event));
 }
 
 /** What a run of an earlier episode is told. */

@@ -22,6 +22,9 @@ export const WebhookEndpointEntity = defineEntity({
     inboxIds: p.array().$type<string[]>().strictNullable(),
     /** The `whsec_` value, sealed (AES-256-GCM). */
     secret: p.blob().hidden(),
+    /** The one before, sealed likewise; deliveries are signed with it, too, until it expires. Empty: none. */
+    previousSecret: p.blob().strictNullable().hidden(),
+    previousSecretExpiresAt: timestamp().strictNullable(),
     disabled: p.boolean().default(false),
     /** Who switched it off: the customer, the receiver by answering 410, or days of failures. Empty while enabled. */
     disabledReason: p.text().strictNullable(),

@@ -1,8 +1,8 @@
-import type { FilterQuery } from '@mikro-orm/core';
+import { type FilterQuery, LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { type AppError, invalid, notFound } from '../../platform/errors.ts';
+import { type AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
@@ -16,6 +16,7 @@ import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
 import type { EventType } from './event-types.ts';
+import { findEndpoint, withinReach } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
 import { RELEASE_BATCH, releaseHeldDeliveries } from './release-held-deliveries.ts';
 
@@ -46,6 +47,18 @@ export interface WebhookEndpointService {
    * @throws AppError `not_found`, `validation_error`.
    */
   update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<WebhookEndpoint>;
+  /**
+   * Gives the endpoint a new signing secret. For `overlapSeconds` deliveries are signed with the old one as well; 0: at
+   * once with the new one alone. A secret that still overlaps from an earlier rotation goes.
+   *
+   * @returns the endpoint, and its new secret for the only time.
+   * @throws AppError `not_found`.
+   */
+  rotateSecret(
+    scope: Scope,
+    endpointId: string,
+    overlapSeconds: number,
+  ): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
   /** Afterwards nothing more is delivered to it, an attempt under way excepted. @throws AppError `not_found`. */
   delete(scope: Scope, endpointId: string): Promise<void>;
 }
@@ -87,6 +100,8 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           description: input.description ?? null,
           inboxIds: await reachableInboxes(em, scope, input.inboxIds ?? null),
           secret: secretBox.seal(secret, secretContext(id)),
+          previousSecret: null,
+          previousSecretExpiresAt: null,
           disabledReason: null,
           failingSince: null,
           deletedAt: null,
@@ -98,7 +113,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
         const [after] = page.after ?? [];
-        const where: FilterQuery<WebhookEndpoint>[] = [withinReach(scope)];
+        const where: FilterQuery<WebhookEndpoint>[] = [withinReach(scope), { deletedAt: null }];
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
         const endpoints = await em.find(
           WebhookEndpointEntity,
@@ -125,6 +140,17 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       if (enabled) await releaseHeld(scope, endpointId);
       return endpoint;
     },
+
+    rotateSecret: (scope, endpointId, overlapSeconds) =>
+      database.transaction(scope, async ({ em }) => {
+        const endpoint = await findEndpoint(em, scope, endpointId, LockMode.PESSIMISTIC_WRITE);
+        const secret = createEndpointSecret();
+        endpoint.previousSecret = overlapSeconds > 0 ? endpoint.secret : null;
+        endpoint.previousSecretExpiresAt =
+          overlapSeconds > 0 ? new Date(Date.now() + overlapSeconds * 1000) : null;
+        endpoint.secret = secretBox.seal(secret, secretContext(endpointId));
+        return { endpoint, secret };
+      }),
 
     delete: (scope, endpointId) =>
       database.transaction(scope, async (transaction) => {
@@ -164,24 +190,6 @@ async function cancelDeliveries(
       signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
     });
   }
-}
-
-async function findEndpoint(em: EntityManager, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
-  const endpoint = await em.findOne(WebhookEndpointEntity, {
-    $and: [{ id: endpointId }, withinReach(scope)],
-  });
-  if (!endpoint) throw notFound('webhook endpoint', endpointId);
-  return endpoint;
-}
-
-/** A credential bound to one inbox sees the endpoints that hear of no other. */
-function withinReach(scope: Scope): FilterQuery<WebhookEndpoint> {
-  return {
-    organizationId: scope.organizationId,
-    environmentId: scope.environmentId,
-    deletedAt: null,
-    ...(scope.inboxId === undefined ? {} : { inboxIds: { $contained: [scope.inboxId] } }),
-  };
 }
 
 async function reachableInboxes(

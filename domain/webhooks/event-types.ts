@@ -1,3 +1,6 @@
+/** Bytes of an event's body as it is sent (UTF-8 JSON). */
+export const MAX_EVENT_BYTES = 262_144;
+
 /** Event types and the exact shape of their `data` (specification, "Events"). Times are ISO 8601 UTC. */
 export interface EventDataByType {
   'message.received': {
@@ -10,6 +13,8 @@ export interface EventDataByType {
     extracted_text: string;
     has_attachments: boolean;
     received_at: string;
+    /** There only where the text was cut to keep the event's body within {@link MAX_EVENT_BYTES}. */
+    truncated?: true;
   };
   'message.sent': {
     message_id: string;
@@ -63,13 +68,35 @@ export interface EventDataByType {
     dmarc_status: DomainRecordStatus;
     verified_at: string;
   };
+  'usage.warning': UsageData;
+  'usage.exceeded': UsageData;
 }
+
+/** The specification leaves the fields of `usage.*` open; these are those of a counter, with what it is counted over. */
+interface UsageData {
+  counter: UsageCounter;
+  current: number;
+  /** What the plan allows; `current` is `percentage` percent of it. */
+  limit: number;
+  percentage: number;
+  /** The counter starts anew at `end`. */
+  period: { start: string; end: string };
+}
+
+export const USAGE_COUNTERS = [
+  'messages_sent',
+  'messages_received',
+  'storage_bytes',
+  'api_calls',
+  'webhook_deliveries',
+] as const;
+export type UsageCounter = (typeof USAGE_COUNTERS)[number];
 
 type DomainRecordStatus = 'pending' | 'verified' | 'failed';
 
 export type RejectionReason = 'blocked_recipient' | 'rate_limited' | 'account_paused';
 
-/** All types an endpoint may subscribe to; `usage.*` are emitted by later parts of the service. */
+/** All types an endpoint may subscribe to. */
 export const EVENT_TYPES = [
   'message.received',
   'message.sent',
@@ -80,7 +107,12 @@ export const EVENT_TYPES = [
   'domain.verified',
   'usage.warning',
   'usage.exceeded',
-] as const;
+] as const satisfies readonly (keyof EventDataByType)[];
 
 export type EventType = (typeof EVENT_TYPES)[number];
 export type EventData = EventDataByType[keyof EventDataByType] | Record<string, unknown>;
+
+/** What concerns the organization as a whole: it names no inbox, and every environment hears of it. */
+export function isOrganizationWide(type: EventType): boolean {
+  return type.startsWith('domain.') || type.startsWith('usage.');
+}

@@ -33,6 +33,8 @@ export const EventEntity = defineEntity({
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: p.json().$type<EventData>(),
+    /** Made up on request, for one endpoint; the feed leaves it out. */
+    test: p.boolean().default(false),
     createdAt: createdAt(),
     /** The transaction that recorded it; with the id its place in the order of `event-feed.ts`. Set by PostgreSQL. */
     transactionId: p.string().columnType('xid8').defaultRaw('pg_current_xact_id()'),

@@ -1,11 +1,11 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { WebhookDeliveryEntity } from './delivery.entity.ts';
-import { startOfDelivery } from './delivery-start.ts';
-import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { type Event, EventEntity } from './event.entity.ts';
-import type { EventDataByType, EventType } from './event-types.ts';
+import { addDelivery } from './add-delivery.ts';
+import { WebhookEndpointEntity } from './endpoint.entity.ts';
+import { envelope, fitting } from './envelope.ts';
+import { EventEntity } from './event.entity.ts';
+import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 
 export interface NewEvent<Type extends keyof EventDataByType> {
   organizationId: string;
@@ -27,14 +27,11 @@ export function createEventService({ outbox }: { outbox: Outbox }): EventService
   return {
     async record(transaction, { organizationId, environmentId, inboxId, type, data }) {
       const { em } = transaction;
+      const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
       const event = em.create(EventEntity, {
-        id: newId('event'),
-        organizationId,
-        environmentId,
+        ...fields,
         inboxId,
-        type,
-        data,
-        createdAt: new Date(),
+        data: fitting(envelope({ ...fields, data })).data,
       });
       em.persist(event);
       const endpoints = await em.find(
@@ -53,40 +50,4 @@ export function createEventService({ outbox }: { outbox: Outbox }): EventService
       }
     },
   };
-}
-
-/** What concerns the organization as a whole goes to the endpoints of every environment. */
-function isOrganizationWide(type: EventType): boolean {
-  return type.startsWith('domain.') || type.startsWith('usage.');
-}
-
-function addDelivery(
-  transaction: Transaction,
-  outbox: Outbox,
-  event: Event,
-  endpoint: Pick<WebhookEndpoint, 'id' | 'disabled'>,
-): void {
-  const deliveryId = newId('webhookDelivery');
-  const held = endpoint.disabled;
-  transaction.em.persist(
-    transaction.em.create(WebhookDeliveryEntity, {
-      id: deliveryId,
-      organizationId: event.organizationId,
-      endpointId: endpoint.id,
-      eventId: event.id,
-      status: held ? 'held' : 'pending',
-      nextAttemptAt: held ? null : new Date(),
-      createdAt: new Date(),
-    }),
-  );
-  if (held) return;
-  const start = startOfDelivery({
-    ...event,
-    id: deliveryId,
-    episode: 1,
-    endpointId: endpoint.id,
-    eventId: event.id,
-    eventType: event.type,
-  });
-  outbox.enqueue(transaction, event.organizationId, { start });
 }

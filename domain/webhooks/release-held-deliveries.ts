@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
+import { startAnew } from './start-anew.ts';
 
 /** Deliveries released in one transaction: their rows stay locked until it commits. */
 export const RELEASE_BATCH = 200;
@@ -16,23 +16,13 @@ export async function releaseHeldDeliveries(
   outbox: Outbox,
   endpointId: string,
 ): Promise<number> {
-  const rows = await transaction.em.execute<DeliveryStart[]>(
-    `update webhook_deliveries d
-     set status = 'pending', episode = d.episode + 1, attempts_before = d.attempts, next_attempt_at = now(), completed_at = null
-     from events e
-     where e.id = d.event_id and d.id in (
-       select h.id from webhook_deliveries h
-       join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-       where h.endpoint_id = ? and h.status = 'held'
-       order by h.id limit ? for update of h skip locked)
-     returning d.id, d.episode, d.org_id as "organizationId", d.endpoint_id as "endpointId",
-       e.env_id as "environmentId", e.inbox_id as "inboxId", e.id as "eventId", e.type as "eventType"`,
-    [endpointId, RELEASE_BATCH],
-  );
-  for (const row of rows) {
-    outbox.enqueue(transaction, row.organizationId, { start: startOfDelivery(row) });
-  }
-  return rows.length;
+  return startAnew(transaction, outbox, {
+    sql: `select h.id from webhook_deliveries h
+      join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
+      where h.endpoint_id = ? and h.status = 'held'
+      order by h.id limit ? for update of h skip locked`,
+    values: [endpointId, RELEASE_BATCH],
+  });
 }
 
 /** Endpoints a sweep looks after at most. */

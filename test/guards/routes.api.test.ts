@@ -214,6 +214,7 @@ describe('access', () => {
       '/threads',
       '/api-keys',
       '/webhooks/endpoints',
+      '/events',
       '/org/environments',
     ]) {
       const { body } = await app.call(`${path}?limit=100`, { token: caller });
@@ -233,8 +234,17 @@ describe('access', () => {
     const message = await make(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
     const draft = await make(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
     const endpoint = await make('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
+    const test = { method: 'POST' as const, token, headers: { 'x-env-id': environmentId } };
+    const endpointPath = `/webhooks/endpoints/${endpoint.id}`;
+    const delivery = (await app.call(`${endpointPath}/test`, { ...test, body: {} })).json<{
+      id: string;
+      event_id: string;
+    }>();
+    const job = (await app.call(`${endpointPath}/cancel-pending`, test)).json<{ id: string }>();
     const file = await createAttachment(app.worker, inbox.id);
-    return [inbox.id, message.id, String(message.thread_id), draft.id, file.id, endpoint.id, keyId];
+    const hooks = [endpoint.id, delivery.id, delivery.event_id, job.id];
+    for (const id of hooks) expect(id).toMatch(/^(whe|whd|evt|whj)_/);
+    return [inbox.id, message.id, String(message.thread_id), draft.id, file.id, ...hooks, keyId];
   }
 });
 
@@ -249,4 +259,5 @@ const BODIES: Record<string, unknown> = {
   'messages.removeLabels': { labels: ['x'] },
   'suppressions.create': { email: 'someone@example.test' },
   'lists.add': { entry: 'example.test' },
+  'webhookEndpoints.replay': { since: '2026-01-01T00:00:00.000Z' },
 };

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { misfitOf } from './event-shape.ts';
 
 export interface ReceivedWebhook {
   path: string;
@@ -35,10 +36,15 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
   }
 
+  /** @throws Error where something it got does not fit the schema served for its event type. */
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
     await closed;
+    const misfits = this.received.flatMap(({ body, headers }) =>
+      headers['webhook-id'] ? (misfitOf(body) ?? []) : [],
+    );
+    if (misfits.length > 0) throw new Error(`No event as described: ${misfits.join('\n')}`);
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {

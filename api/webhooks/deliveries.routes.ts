@@ -1,0 +1,90 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
+import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
+import { closed, id, postProblems, problems, ref } from '../schemas.ts';
+import {
+  BulkJobRecord,
+  DeliveryRecord,
+  DeliverySummary,
+  presentDelivery,
+  presentDeliverySummary,
+  presentJob,
+} from './deliveries.schemas.ts';
+
+const OneDelivery = closed({ id: id('Delivery id (whd_…).') });
+const OneJob = closed({ id: id('Job id (whj_…).') });
+
+export interface DeliveryRoutesOptions {
+  webhookDeliveries: DeliveryControlService;
+  webhookJobs: BulkJobService;
+}
+
+export const deliveryRoutes =
+  ({ webhookDeliveries, webhookJobs }: DeliveryRoutesOptions): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/webhooks/deliveries/:id',
+      {
+        config: { permission: 'webhooks:read' },
+        schema: {
+          operationId: 'webhookDeliveries.get',
+          summary: 'Read a delivery with its attempts',
+          tags: ['Webhook deliveries'],
+          params: OneDelivery,
+          response: { 200: ref(DeliveryRecord), ...problems() },
+        },
+      },
+      async (request) => presentDelivery(await webhookDeliveries.get(request.scope, request.params.id)),
+    );
+
+    app.post(
+      '/webhooks/deliveries/:id/retry',
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          operationId: 'webhookDeliveries.retry',
+          summary: 'Deliver now, with the same event id',
+          tags: ['Webhook deliveries'],
+          params: OneDelivery,
+          response: { 202: ref(DeliverySummary), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const details = await webhookDeliveries.retry(request.scope, request.params.id);
+        reply.code(202);
+        return presentDeliverySummary(details);
+      },
+    );
+
+    app.post(
+      '/webhooks/deliveries/:id/cancel',
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          operationId: 'webhookDeliveries.cancel',
+          summary: 'Give up a delivery that waits',
+          tags: ['Webhook deliveries'],
+          params: OneDelivery,
+          response: { 200: ref(DeliverySummary), ...postProblems() },
+        },
+      },
+      async (request) =>
+        presentDeliverySummary(await webhookDeliveries.cancel(request.scope, request.params.id)),
+    );
+
+    app.get(
+      '/webhooks/jobs/:id',
+      {
+        config: { permission: 'webhooks:read' },
+        schema: {
+          operationId: 'webhookJobs.get',
+          summary: 'See how far a replay, or a cancellation of all that waits, has come',
+          tags: ['Webhook deliveries'],
+          params: OneJob,
+          response: { 200: ref(BulkJobRecord), ...problems() },
+        },
+      },
+      async (request) => presentJob(await webhookJobs.get(request.scope, request.params.id)),
+    );
+    done();
+  };

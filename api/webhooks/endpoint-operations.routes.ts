@@ -1,0 +1,143 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
+import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
+import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
+import { type Lists, listOf } from '../lists.ts';
+import { closed, id, postProblems, problems, ref } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import {
+  BulkJobRecord,
+  DeliveryQuery,
+  DeliverySummary,
+  presentDeliverySummary,
+  presentJob,
+  ReplayEvents,
+  RotateSecret,
+  SendTestEvent,
+} from './deliveries.schemas.ts';
+import type { EndpointRoutesOptions } from './endpoints.routes.ts';
+import { CreatedEndpoint, presentEndpoint } from './endpoints.schemas.ts';
+
+const OneEndpoint = closed({ id: id('Endpoint id (whe_…).') });
+
+export interface EndpointOperationsOptions {
+  webhookEndpoints: WebhookEndpointService;
+  webhookDeliveries: DeliveryControlService;
+  webhookJobs: BulkJobService;
+  lists: Lists;
+  path: EndpointRoutesOptions['path'];
+}
+
+export const endpointOperationRoutes =
+  (options: EndpointOperationsOptions): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { webhookEndpoints, webhookDeliveries, webhookJobs, lists, path } = options;
+    const alias = path === '/webhook-endpoints';
+    const operation = (name: string, summary: string) => ({
+      operationId: `${alias ? 'webhookEndpointsAlias' : 'webhookEndpoints'}.${name}`,
+      summary: alias ? `${summary} (same as /webhooks/endpoints)` : summary,
+      tags: ['Webhook endpoints'],
+      params: OneEndpoint,
+    });
+
+    app.get(
+      `${path}/:id/deliveries`,
+      {
+        config: { permission: 'webhooks:read' },
+        schema: {
+          ...operation('listDeliveries', 'List the deliveries to a receiver'),
+          querystring: DeliveryQuery,
+          response: { 200: listOf(ref(DeliverySummary)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { status, event_type } = request.query;
+        const filter = { status, eventType: event_type };
+        const { scope, params } = request;
+        const page = await webhookDeliveries.list(scope, params.id, filter, lists.read(request));
+        return lists.present(request, page, presentDeliverySummary);
+      },
+    );
+
+    app.post(
+      `${path}/:id/test`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('test', 'Send a receiver a test event'),
+          body: ref(SendTestEvent),
+          response: { 202: ref(DeliverySummary), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const details = await webhookDeliveries.sendTest(
+          request.scope,
+          request.params.id,
+          request.body.event_type,
+        );
+        reply.code(202);
+        return presentDeliverySummary(details);
+      },
+    );
+
+    app.post(
+      `${path}/:id/rotate-secret`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('rotateSecret', 'Give a receiver a new signing secret'),
+          body: ref(RotateSecret),
+          response: { 200: ref(CreatedEndpoint), ...postProblems() },
+        },
+      },
+      async (request) => {
+        const { scope, params, body } = request;
+        const { endpoint, secret } = await webhookEndpoints.rotateSecret(
+          scope,
+          params.id,
+          body.overlap_seconds,
+        );
+        return { ...presentEndpoint(endpoint), secret };
+      },
+    );
+
+    app.post(
+      `${path}/:id/replay`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('replay', 'Deliver the events of a time once more'),
+          body: ref(ReplayEvents),
+          response: { 202: ref(BulkJobRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { since, until, event_types, only_failed } = request.body;
+        const job = await webhookJobs.replay(request.scope, request.params.id, {
+          since: readTime('/body/since', since),
+          until: until === undefined ? undefined : readTime('/body/until', until),
+          eventTypes: event_types,
+          onlyFailed: only_failed,
+        });
+        reply.code(202);
+        return presentJob(job);
+      },
+    );
+
+    app.post(
+      `${path}/:id/cancel-pending`,
+      {
+        config: { permission: 'webhooks:manage' },
+        schema: {
+          ...operation('cancelPending', 'Give up all that waits for a receiver'),
+          response: { 202: ref(BulkJobRecord), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const job = await webhookJobs.cancelPending(request.scope, request.params.id);
+        reply.code(202);
+        return presentJob(job);
+      },
+    );
+    done();
+  };

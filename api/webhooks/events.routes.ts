@@ -1,0 +1,54 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { EventReaderService } from '../../domain/webhooks/event-reader.service.ts';
+import { type Lists, listOf } from '../lists.ts';
+import { closed, id, problems, ref } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import { EventQuery, EventRecord, presentEvent } from './events.schemas.ts';
+
+const OneEvent = closed({ id: id('Event id (evt_…).') });
+
+export const eventRoutes =
+  ({ eventReader, lists }: { eventReader: EventReaderService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/events',
+      {
+        config: { permission: 'events:read' },
+        schema: {
+          operationId: 'events.list',
+          summary: 'List what happened, in the order of commits',
+          tags: ['Events'],
+          querystring: EventQuery,
+          response: { 200: listOf(ref(EventRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { type, inbox_id, before, after, starting_after } = request.query;
+        const filter = {
+          type,
+          inboxId: inbox_id,
+          before: before === undefined ? undefined : readTime('/query/before', before),
+          after: after === undefined ? undefined : readTime('/query/after', after),
+          startingAfter: starting_after,
+        };
+        const page = await eventReader.list(request.scope, filter, lists.read(request));
+        return lists.present(request, page, presentEvent);
+      },
+    );
+
+    app.get(
+      '/events/:id',
+      {
+        config: { permission: 'events:read' },
+        schema: {
+          operationId: 'events.get',
+          summary: 'Read an event',
+          tags: ['Events'],
+          params: OneEvent,
+          response: { 200: ref(EventRecord), ...problems() },
+        },
+      },
+      async (request) => presentEvent(await eventReader.get(request.scope, request.params.id)),
+    );
+    done();
+  };

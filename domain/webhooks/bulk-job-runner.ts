@@ -1,0 +1,218 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { lowestIdAt } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import {
+  CANCEL_DELIVERY,
+  deliverWebhookWorkflowId,
+} from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { addDelivery } from './add-delivery.ts';
+import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
+import { startOfJob } from './bulk-job-start.ts';
+import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { type Event, EventEntity } from './event.entity.ts';
+import { startAnew } from './start-anew.ts';
+
+export interface BulkJobRunner {
+  /**
+   * Does the job, a batch a transaction, from where the last run of it came to.
+   *
+   * @param progressed called after each batch, with the deliveries changed so far.
+   * @returns what became of it.
+   */
+  run(jobId: string, progressed: (soFar: number) => void): Promise<string>;
+  /** The batch under way is the last one. A job that has ended stays as it is. */
+  stop(jobId: string, reason: string): Promise<void>;
+}
+
+/** Rows locked, and workflows started, at a time. */
+const BATCH = 200;
+
+export function createBulkJobRunner({
+  database,
+  outbox,
+}: {
+  database: Database;
+  outbox: Outbox;
+}): BulkJobRunner {
+  /** One batch; the job's row is locked, so two runs never do the same one. */
+  const batch = (jobId: string) =>
+    database.systemTransaction(async (transaction) => {
+      const { em } = transaction;
+      const job = await em.findOne(BulkJobEntity, { id: jobId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      if (job?.status !== 'running') return job;
+      const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: job.endpointId });
+      const impossible = obstacle(job, endpoint);
+      if (impossible) closeJob(job, 'stopped', impossible);
+      else await (job.kind === 'replay' ? replaySome : cancelSome)(transaction, outbox, job, endpoint);
+      return job;
+    });
+
+  return {
+    async run(jobId, progressed) {
+      for (;;) {
+        const job = await batch(jobId);
+        if (!job) return 'gone';
+        progressed(job.deliveries);
+        if (job.status !== 'running') return `${job.status}: ${job.deliveries} deliveries`;
+        // Temporal sets the pace: the next batch waits until it has taken this one.
+        await outbox.drain();
+      }
+    },
+
+    stop: (jobId, reason) =>
+      database.systemTransaction(async ({ em }) => {
+        const job = await em.findOne(BulkJobEntity, { id: jobId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+        if (job?.status === 'running') closeJob(job, 'stopped', reason);
+      }),
+  };
+}
+
+export function closeJob(job: BulkJob, status: 'completed' | 'stopped', detail: string | null): void {
+  job.status = status;
+  job.detail = detail;
+  job.completedAt = new Date();
+}
+
+function obstacle({ kind }: BulkJob, { deletedAt, disabled }: WebhookEndpoint): string | null {
+  if (deletedAt) return 'The endpoint was deleted.';
+  return disabled && kind === 'replay' ? 'The endpoint was disabled.' : null;
+}
+
+async function replaySome(
+  transaction: Transaction,
+  outbox: Outbox,
+  job: BulkJob,
+  endpoint: WebhookEndpoint,
+): Promise<void> {
+  const { em } = transaction;
+  if (job.onlyFailed) {
+    const started = await startAnew(transaction, outbox, failedOf(job, endpoint));
+    job.deliveries += started;
+    if (started < BATCH) closeJob(job, 'completed', null);
+    return;
+  }
+  const events = await nextEvents(em, job, endpoint);
+  job.position = events.at(-1)?.id ?? job.position;
+  const ids = events.map(({ id }) => id);
+  const known = await deliveriesOf(em, endpoint.id, ids);
+  const missing = events.filter(({ id }) => !known.has(id));
+  for (const event of missing) addDelivery(transaction, outbox, event, endpoint);
+  job.deliveries += missing.length;
+  if (known.size > 0)
+    job.deliveries += await startAnew(transaction, outbox, {
+      sql: [...known.values()].map(() => '?').join(),
+      values: [...known.values()],
+    });
+  if (events.length < BATCH) closeJob(job, 'completed', null);
+}
+
+/** Those that settled before the job began: one that fails again at once is not taken twice. */
+function failedOf(job: BulkJob, endpoint: WebhookEndpoint): { sql: string; values: unknown[] } {
+  const { sql, values } = wanted(job, endpoint);
+  return {
+    sql: `select f.id from webhook_deliveries f join events e on e.id = f.event_id
+      where f.endpoint_id = ? and f.status in ('exhausted', 'blocked', 'canceled') and f.completed_at < ? and ${sql}
+      limit ${BATCH} for update of f`,
+    values: [endpoint.id, job.createdAt, ...values],
+  };
+}
+
+/** In order of id: the next ones of the endpoint's environment, and of the organization as a whole. */
+async function nextEvents(em: EntityManager, job: BulkJob, endpoint: WebhookEndpoint): Promise<Event[]> {
+  const { sql, values } = wanted(job, endpoint);
+  const branch = (
+    where: string,
+  ) => `(select e.* from events e where e.org_id = ? and ${where} and e.id > ? and ${sql}
+    order by e.id limit ${BATCH})`;
+  const key = [endpoint.organizationId, endpoint.environmentId, job.position ?? '', ...values];
+  const rows = await em.execute<object[]>(
+    `select * from (${branch('e.env_id = ?')} union all ${branch('e.inbox_id is null and e.env_id <> ?')}) found
+     order by id limit ${BATCH}`,
+    [...key, ...key],
+  );
+  return rows.map((row) => em.map(EventEntity, row));
+}
+
+/** Ids are made just before their row's time is taken. */
+const ID_BEFORE_TIME_MS = 1_000;
+
+/** What of the events `e` the job is about and the endpoint hears of. */
+function wanted(job: BulkJob, { events, inboxIds }: WebhookEndpoint): { sql: string; values: unknown[] } {
+  const types = job.eventTypes ?? events;
+  const since = job.since ?? new Date(0);
+  const marks = (list: readonly unknown[]) => list.map(() => '?').join();
+  return {
+    sql: `not e.test and e.created_at >= ? and e.created_at < ? and e.id >= ? and e.id < ?
+      and e.type in (${marks(types)}) ${inboxIds ? `and e.inbox_id in (${marks(inboxIds)})` : ''}`,
+    values: [
+      since,
+      job.until,
+      lowestIdAt('event', new Date(Math.max(0, since.getTime() - ID_BEFORE_TIME_MS))),
+      lowestIdAt('event', job.until),
+      ...types,
+      ...(inboxIds ?? []),
+    ],
+  };
+}
+
+/** Ids of deliveries by that of their event. */
+async function deliveriesOf(
+  em: EntityManager,
+  endpointId: string,
+  eventIds: string[],
+): Promise<Map<string, string>> {
+  if (eventIds.length === 0) return new Map();
+  const rows = await em.execute<{ id: string; eventId: string }[]>(
+    `select id, event_id as "eventId" from webhook_deliveries
+     where endpoint_id = ? and event_id in (${eventIds.map(() => '?').join()})`,
+    [endpointId, ...eventIds],
+  );
+  return new Map(rows.map(({ id, eventId }) => [eventId, id]));
+}
+
+async function cancelSome(
+  transaction: Transaction,
+  outbox: Outbox,
+  job: BulkJob,
+  endpoint: WebhookEndpoint,
+): Promise<void> {
+  const rows = await transaction.em.execute<{ id: string; episode: number; hadRun: boolean }[]>(
+    `update webhook_deliveries d
+     set status = 'canceled', last_error = 'Canceled through the API.', next_attempt_at = null, completed_at = now()
+     from (select id, status from webhook_deliveries
+           where endpoint_id = ? and status in ('pending', 'held') and created_at < ? limit ${BATCH} for update) w
+     where d.id = w.id
+     returning d.id, d.episode, w.status = 'pending' as "hadRun"`,
+    [endpoint.id, job.until],
+  );
+  for (const { id, episode, hadRun } of rows) {
+    if (!hadRun) continue;
+    outbox.enqueue(transaction, job.organizationId, {
+      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+    });
+  }
+  job.deliveries += rows.length;
+  if (rows.length < BATCH) closeJob(job, 'completed', null);
+}
+
+/** Jobs that have lost their run. One an operator ended is stopped. */
+export function overdueJobs(database: Database, jobs: Pick<BulkJobRunner, 'stop'>): OverdueSource {
+  return {
+    name: 'webhookJobs',
+    async take(limit) {
+      const rows = await takeOverdue<Parameters<typeof startOfJob>[0]>(database, {
+        table: 'webhook_bulk_jobs',
+        overdue: `status = 'running' and created_at < now() - interval '2 minutes'`,
+        columns: `id, org_id as "organizationId", env_id as "environmentId", endpoint_id as "endpointId", kind`,
+        limit,
+      });
+      return rows.map((row) => ({
+        start: startOfJob(row),
+        whenStopped: () => jobs.stop(row.id, 'Stopped by an operator.'),
+      }));
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import type { StartCommand } from '../../platform/outbox/outbox.ts';
+import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { RUN_BULK_JOB, runBulkJobWorkflowId } from '../../workflows/webhooks/run-bulk-job.contract.ts';
+import type { BulkJob } from './bulk-job.entity.ts';
+
+/** The start of a job's run; an operator finds it by endpoint (`ResourceId`) and job (`RelatedId`). */
+export function startOfJob(
+  job: Pick<BulkJob, 'id' | 'organizationId' | 'environmentId' | 'endpointId' | 'kind'>,
+): StartCommand {
+  return {
+    workflowType: RUN_BULK_JOB,
+    workflowId: runBulkJobWorkflowId(job.id),
+    taskQueue: MAINTENANCE_QUEUE,
+    input: { jobId: job.id },
+    searchAttributes: {
+      OrgId: job.organizationId,
+      EnvId: job.environmentId,
+      ResourceId: job.endpointId,
+      RelatedId: job.id,
+      Stage: job.kind === 'replay' ? 'replaying' : 'canceling',
+    },
+    summary: `${job.kind === 'replay' ? 'Replay to' : 'Cancel what waits for'} ${job.endpointId}`,
+  };
+}

@@ -1,0 +1,233 @@
+import { type FilterQuery, LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import {
+  CANCEL_DELIVERY,
+  deliverWebhookWorkflowId,
+  RETRY_DELIVERY_NOW,
+} from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { Scope } from '../identity/scope.ts';
+import { addDelivery } from './add-delivery.ts';
+import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
+import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
+import { startOfDelivery } from './delivery-start.ts';
+import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { type Event, EventEntity } from './event.entity.ts';
+import type { EventType } from './event-types.ts';
+import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
+import { sampleData } from './sample-data.ts';
+import { startAnew } from './start-anew.ts';
+
+/** A delivery and the event it carries. */
+export interface DeliveryDetails {
+  delivery: WebhookDelivery;
+  event: Event;
+}
+
+export interface DeliveryFilter {
+  status?: DeliveryStatus | undefined;
+  eventType?: EventType | undefined;
+}
+
+export interface DeliveryControlService {
+  /** @throws AppError `not_found`. */
+  list(
+    scope: Scope,
+    endpointId: string,
+    filter: DeliveryFilter,
+    page: PageRequest,
+  ): Promise<Page<DeliveryDetails>>;
+  /** With its attempts, the first one first; also of a deleted endpoint. @throws AppError `not_found`. */
+  get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }>;
+  /**
+   * Has the next attempt made now, whatever the delivery's state: one that waits is woken, a settled one gets the whole
+   * schedule again, with the same event.
+   *
+   * @throws AppError `not_found`; `conflict` where the endpoint is disabled or deleted.
+   */
+  retry(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
+  /**
+   * Gives up a delivery that waits. An attempt under way ends, and shows among its attempts.
+   *
+   * @throws AppError `not_found`; `conflict` where it is settled otherwise.
+   */
+  cancel(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
+  /**
+   * Sends one endpoint an event with made-up data. Nobody else hears of it.
+   *
+   * @param wanted any type, subscribed to or not; empty: the first one that is.
+   * @throws AppError `not_found`; `conflict` where the endpoint is disabled.
+   */
+  sendTest(scope: Scope, endpointId: string, wanted: EventType | undefined): Promise<DeliveryDetails>;
+}
+
+export function createDeliveryControlService({
+  database,
+  outbox,
+}: {
+  database: Database;
+  outbox: Outbox;
+}): DeliveryControlService {
+  return {
+    list: (scope, endpointId, filter, page) =>
+      database.transaction(scope, async ({ em }) => {
+        await findEndpoint(em, scope, endpointId);
+        const found = await findDeliveries(em, { endpointId, filter, page });
+        const { items, next } = pageOf(found, page.limit, ({ id }) => [id]);
+        return { items: await withEvents(em, items), next };
+      }),
+
+    get: (scope, deliveryId) =>
+      database.transaction(scope, async ({ em }) => {
+        const { delivery } = await findDelivery(em, scope, deliveryId);
+        const attempts = await em.find(DeliveryAttemptEntity, { deliveryId }, { orderBy: { number: 'asc' } });
+        return { ...(await withEvent(em, delivery)), attempts };
+      }),
+
+    retry: (scope, deliveryId) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const { delivery, endpoint } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
+        if (endpoint.deletedAt) throw endpointDeleted(endpoint);
+        requireEnabled(endpoint);
+        const details = await withEvent(em, delivery);
+        if (delivery.status === 'pending') wake(transaction, outbox, details);
+        else {
+          await startAnew(transaction, outbox, { sql: '?', values: [deliveryId] });
+          await em.refresh(delivery);
+        }
+        return details;
+      }),
+
+    cancel: (scope, deliveryId) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const { delivery } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
+        if (delivery.status !== 'canceled') giveUp(transaction, outbox, delivery);
+        return withEvent(em, delivery);
+      }),
+
+    sendTest: (scope, endpointId, wanted) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const endpoint = await findEndpoint(em, scope, endpointId);
+        requireEnabled(endpoint);
+        const createdAt = new Date();
+        const type = wanted ?? endpoint.events[0] ?? 'message.received';
+        const inboxId = endpoint.inboxIds?.[0] ?? null;
+        const event = em.create(EventEntity, {
+          id: newId('event'),
+          organizationId: endpoint.organizationId,
+          environmentId: endpoint.environmentId,
+          inboxId,
+          type,
+          data: sampleData(type, { inboxId: inboxId ?? newId('inbox'), at: createdAt }),
+          test: true,
+          createdAt,
+        });
+        em.persist(event);
+        await em.flush();
+        return { delivery: addDelivery(transaction, outbox, event, endpoint), event };
+      }),
+  };
+}
+
+interface DeliveriesWanted {
+  endpointId: string;
+  filter: DeliveryFilter;
+  page: PageRequest;
+}
+
+async function findDeliveries(
+  em: EntityManager,
+  { endpointId, filter, page }: DeliveriesWanted,
+): Promise<WebhookDelivery[]> {
+  const conditions = ['d.endpoint_id = ?'];
+  const values: unknown[] = [endpointId];
+  const add = (sql: string, value: unknown) => {
+    conditions.push(sql);
+    values.push(value);
+  };
+  if (filter.status) add('d.status = ?', filter.status);
+  if (filter.eventType)
+    add('exists (select from events e where e.id = d.event_id and e.type = ?)', filter.eventType);
+  const [after] = page.after ?? [];
+  if (after !== undefined) add(`d.id ${page.order === 'asc' ? '>' : '<'} ?`, after);
+  const rows = await em.execute<object[]>(
+    `select d.* from webhook_deliveries d where ${conditions.join(' and ')} order by d.id ${page.order} limit ?`,
+    [...values, page.limit + 1],
+  );
+  return rows.map((row) => em.map(WebhookDeliveryEntity, row));
+}
+
+async function findDelivery(
+  em: EntityManager,
+  scope: Scope,
+  deliveryId: string,
+  lockMode?: LockMode.PESSIMISTIC_WRITE,
+): Promise<{ delivery: WebhookDelivery; endpoint: WebhookEndpoint }> {
+  const { organizationId } = scope;
+  const where: FilterQuery<WebhookDelivery> = { id: deliveryId, organizationId };
+  const delivery = await em.findOne(WebhookDeliveryEntity, where, lockMode === undefined ? {} : { lockMode });
+  const endpoint =
+    delivery &&
+    (await em.findOne(WebhookEndpointEntity, { $and: [{ id: delivery.endpointId }, withinReach(scope)] }));
+  if (!delivery || !endpoint) throw notFound('webhook delivery', deliveryId);
+  return { delivery, endpoint };
+}
+
+async function withEvents(em: EntityManager, deliveries: WebhookDelivery[]): Promise<DeliveryDetails[]> {
+  const ids = deliveries.map(({ eventId }) => eventId);
+  const events = await em.find(EventEntity, { id: { $in: ids } });
+  const byId = new Map(events.map((event) => [event.id, event]));
+  return deliveries.flatMap((delivery) => {
+    const event = byId.get(delivery.eventId);
+    return event ? [{ delivery, event }] : [];
+  });
+}
+
+async function withEvent(em: EntityManager, delivery: WebhookDelivery): Promise<DeliveryDetails> {
+  return { delivery, event: await em.findOneOrFail(EventEntity, { id: delivery.eventId }) };
+}
+
+/** Where an operator ended the run, it is made anew: the row still says that somebody should deliver. */
+function wake(transaction: Transaction, outbox: Outbox, { delivery, event }: DeliveryDetails): void {
+  const start = startOfDelivery({
+    ...delivery,
+    environmentId: event.environmentId,
+    inboxId: event.inboxId,
+    eventType: event.type,
+  });
+  outbox.enqueue(transaction, delivery.organizationId, {
+    start,
+    signal: { workflowId: start.workflowId, signalName: RETRY_DELIVERY_NOW, args: [] },
+  });
+}
+
+function giveUp(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): void {
+  const { id, episode, status, organizationId } = delivery;
+  if (status !== 'pending' && status !== 'held')
+    throw new AppError('conflict', {
+      detail: `The delivery ${id} is ${status}; only one that waits can be canceled.`,
+      fix: 'Nothing is left to cancel; to have it delivered again, POST to its retry path.',
+    });
+  delivery.status = 'canceled';
+  delivery.lastError = 'Canceled through the API.';
+  delivery.nextAttemptAt = null;
+  delivery.completedAt = new Date();
+  if (status === 'held') return;
+  outbox.enqueue(transaction, organizationId, {
+    signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+  });
+}
+
+function endpointDeleted({ id }: WebhookEndpoint): AppError {
+  return new AppError('conflict', {
+    detail: `The endpoint ${id} was deleted.`,
+    fix: 'Create an endpoint and replay the time you want to it.',
+  });
+}

@@ -1,0 +1,68 @@
+import type { Event } from './event.entity.ts';
+import { type EventDataByType, type EventType, MAX_EVENT_BYTES } from './event-types.ts';
+
+/** An event as receivers get it (specification, "Envelope"). */
+export interface Envelope {
+  id: string;
+  type: EventType;
+  timestamp: string;
+  org_id: string;
+  env_id: string;
+  data: Event['data'];
+}
+
+export function envelope(
+  event: Pick<Event, 'id' | 'type' | 'createdAt' | 'organizationId' | 'environmentId' | 'data'>,
+): Envelope {
+  return {
+    id: event.id,
+    type: event.type,
+    timestamp: event.createdAt.toISOString(),
+    org_id: event.organizationId,
+    env_id: event.environmentId,
+    data: event.data,
+  };
+}
+
+/**
+ * Keeps an event's body within {@link MAX_EVENT_BYTES}: the one field without a bound of its own, `extracted_text`, is
+ * cut between two characters, and `truncated` says so. Anything that fits stays as it is.
+ */
+export function fitting(whole: Envelope): Envelope {
+  if (bytesOf(whole) <= MAX_EVENT_BYTES || !hasText(whole.data)) return whole;
+  const withText = (text: string): Envelope => ({
+    ...whole,
+    data: { ...whole.data, extracted_text: text, truncated: true },
+  });
+  const room = MAX_EVENT_BYTES - bytesOf(withText(''));
+  return withText(cutToBytes(whole.data.extracted_text, room));
+}
+
+function hasText(data: Event['data']): data is EventDataByType['message.received'] {
+  return 'extracted_text' in data && typeof data.extracted_text === 'string';
+}
+
+/** The longest beginning of whole characters whose JSON, without its quotes, has no more than `room` bytes. */
+function cutToBytes(text: string, room: number): string {
+  let fits = 0;
+  // Each UTF-16 unit takes a byte at least, so what is longer never fits.
+  let tooLong = Math.min(text.length, Math.max(0, room)) + 1;
+  while (tooLong - fits > 1) {
+    const middle = (fits + tooLong) >> 1;
+    if (bytesOf(wholeCharacters(text, middle)) - QUOTES <= room) fits = middle;
+    else tooLong = middle;
+  }
+  return wholeCharacters(text, fits);
+}
+
+const QUOTES = 2;
+
+/** Without half a surrogate pair at the end. */
+function wholeCharacters(text: string, units: number): string {
+  const last = text.charCodeAt(units - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? units - 1 : units);
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}

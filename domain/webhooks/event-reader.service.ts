@@ -1,0 +1,65 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { notFound } from '../../platform/errors.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
+import { type Event, EventEntity } from './event.entity.ts';
+import { parsePosition, positionOf, readEvents } from './event-feed.ts';
+import type { EventType } from './event-types.ts';
+
+export interface EventFilter {
+  type?: EventType | undefined;
+  inboxId?: string | undefined;
+  /** Recorded before this time. */
+  before?: Date | undefined;
+  /** Recorded at or after this time. */
+  after?: Date | undefined;
+  /** Behind this event, in the order asked for. */
+  startingAfter?: string | undefined;
+}
+
+export interface EventReaderService {
+  /** In the order of {@link readEvents}. @throws AppError `not_found` where a filter names what is out of reach. */
+  list(scope: Scope, filter: EventFilter, page: PageRequest): Promise<Page<Event>>;
+  /** Also a test event. @throws AppError `not_found`. */
+  get(scope: Scope, eventId: string): Promise<Event>;
+}
+
+export function createEventReaderService({ database }: { database: Database }): EventReaderService {
+  return {
+    list: (scope, { type, inboxId, before, after, startingAfter }, page) =>
+      database.transaction(scope, async ({ em }) => {
+        if (inboxId !== undefined) await findInboxOrDeleted(em, scope, inboxId);
+        const [last] = page.after ?? [];
+        const start =
+          last === undefined && startingAfter !== undefined
+            ? positionOf(await findEvent(em, scope, startingAfter))
+            : parsePosition(last ?? '');
+        const events = await readEvents(em, scope, {
+          after: start,
+          order: page.order,
+          types: type && [type],
+          inboxIds: inboxId === undefined ? undefined : [inboxId],
+          since: after,
+          until: before,
+          limit: page.limit + 1,
+        });
+        return pageOf(events, page.limit, (event) => [positionOf(event)]);
+      }),
+
+    get: (scope, eventId) => database.transaction(scope, ({ em }) => findEvent(em, scope, eventId)),
+  };
+}
+
+async function findEvent(em: EntityManager, scope: Scope, eventId: string): Promise<Event> {
+  const event = await em.findOne(EventEntity, {
+    $and: [
+      { id: eventId, organizationId: scope.organizationId },
+      // What concerns the organization as a whole is heard of in every environment.
+      { $or: [withinScope(scope), ...(scope.inboxId === undefined ? [{ inboxId: null, test: false }] : [])] },
+    ],
+  });
+  if (!event) throw notFound('event', eventId);
+  return event;
+}

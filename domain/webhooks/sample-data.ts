@@ -1,0 +1,103 @@
+import { newId } from '../../platform/ids.ts';
+import type { EventDataByType, EventType } from './event-types.ts';
+
+/** What made-up data is made around. */
+interface Occasion {
+  inboxId: string;
+  at: Date;
+}
+
+/** Data as an event of the type has, made up: its ids name nothing, its addresses nobody (RFC 2606). */
+export function sampleData<Type extends EventType>(type: Type, occasion: Occasion): EventDataByType[Type] {
+  return SAMPLES[type](occasion);
+}
+
+const AGENT = 'agent@example.com';
+const CUSTOMER = 'customer@example.net';
+const SUBJECT = 'Test event: your order';
+
+const SAMPLES: { [Type in EventType]: (occasion: Occasion) => EventDataByType[Type] } = {
+  'message.received': (occasion) => ({
+    ...messageOf(occasion),
+    from_address: CUSTOMER,
+    to_addresses: [AGENT],
+    subject: SUBJECT,
+    extracted_text: 'This is a test event. Where is my order?',
+    has_attachments: false,
+    received_at: timeOf(occasion),
+  }),
+  'message.sent': (occasion) => ({
+    ...messageOf(occasion),
+    from_address: AGENT,
+    to_addresses: [CUSTOMER],
+    subject: SUBJECT,
+    provider_message_id: 'test-event',
+    sent_at: timeOf(occasion),
+  }),
+  'message.delivered': (occasion) => ({
+    ...messageOf(occasion),
+    to_addresses: [CUSTOMER],
+    delivered_at: timeOf(occasion),
+    processing_time_ms: 1_250,
+  }),
+  'message.bounced': (occasion) => ({
+    ...messageOf(occasion),
+    bounce_type: 'Permanent',
+    bounce_sub_type: 'NoEmail',
+    bounced_recipients: [
+      {
+        email_address: CUSTOMER,
+        status: '5.1.1',
+        diagnostic_code: 'smtp; 550 5.1.1 Test event: no such user here',
+      },
+    ],
+    bounced_at: timeOf(occasion),
+  }),
+  'message.complained': (occasion) => ({
+    message_id: newId('message'),
+    inbox_id: occasion.inboxId,
+    complained_recipients: [CUSTOMER],
+    feedback_type: 'abuse',
+    complained_at: timeOf(occasion),
+  }),
+  'message.rejected': (occasion) => ({
+    inbox_id: occasion.inboxId,
+    from_address: AGENT,
+    to_addresses: [CUSTOMER],
+    subject: SUBJECT,
+    rejection_reason: 'blocked_recipient',
+    rejection_detail: 'Test event: the recipient is on a block list.',
+    rejected_at: timeOf(occasion),
+  }),
+  'domain.verified': (occasion) => ({
+    domain_id: newId('domain'),
+    domain_name: 'mail.example.com',
+    verification_status: 'verified',
+    spf_status: 'verified',
+    dkim_status: 'verified',
+    dmarc_status: 'verified',
+    verified_at: timeOf(occasion),
+  }),
+  'usage.warning': (occasion) => usageOf(occasion, 800),
+  'usage.exceeded': (occasion) => usageOf(occasion, 1_000),
+};
+
+function messageOf({ inboxId }: Occasion) {
+  return { message_id: newId('message'), thread_id: newId('thread'), inbox_id: inboxId };
+}
+
+function usageOf({ at }: Occasion, current: number): EventDataByType['usage.warning'] {
+  const limit = 1_000;
+  const month = (offset: number) => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + offset));
+  return {
+    counter: 'messages_sent',
+    current,
+    limit,
+    percentage: (100 * current) / limit,
+    period: { start: month(0).toISOString(), end: month(1).toISOString() },
+  };
+}
+
+function timeOf({ at }: Occasion): string {
+  return at.toISOString();
+}

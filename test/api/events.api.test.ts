@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import ajvFormats from 'ajv-formats';
+import { envelope } from '../../domain/webhooks/envelope.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/webhooks/event-types.ts';
+import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const { outbox } = recordingOutbox();
+const events = createEventService({ outbox });
+
+async function record(
+  organization: TestOrganization,
+  type: EventType,
+  { inboxId = newId('inbox'), environmentId = organization.productionEnvironmentId } = {},
+): Promise<void> {
+  await app.worker.systemTransaction((transaction) =>
+    events.record(transaction, {
+      organizationId: organization.organizationId,
+      environmentId,
+      inboxId: isOrganizationWide(type) ? null : inboxId,
+      type,
+      data: sampleData(type, { inboxId, at: new Date() }),
+    }),
+  );
+}
+
+interface List {
+  data: { id: string; type: string; timestamp: string; data: Record<string, unknown> }[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+
+async function list(token: string, query = '', headers: Record<string, string> = {}): Promise<List> {
+  const response = await app.call(`/events${query}`, { token, headers });
+  expect(response.statusCode).toBe(200);
+  return response.json<List>();
+}
+
+/** Events wait for transactions of other test files that are open. */
+const listed = (token: string, query: string, types: string[], headers: Record<string, string> = {}) =>
+  eventually(async () => {
+    const page = await list(token, query, headers);
+    expect(page.data.map(({ type }) => type)).toEqual(types);
+    return page;
+  });
+
+describe('GET /events', () => {
+  test('newest first, turned by order, filtered by type, inbox and time', async () => {
+    const organization = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, organization);
+    const { token } = organization;
+    await record(organization, 'message.sent', { inboxId: inbox.id });
+    await record(organization, 'message.delivered');
+    await record(organization, 'domain.verified');
+    const newest = await listed(token, '', ['domain.verified', 'message.delivered', 'message.sent']);
+    await listed(token, '?order=asc', ['message.sent', 'message.delivered', 'domain.verified']);
+    await listed(token, '?type=message.delivered', ['message.delivered']);
+    await listed(token, `?inbox_id=${inbox.id}`, ['message.sent']);
+    const time = newest.data[1]?.timestamp ?? '';
+    expect((await list(token, `?after=${time}`)).data.map(({ type }) => type)).toContain('message.delivered');
+    expect((await list(token, `?before=${time}`)).data.map(({ type }) => type)).not.toContain(
+      'domain.verified',
+    );
+    const [event] = newest.data;
+    expect((await app.call(`/events/${event?.id}`, { token })).json()).toEqual(event);
+    expect(Object.keys(event ?? {})).toEqual(['id', 'type', 'timestamp', 'org_id', 'env_id', 'data']);
+  });
+
+  test('pages by cursor, and goes on behind an event', async () => {
+    const organization = await createOrganization(app.worker);
+    const { token } = organization;
+    for (let count = 0; count < 5; count += 1) await record(organization, 'message.sent');
+    const all = await listed(token, '?order=asc', Array(5).fill('message.sent'));
+    const ids = all.data.map(({ id }) => id);
+    const walked: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const page: List = await list(token, `?order=asc&limit=2${cursor ? `&cursor=${cursor}` : ''}`);
+      walked.push(...page.data.map(({ id }) => id));
+      cursor = page.next_cursor;
+    } while (cursor);
+    expect(walked).toEqual(ids);
+    const behind = await list(token, `?order=asc&starting_after=${ids[2]}`);
+    expect(behind.data.map(({ id }) => id)).toEqual(ids.slice(3));
+    const before = await list(token, `?starting_after=${ids[2]}`);
+    expect(before.data.map(({ id }) => id)).toEqual(ids.slice(0, 2).toReversed());
+    expectProblem(await app.call(`/events?starting_after=${newId('event')}`, { token }), 'not_found');
+  });
+
+  test('an environment hears of itself and of the organization; an inbox of itself', async () => {
+    const organization = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, organization);
+    const { sandboxEnvironmentId: environmentId, token } = organization;
+    await record(organization, 'message.sent', { inboxId: inbox.id });
+    await record(organization, 'domain.verified');
+    await record(organization, 'message.bounced', { environmentId });
+    await listed(token, '', ['domain.verified', 'message.sent']);
+    const inSandbox = { 'x-env-id': environmentId };
+    const { data } = await listed(token, '', ['message.bounced', 'domain.verified'], inSandbox);
+    const domainEvent = `/events/${data[1]?.id}`;
+    expect((await app.call(domainEvent, { token, headers: inSandbox })).statusCode).toBe(200);
+    expectProblem(await app.call(`/events/${data[0]?.id}`, { token }), 'not_found');
+    const bound = await createKey(app.worker, {
+      ...organization,
+      environmentId: organization.productionEnvironmentId,
+      inboxId: inbox.id,
+    });
+    await listed(bound.token, '', ['message.sent']);
+    expectProblem(await app.call(domainEvent, { token: bound.token }), 'not_found');
+    const other = await createInbox(app.worker, organization);
+    expectProblem(await app.call(`/events?inbox_id=${other.id}`, { token: bound.token }), 'not_found');
+    expectProblem(
+      await app.call(domainEvent, { token: (await createOrganization(app.worker)).token }),
+      'not_found',
+    );
+  });
+
+  test.each([
+    '?type=message.unknown',
+    '?before=yesterday',
+    '?limit=0',
+    '?cursor=x',
+    '?after=9999-99-99T00:00:00Z',
+  ])('%s is refused', async (query) => {
+    const { token } = await createOrganization(app.worker);
+    expect((await app.call(`/events${query}`, { token })).statusCode).toBe(400);
+  });
+
+  test('needs events:read', async () => {
+    const { token } = await createOrganization(app.worker, { permissions: ['webhooks:read'] });
+    expect(expectProblem(await app.call('/events', { token }), 'permission_denied').permission).toBe(
+      'events:read',
+    );
+  });
+});
+
+describe('the schemas of webhooks', () => {
+  interface Described {
+    webhooks: Record<
+      string,
+      { post: { requestBody: { content: Record<string, { schema: { $ref: string } }> } } }
+    >;
+  }
+  const validators = () => {
+    const description = app.contract.description as unknown as Described & object;
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    ajvFormats.default(ajv, ['date-time']);
+    ajv.addSchema(description, 'api');
+    return (type: string) => {
+      const { $ref } = description.webhooks[type]?.post.requestBody.content['application/json']?.schema ?? {
+        $ref: '',
+      };
+      return ajv.compile({ $ref: `api${$ref}` });
+    };
+  };
+
+  test('are served for every type', async () => {
+    const { webhooks } = (await app.app.inject('/openapi.json')).json<Described>();
+    expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES]);
+  });
+
+  test.each(EVENT_TYPES)('%s: what is recorded fits, and nothing less or more', async (type) => {
+    const organization = await createOrganization(app.worker);
+    await record(organization, type);
+    const [event] = await app.worker.systemTransaction(({ em }) =>
+      em.find(EventEntity, { organizationId: organization.organizationId }),
+    );
+    if (!event) throw new Error('nothing was recorded');
+    const body = JSON.parse(JSON.stringify(envelope(event))) as Record<string, unknown>;
+    const validate = validators()(type);
+    expect([validate(body), validate.errors]).toEqual([true, null]);
+    const data = body.data as Record<string, unknown>;
+    expect(validate({ ...body, data: { ...data, more: 1 } })).toBe(false);
+    for (const name of Object.keys(data)) {
+      const { [name]: _left, ...less } = data;
+      expect(validate({ ...body, data: less })).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,598 @@
+import { createHmac } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { BulkJobEntity } from '../../domain/webhooks/bulk-job.entity.ts';
+import {
+  type BulkJobRunner,
+  createBulkJobRunner,
+  overdueJobs,
+} from '../../domain/webhooks/bulk-job-runner.ts';
+import { type DeliveryStatus, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { secretsOf } from '../../domain/webhooks/endpoint-secret.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/webhooks/event-types.ts';
+import { purgeEvents } from '../../domain/webhooks/purge-events.ts';
+import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import { lowestIdAt, newId } from '../../platform/ids.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { signWebhook } from '../../platform/webhook-signature.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let jobs: BulkJobRunner;
+/** What jobs asked of Temporal. */
+let asked: OutboxCommand[];
+beforeAll(async () => {
+  app = await startTestApp();
+  const { outbox, commands } = recordingOutbox();
+  asked = commands;
+  jobs = createBulkJobRunner({ database: app.worker, outbox });
+});
+afterAll(() => app.close());
+
+interface Arranged {
+  organization: TestOrganization;
+  token: string;
+  endpointId: string;
+  post(path: string, body?: unknown): ReturnType<TestApp['call']>;
+  get(path: string): ReturnType<TestApp['call']>;
+}
+
+async function arrange(events: EventType[] = ['message.sent', 'message.delivered']): Promise<Arranged> {
+  const organization = await createOrganization(app.worker);
+  const { token } = organization;
+  const post = (path: string, body?: unknown) => app.call(path, { method: 'POST', token, body });
+  const created = await post('/webhooks/endpoints', { url: 'https://receiver.example.test/hook', events });
+  return {
+    organization,
+    token,
+    endpointId: created.json<{ id: string }>().id,
+    post,
+    get: (path) => app.call(path, { token }),
+  };
+}
+
+const events = createEventService({ outbox: recordingOutbox().outbox });
+
+async function record({ organization }: Arranged, type: EventType, inboxId = newId('inbox')): Promise<void> {
+  await app.worker.systemTransaction((transaction) =>
+    events.record(transaction, {
+      organizationId: organization.organizationId,
+      environmentId: organization.productionEnvironmentId,
+      inboxId: isOrganizationWide(type) ? null : inboxId,
+      type,
+      data: sampleData(type, { inboxId, at: new Date() }),
+    }),
+  );
+}
+
+interface Summary {
+  id: string;
+  event_id: string;
+  event_type: string;
+  status: string;
+  attempt_count: number;
+  test: boolean;
+}
+
+async function deliveriesOf({ get, endpointId }: Arranged, query = ''): Promise<Summary[]> {
+  return (await get(`/webhooks/endpoints/${endpointId}/deliveries${query}`)).json<{ data: Summary[] }>().data;
+}
+
+async function settle(id: string, status: DeliveryStatus): Promise<void> {
+  await app.worker.systemTransaction(async ({ em }) => {
+    const delivery = await em.findOneOrFail(WebhookDeliveryEntity, { id });
+    const settled = status !== 'pending' && status !== 'held';
+    Object.assign(delivery, {
+      status,
+      attempts: 1,
+      nextAttemptAt: null,
+      lastStatusCode: 500,
+      lastError: 'HTTP 500',
+      completedAt: settled ? new Date(Date.now() - 1_000) : null,
+    });
+    em.create(DeliveryAttemptEntity, {
+      deliveryId: id,
+      number: 1,
+      organizationId: delivery.organizationId,
+      startedAt: new Date(),
+      finishedAt: new Date(),
+      durationMs: 12,
+      statusCode: 500,
+      responseBody: 'down for maintenance',
+      error: 'HTTP 500',
+    });
+  });
+}
+
+const disable = (endpointId: string, disabled: boolean) =>
+  app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(
+      WebhookEndpointEntity,
+      { id: endpointId },
+      { disabled, disabledReason: 'The receiver answered 410 Gone.' },
+    ),
+  );
+
+const commandsAbout = (id: string) => app.commands.filter((command) => JSON.stringify(command).includes(id));
+
+describe('deliveries', () => {
+  test('are listed by status and type, page by page, under both paths', async () => {
+    const arranged = await arrange();
+    const { get, endpointId } = arranged;
+    for (const type of ['message.sent', 'message.delivered', 'message.sent'] as const)
+      await record(arranged, type);
+    const [newest, middle, oldest] = await deliveriesOf(arranged);
+    expect(newest).toMatchObject({
+      event_type: 'message.sent',
+      status: 'pending',
+      attempt_count: 0,
+      test: false,
+    });
+    await settle(middle?.id ?? '', 'exhausted');
+    expect(await deliveriesOf(arranged, '?status=exhausted')).toMatchObject([
+      { id: middle?.id, attempt_count: 1 },
+    ]);
+    expect(await deliveriesOf(arranged, '?event_type=message.sent')).toMatchObject([newest, oldest]);
+    expect(await deliveriesOf(arranged, '?status=delivered')).toEqual([]);
+    const first = (await get(`/webhook-endpoints/${endpointId}/deliveries?limit=2&order=asc`)).json<{
+      data: Summary[];
+      next_cursor: string;
+    }>();
+    expect(first.data.map(({ id }) => id)).toEqual([oldest?.id, middle?.id]);
+    const second = await deliveriesOf(arranged, `?limit=2&order=asc&cursor=${first.next_cursor}`).catch(
+      () => [],
+    );
+    // A cursor holds for the path it came from.
+    expect(second ?? []).toEqual([]);
+    expectProblem(await get(`/webhooks/endpoints/${endpointId}/deliveries?status=lost`), 'validation_error');
+  });
+
+  test('one is read with its attempts', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    const [delivery] = await deliveriesOf(arranged);
+    await settle(delivery?.id ?? '', 'exhausted');
+    const response = await arranged.get(`/webhooks/deliveries/${delivery?.id}`);
+    expect(response.json()).toMatchObject({
+      id: delivery?.id,
+      event_id: delivery?.event_id,
+      status: 'exhausted',
+      last_status_code: 500,
+      attempts: [
+        {
+          number: 1,
+          started_at: expect.any(String),
+          finished_at: expect.any(String),
+          duration_ms: 12,
+          status_code: 500,
+          response_body: 'down for maintenance',
+          error: 'HTTP 500',
+        },
+      ],
+    });
+  });
+
+  test('a key bound to an inbox sees those of its own endpoints', async () => {
+    const arranged = await arrange();
+    const { organization } = arranged;
+    await record(arranged, 'message.sent');
+    const [delivery] = await deliveriesOf(arranged);
+    const inbox = await createInbox(app.worker, organization);
+    const environmentId = organization.productionEnvironmentId;
+    const { token } = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
+    expectProblem(await app.call(`/webhooks/deliveries/${delivery?.id}`, { token }), 'not_found');
+    expectProblem(
+      await app.call(`/webhooks/deliveries/${delivery?.id}/retry`, { method: 'POST', token }),
+      'not_found',
+    );
+    expect((await deliveriesOf(arranged))[0]).toMatchObject({ status: 'pending' });
+  });
+});
+
+describe('retry', () => {
+  test('wakes one that waits', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    const [delivery] = await deliveriesOf(arranged);
+    const id = delivery?.id ?? '';
+    const response = await arranged.post(`/webhooks/deliveries/${id}/retry`);
+    expect(response.statusCode).toBe(202);
+    expect(commandsAbout(id)).toMatchObject([
+      {
+        start: { workflowId: `webhook/${id}` },
+        signal: { workflowId: `webhook/${id}`, signalName: 'retryNow' },
+      },
+    ]);
+  });
+
+  test.each(['exhausted', 'delivered', 'canceled', 'blocked'] as const)(
+    'of one that is %s makes one new episode with the same event, however many ask at once',
+    async (status) => {
+      const arranged = await arrange();
+      await record(arranged, 'message.sent');
+      const [delivery] = await deliveriesOf(arranged);
+      const id = delivery?.id ?? '';
+      await settle(id, status);
+      const answers = await Promise.all(
+        Array.from({ length: 3 }, () => arranged.post(`/webhooks/deliveries/${id}/retry`)),
+      );
+      for (const answer of answers)
+        expect(answer.json()).toMatchObject({
+          status: 'pending',
+          event_id: delivery?.event_id,
+          completed_at: null,
+        });
+      const starts = commandsAbout(id).filter(({ signal }) => !signal);
+      expect(starts).toMatchObject([
+        {
+          start: {
+            workflowId: `webhook/${id}/2`,
+            searchAttributes: { ResourceId: arranged.endpointId, RelatedId: delivery?.event_id },
+          },
+        },
+      ]);
+    },
+  );
+
+  test('to a disabled endpoint is refused, and says what to do', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    const [delivery] = await deliveriesOf(arranged);
+    await settle(delivery?.id ?? '', 'held');
+    await disable(arranged.endpointId, true);
+    const problem = expectProblem(
+      await arranged.post(`/webhooks/deliveries/${delivery?.id}/retry`),
+      'conflict',
+    );
+    expect(problem.fix).toContain('"disabled": false');
+    await app.call(`/webhooks/endpoints/${arranged.endpointId}`, { method: 'DELETE', token: arranged.token });
+    expectProblem(await arranged.post(`/webhooks/deliveries/${delivery?.id}/retry`), 'conflict');
+  });
+});
+
+describe('cancel', () => {
+  test('gives up what waits, and nothing else', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    const [delivery] = await deliveriesOf(arranged);
+    const id = delivery?.id ?? '';
+    for (let time = 0; time < 2; time += 1) {
+      const response = await arranged.post(`/webhooks/deliveries/${id}/cancel`);
+      expect([response.statusCode, response.json()]).toMatchObject([200, { status: 'canceled' }]);
+    }
+    expect(commandsAbout(id)).toMatchObject([
+      { signal: { workflowId: `webhook/${id}`, signalName: 'cancel' } },
+    ]);
+    await settle(
+      newDelivery(await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/test`, {})),
+      'delivered',
+    );
+    const [delivered] = await deliveriesOf(arranged);
+    expectProblem(await arranged.post(`/webhooks/deliveries/${delivered?.id}/cancel`), 'conflict');
+  });
+});
+
+const newDelivery = (response: { json<T>(): T }) => response.json<{ id: string }>().id;
+
+describe('a test event', () => {
+  test.each(EVENT_TYPES)(
+    'of %s goes to the endpoint alone, and the feed leaves it out',
+    async (event_type) => {
+      const arranged = await arrange();
+      await arranged.post('/webhooks/endpoints', {
+        url: 'https://other.example.test',
+        events: [...EVENT_TYPES],
+      });
+      const response = await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/test`, { event_type });
+      expect(response.statusCode).toBe(202);
+      const delivery = response.json<Summary>();
+      expect(delivery).toMatchObject({ event_type, test: true, status: 'pending' });
+      expect(commandsAbout(delivery.event_id)).toMatchObject([
+        { start: { workflowId: `webhook/${delivery.id}` } },
+      ]);
+      expect((await arranged.get(`/events/${delivery.event_id}`)).json()).toMatchObject({ type: event_type });
+      expect((await arranged.get('/events')).json()).toMatchObject({ data: [] });
+    },
+  );
+
+  test('to a disabled endpoint is refused', async () => {
+    const arranged = await arrange();
+    await disable(arranged.endpointId, true);
+    expectProblem(await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/test`, {}), 'conflict');
+    expect(await deliveriesOf(arranged)).toEqual([]);
+  });
+});
+
+describe('a rotated secret', () => {
+  const rotate = ({ post, endpointId }: Arranged, body: unknown) =>
+    post(`/webhooks/endpoints/${endpointId}/rotate-secret`, body);
+  const endpointOf = ({ endpointId }: Arranged) =>
+    app.worker.systemTransaction(({ em }) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId }));
+
+  test('overlaps the old one: both verify, then the new one alone', async () => {
+    const arranged = await arrange();
+    const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
+    const old = secretsOf(await endpointOf(arranged), secretBox).secret;
+    const response = await rotate(arranged, { overlap_seconds: 3_600 });
+    expect(response.statusCode).toBe(200);
+    const { secret } = response.json<{ secret: string }>();
+    expect(secret).toMatch(/^whsec_/);
+    expect(secret).not.toBe(old);
+    const endpoint = await endpointOf(arranged);
+    expect(Buffer.from(endpoint.previousSecret ?? '').toString('latin1')).not.toContain(old.slice(6));
+    const body = '{"id":"evt_1"}';
+    const timestampSeconds = Math.floor(Date.now() / 1000);
+    const headers = signWebhook({
+      ...secretsOf(endpoint, secretBox),
+      eventId: 'evt_1',
+      timestampSeconds,
+      body,
+    });
+    for (const key of [secret, old]) expect(new Webhook(key).verify(body, headers)).toEqual({ id: 'evt_1' });
+    const hmac = (key: string) =>
+      createHmac('sha256', key).update(`${timestampSeconds}.${body}`).digest('hex');
+    expect(headers).toMatchObject({
+      'x-service-signature': hmac(secret),
+      'x-service-signature-previous': hmac(old),
+    });
+    const past = { ...endpoint, previousSecretExpiresAt: new Date(Date.now() - 1) };
+    expect(secretsOf(past, secretBox)).toEqual({ secret });
+  });
+
+  test('without an overlap replaces it at once; the one before last is gone', async () => {
+    const arranged = await arrange();
+    const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
+    const first = (await rotate(arranged, { overlap_seconds: 60 })).json<{ secret: string }>().secret;
+    const second = (await rotate(arranged, {})).json<{ secret: string }>().secret;
+    expect(secretsOf(await endpointOf(arranged), secretBox)).toEqual({
+      secret: second,
+      previousSecret: first,
+    });
+    const third = (await rotate(arranged, { overlap_seconds: 0 })).json<{ secret: string }>().secret;
+    expect(secretsOf(await endpointOf(arranged), secretBox)).toEqual({ secret: third });
+  });
+
+  test.each([-1, 604_801, 1.5, '60'])('an overlap of %j is refused', async (overlap_seconds) => {
+    expectProblem(await rotate(await arrange(), { overlap_seconds }), 'validation_error');
+  });
+});
+
+describe('replay', () => {
+  const SINCE = '2026-01-01T00:00:00.000Z';
+  const replay = ({ post, endpointId }: Arranged, body: object = {}) =>
+    post(`/webhooks/endpoints/${endpointId}/replay`, { since: SINCE, ...body });
+  interface Job {
+    id: string;
+    status: string;
+    deliveries: number;
+  }
+  async function run(arranged: Arranged, body: object = {}): Promise<Job> {
+    const response = await replay(arranged, body);
+    expect(response.statusCode).toBe(202);
+    const { id } = response.json<Job>();
+    expect(commandsAbout(id)).toMatchObject([
+      { start: { workflowId: `webhook-job/${id}`, searchAttributes: { ResourceId: arranged.endpointId } } },
+    ]);
+    await jobs.run(id, () => undefined);
+    return (await arranged.get(`/webhooks/jobs/${id}`)).json<Job>();
+  }
+
+  test('starts what settled anew, leaves what is on its way, and brings what was missed', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    await record(arranged, 'message.sent');
+    await record(arranged, 'message.bounced');
+    await record(arranged, 'domain.verified');
+    const [pending, delivered] = await deliveriesOf(arranged);
+    await settle(delivered?.id ?? '', 'delivered');
+    await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
+      method: 'PATCH',
+      token: arranged.token,
+      body: { events: ['message.sent', 'message.bounced', 'domain.verified'] },
+    });
+    expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 3 });
+    const now = await deliveriesOf(arranged);
+    expect(now.map(({ event_type, status }) => [event_type, status])).toEqual(
+      expect.arrayContaining([
+        ['message.bounced', 'pending'],
+        ['domain.verified', 'pending'],
+        ['message.sent', 'pending'],
+      ]),
+    );
+    expect(now).toHaveLength(4);
+    const startsOf = (id = '') => asked.filter(({ start }) => start?.workflowId.startsWith(`webhook/${id}`));
+    expect(startsOf(pending?.id)).toEqual([]);
+    expect(startsOf(delivered?.id)).toMatchObject([{ start: { workflowId: `webhook/${delivered?.id}/2` } }]);
+    // The same once more finds all of it on its way.
+    expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 0 });
+  });
+
+  test('of a time, of types, and of what failed alone', async () => {
+    const arranged = await arrange();
+    for (const type of ['message.sent', 'message.delivered', 'message.sent'] as const)
+      await record(arranged, type);
+    const [third, second, first] = await deliveriesOf(arranged);
+    for (const [delivery, status] of [
+      [first, 'exhausted'],
+      [second, 'delivered'],
+      [third, 'canceled'],
+    ] as const)
+      await settle(delivery?.id ?? '', status);
+    expect(await run(arranged, { until: '2026-01-02T00:00:00.000Z' })).toMatchObject({ deliveries: 0 });
+    expect(await run(arranged, { event_types: ['message.delivered'] })).toMatchObject({ deliveries: 1 });
+    expect(await run(arranged, { only_failed: true })).toMatchObject({ deliveries: 2 });
+    expect(await run(arranged, { only_failed: true })).toMatchObject({ deliveries: 0 });
+  });
+
+  test('of an endpoint with inboxes keeps to them; test events are not replayed', async () => {
+    const arranged = await arrange();
+    const inbox = await createInbox(app.worker, arranged.organization);
+    await record(arranged, 'message.sent');
+    await record(arranged, 'message.sent', inbox.id);
+    await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/test`, {});
+    const other = await arranged.post('/webhooks/endpoints', {
+      url: 'https://late.example.test',
+      events: ['message.sent'],
+      inbox_ids: [inbox.id],
+    });
+    const late = { ...arranged, endpointId: other.json<{ id: string }>().id };
+    expect(await run(late)).toMatchObject({ status: 'completed', deliveries: 1 });
+    expect(await deliveriesOf(late)).toMatchObject([{ test: false, status: 'pending' }]);
+  });
+
+  test('of more than a batch begins each once, also where it is cut short and run twice at once', async () => {
+    const arranged = await arrange();
+    const count = 450;
+    await app.worker.systemTransaction(async ({ em }) => {
+      for (let index = 0; index < count; index += 1)
+        em.create(EventEntity, {
+          id: newId('event'),
+          organizationId: arranged.organization.organizationId,
+          environmentId: arranged.organization.productionEnvironmentId,
+          inboxId: 'inb_1',
+          type: 'message.sent',
+          data: {},
+        });
+      await em.flush();
+    });
+    const { id } = (await replay(arranged)).json<Job>();
+    await expect(
+      jobs.run(id, () => {
+        throw new Error('the worker dies');
+      }),
+    ).rejects.toThrow('dies');
+    await Promise.all([jobs.run(id, () => undefined), jobs.run(id, () => undefined)]);
+    expect((await arranged.get(`/webhooks/jobs/${id}`)).json()).toMatchObject({
+      status: 'completed',
+      deliveries: count,
+    });
+    const [row] = await app.worker.statement<{ count: number; distinct: number }>(
+      'select count(*)::int as count, count(distinct event_id)::int as "distinct" from webhook_deliveries where endpoint_id = ?',
+      [arranged.endpointId],
+    );
+    expect(row).toEqual({ count, distinct: count });
+  });
+
+  test('to a disabled endpoint is refused; one that is disabled meanwhile stops it', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    await settle((await deliveriesOf(arranged))[0]?.id ?? '', 'exhausted');
+    await disable(arranged.endpointId, true);
+    expect(expectProblem(await replay(arranged), 'conflict').fix).toContain('Enable it');
+    await disable(arranged.endpointId, false);
+    const { id } = (await replay(arranged)).json<Job>();
+    await disable(arranged.endpointId, true);
+    await jobs.run(id, () => undefined);
+    expect((await arranged.get(`/webhooks/jobs/${id}`)).json()).toMatchObject({
+      status: 'stopped',
+      detail: 'The endpoint was disabled.',
+      deliveries: 0,
+    });
+  });
+
+  test('is one at a time', async () => {
+    const arranged = await arrange();
+    const answers = await Promise.all([replay(arranged), replay(arranged)]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([202, 409]);
+    for (const answer of answers) if (answer.statusCode === 409) expectProblem(answer, 'conflict');
+  });
+
+  test.each([
+    {},
+    { since: 'yesterday' },
+    { since: SINCE, until: SINCE },
+    { since: SINCE, event_types: [] },
+    { since: SINCE, event_types: ['message.unknown'] },
+    { since: SINCE, everything: true },
+  ])('%j is refused', async (body) => {
+    const { post, endpointId } = await arrange();
+    expectProblem(await post(`/webhooks/endpoints/${endpointId}/replay`, body), 'validation_error');
+  });
+
+  test('that lost its run is started again; one an operator ended is stopped', async () => {
+    const arranged = await arrange();
+    const { id } = (await replay(arranged)).json<Job>();
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(BulkJobEntity, { id }, { createdAt: new Date(Date.now() - 180_000) }),
+    );
+    const runs = await overdueJobs(app.worker, jobs).take(1_000);
+    const own = runs.find(({ start }) => start.workflowId === `webhook-job/${id}`);
+    if (typeof own?.whenStopped !== 'function') throw new Error('not taken');
+    await own.whenStopped();
+    expect((await arranged.get(`/webhooks/jobs/${id}`)).json()).toMatchObject({
+      status: 'stopped',
+      detail: 'Stopped by an operator.',
+    });
+  });
+});
+
+describe('cancel-pending', () => {
+  test('gives up what waits, held ones too, and stops a replay', async () => {
+    const arranged = await arrange();
+    for (let count = 0; count < 3; count += 1) await record(arranged, 'message.sent');
+    const [held, settled, pending] = await deliveriesOf(arranged);
+    await settle(held?.id ?? '', 'held');
+    await settle(settled?.id ?? '', 'delivered');
+    const path = `/webhooks/endpoints/${arranged.endpointId}`;
+    const replayed = (await arranged.post(`${path}/replay`, { since: '2026-01-01T00:00:00Z' })).json<{
+      id: string;
+    }>();
+    const response = await arranged.post(`${path}/cancel-pending`);
+    expect(response.statusCode).toBe(202);
+    const { id } = response.json<{ id: string }>();
+    expect((await arranged.post(`${path}/cancel-pending`)).json()).toMatchObject({ id });
+    await jobs.run(id, () => undefined);
+    await jobs.run(replayed.id, () => undefined);
+    expect((await arranged.get(`/webhooks/jobs/${id}`)).json()).toMatchObject({
+      kind: 'cancel',
+      status: 'completed',
+      deliveries: 2,
+    });
+    expect((await arranged.get(`/webhooks/jobs/${replayed.id}`)).json()).toMatchObject({ status: 'stopped' });
+    const now = new Map((await deliveriesOf(arranged)).map((delivery) => [delivery.id, delivery.status]));
+    expect([held, settled, pending].map((delivery) => now.get(delivery?.id ?? ''))).toEqual([
+      'canceled',
+      'delivered',
+      'canceled',
+    ]);
+    const signals = asked
+      .filter(({ signal }) => signal?.signalName === 'cancel')
+      .map(({ signal }) => signal?.workflowId);
+    expect(signals).toContain(`webhook/${pending?.id}`);
+    expect(signals).not.toContain(`webhook/${held?.id}`);
+  });
+});
+
+test('events past their retention go, with deliveries and attempts; younger ones stay', async () => {
+  const arranged = await arrange();
+  await record(arranged, 'message.sent');
+  await record(arranged, 'message.sent');
+  const [young, old] = await deliveriesOf(arranged);
+  await settle(old?.id ?? '', 'exhausted');
+  const oldEvent = lowestIdAt('event', new Date(Date.now() - 31 * 86_400_000));
+  await app.worker.statement(
+    `with copy as (insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
+       select ?, org_id, env_id, inbox_id, type, data, created_at from events where id = ? returning id)
+     select id from copy`,
+    [oldEvent, old?.event_id],
+  );
+  await app.worker.statement('update webhook_deliveries set event_id = ? where id = ?', [oldEvent, old?.id]);
+  expect(await purgeEvents(app.worker, 30)).toBeGreaterThanOrEqual(1);
+  expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([young?.id]);
+  const attempts = await app.worker.systemTransaction(({ em }) =>
+    em.count(DeliveryAttemptEntity, { deliveryId: old?.id ?? '' }),
+  );
+  expect(attempts).toBe(0);
+});

@@ -1,0 +1,7 @@
+/** Contract of starting anew, or giving up, many deliveries of one endpoint. */
+export const RUN_BULK_JOB = 'runBulkJob';
+export const runBulkJobWorkflowId = (jobId: string): string => `webhook-job/${jobId}`;
+
+export interface RunBulkJobInput {
+  jobId: string;
+}
