@@ -16,6 +16,7 @@ import {
 } from '../../workflows/messages/track-delivery.contract.ts';
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
 
 /**
@@ -150,6 +151,19 @@ const PATHS: Path[] = [
     workflowType: SEND_NOTIFICATION,
     input: { notificationId: 'ntf_1' },
     activities: { attemptNotification: async () => failing(), stopNotification: async () => 'failed' },
+    cancels: true,
+  },
+  {
+    name: 'run-bulk-job.completed',
+    workflowType: RUN_BULK_JOB,
+    input: { jobId: 'whj_1' },
+    activities: { changeDeliveries: async () => 'completed: 2 deliveries' },
+  },
+  {
+    name: 'run-bulk-job.canceled',
+    workflowType: RUN_BULK_JOB,
+    input: { jobId: 'whj_1' },
+    activities: { changeDeliveries: async () => failing(), stopJob: async () => undefined },
     cancels: true,
   },
   {
