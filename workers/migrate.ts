@@ -44,12 +44,20 @@ export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const applied = await runMigrations(options.migrationUrl);
     for (const login of logins) await ensureLogin(client, login);
+    await client.query(FOREIGN_TRANSACTIONS);
     return { applied };
   } finally {
     // Closing the session releases the lock, also after an error.
     await client.end();
   }
 }
+
+/**
+ * A dump restored into another cluster brings events of transactions that this one has yet to reach: they would stay out
+ * of the feed until then, and behind what happens now. They become the oldest; 3 is the first number a cluster gives.
+ */
+const FOREIGN_TRANSACTIONS = `update events set transaction_id = '3'
+  where transaction_id >= pg_snapshot_xmax(pg_current_snapshot())`;
 
 async function runMigrations(url: string): Promise<string[]> {
   const base = databaseOptions({ url, poolSize: 2, entities });
