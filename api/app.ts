@@ -17,6 +17,7 @@ import type { InboxService } from '../domain/inboxes/inbox.service.ts';
 import type { DeletionService } from '../domain/messages/deletion.service.ts';
 import type { LabelService } from '../domain/messages/label.service.ts';
 import type { MessageService } from '../domain/messages/message.service.ts';
+import type { MessageWaitService } from '../domain/messages/message-wait.service.ts';
 import type { RawMessageService } from '../domain/messages/raw-message.service.ts';
 import type { ReplyService } from '../domain/messages/reply.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
@@ -27,6 +28,7 @@ import type { BulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import type { EventReaderService } from '../domain/webhooks/event-reader.service.ts';
+import type { EventStreams } from '../domain/webhooks/event-stream.ts';
 import type { Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createCursors } from '../platform/cursor.ts';
@@ -53,6 +55,7 @@ import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
 import { rawRoutes } from './messages/raw.routes.ts';
 import { replyRoutes } from './messages/reply.routes.ts';
+import { waitRoutes } from './messages/wait.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { installAccess } from './plugins/access.ts';
 import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
@@ -60,6 +63,7 @@ import { installIdempotency } from './plugins/idempotency.ts';
 import { installJsonBodies } from './plugins/json-body.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
+import { installOpenAnswers } from './plugins/open-answers.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
@@ -72,6 +76,7 @@ import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
 import { eventRoutes } from './webhooks/events.routes.ts';
+import { eventStreamRoutes } from './webhooks/event-stream.routes.ts';
 
 export interface AppOptions {
   config: Config;
@@ -84,6 +89,7 @@ export interface AppOptions {
     credentials: CredentialService;
     drafts: DraftService;
     messages: MessageService;
+    messageWaits: MessageWaitService;
     labels: LabelService;
     deletions: DeletionService;
     attachments: AttachmentService;
@@ -95,6 +101,8 @@ export interface AppOptions {
     webhookDeliveries: DeliveryControlService;
     webhookJobs: BulkJobService;
     eventReader: EventReaderService;
+    /** Closed with the app. */
+    eventStreams: EventStreams;
     organizations: OrganizationService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
@@ -113,7 +121,8 @@ const MAX_PARAM_LENGTH = 1_024;
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, logger, database, probes, services } = options;
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
-  const lists = createLists(createCursors(config.SIGNING_KEY));
+  const cursors = createCursors(config.SIGNING_KEY);
+  const lists = createLists(cursors);
   const app = createServer(config, logger, publicUrl);
 
   installErrors(app, { publicUrl });
@@ -138,6 +147,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
+  const openAnswers = installOpenAnswers(app, {
+    perCredential: config.STREAMS_PER_CREDENTIAL,
+    perProcess: config.STREAMS_PER_PROCESS,
+  });
+  app.addHook('onClose', () => services.eventStreams.close());
+  const live = { ...services, cursors, openAnswers, heartbeatMs: config.STREAM_HEARTBEAT_MS };
   installMetrics(app, { token: config.METRICS_TOKEN });
 
   await app.register(healthRoutes({ probes }));
@@ -150,6 +165,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(credentialRoutes({ ...services, config }));
       await v1.register(draftRoutes({ ...services, lists }));
       await v1.register(messageRoutes({ ...services, lists }));
+      await v1.register(waitRoutes(live));
       await v1.register(labelRoutes(services));
       await v1.register(deletionRoutes(services));
       await v1.register(attachmentRoutes(services));
@@ -166,6 +182,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       }
       await v1.register(deliveryRoutes(services));
       await v1.register(eventRoutes({ ...services, lists }));
+      await v1.register(eventStreamRoutes(live));
     },
     { prefix: '/api/v1' },
   );

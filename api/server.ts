@@ -12,6 +12,7 @@ import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
+import { createMessageWaitService } from '../domain/messages/message-wait.service.ts';
 import { createOutcomeService } from '../domain/messages/outcome.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
 import { createReceiptService } from '../domain/messages/receipt.service.ts';
@@ -27,6 +28,7 @@ import { createDeliveryControlService } from '../domain/webhooks/delivery-contro
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { createEventReaderService } from '../domain/webhooks/event-reader.service.ts';
+import { createEventStreams } from '../domain/webhooks/event-stream.ts';
 import {
   bounceDomain,
   type Config,
@@ -40,6 +42,7 @@ import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createDnsLookup } from '../platform/dns.ts';
 import { createEgress, egressOptions } from '../platform/egress/egress.ts';
+import { createEventSignals } from '../platform/event-signals.ts';
 import { createLogger } from '../platform/logger.ts';
 import { simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
 import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
@@ -55,6 +58,7 @@ const CLOSE_TIMEOUT_MS = 10_000;
 
 interface Parts {
   config: Config;
+  logger: Logger;
   database: Database;
   /** As a worker, who sees every tenant: mail of providers is anybody's. Its own where no other is configured. */
   worker?: Database | undefined;
@@ -67,6 +71,7 @@ interface Parts {
 /** The use-cases the API offers, on the parts of this process. */
 export function createServices({
   config,
+  logger,
   database,
   worker = database,
   outbox,
@@ -88,6 +93,9 @@ export function createServices({
     }),
     maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
   });
+  const messages = createMessageService({ database, outbox, events });
+  const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
+  const eventStreams = createEventStreams({ database, signals, logger });
   return {
     inboxes: createInboxService({
       database,
@@ -97,7 +105,8 @@ export function createServices({
     }),
     credentials: createCredentialService({ database }),
     drafts: createDraftService({ database, outbox, events }),
-    messages: createMessageService({ database, outbox, events }),
+    messages,
+    messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: createAttachmentService({ database, storage }),
@@ -123,6 +132,7 @@ export function createServices({
     webhookDeliveries: createDeliveryControlService({ database, outbox }),
     webhookJobs: createBulkJobService({ database, outbox }),
     eventReader: createEventReaderService({ database }),
+    eventStreams,
     organizations: createOrganizationService({ database }),
     suppressions: createSuppressionService({ database }),
     allowBlockLists: createListService({ database }),

@@ -62,6 +62,24 @@ export const ConfigSchema = Type.Object({
     1,
   ),
   ORGANIZATION_RATE_LIMIT_BURST: integer('Burst for an organization.', 1000, 1),
+  STREAMS_PER_CREDENTIAL: integer(
+    'Live streams and waiting calls a credential may hold open at one API process; 0: none.',
+    100,
+  ),
+  STREAMS_PER_PROCESS: integer(
+    'Live streams and waiting calls an API process holds open over all credentials.',
+    2_000,
+    1,
+  ),
+  STREAM_HEARTBEAT_MS: integer(
+    'How often a live stream shows that it lives, and its credential is looked at again.',
+    15_000,
+    100,
+    60_000,
+  ),
+  SIGNALS_DATABASE_URL: optionalText(
+    'PostgreSQL itself, as the role of the API, where DATABASE_URL leads to a pooler: notifications do not pass one.',
+  ),
   METRICS_TOKEN: optionalText('Bearer token for /metrics; without one the path answers 404.'),
 
   ENCRYPTION_KEY: text('32 bytes, base64: encrypts secrets at rest (AES-256-GCM).'),

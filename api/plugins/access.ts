@@ -13,12 +13,20 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks and what they reach; unset on public routes. */
     scope: Scope;
+    /**
+     * Looks at the credential again, for answers that stay open.
+     *
+     * @throws AppError what a new request would be refused with.
+     */
+    recheckAccess(): Promise<void>;
   }
   interface FastifyContextConfig {
     /** What the credential must be allowed. A route has this or `public`. */
     permission?: Permission;
     /** Answers without a credential. `unlimited`: probes of operators, which no limit may make fail. */
     public?: true | 'unlimited';
+    /** The answer stays open: refused while suspended as well, as nothing new is told then. */
+    heldOpen?: true;
   }
 }
 
@@ -67,7 +75,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   app.addHook('onRequest', async (request, reply) => {
-    const { permission, public: open } = request.routeOptions.config;
+    const { permission, public: open, heldOpen } = request.routeOptions.config;
     if (open === 'unlimited') return;
     if (open || !permission) return limitAddress(request, reply);
     const { scope, suspension } = await authenticate(request).catch(async (error: unknown) => {
@@ -76,8 +84,15 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     });
     request.scope = scope;
     await limitCredential(request, reply);
-    if (suspension && request.method !== 'GET' && request.method !== 'HEAD') throw suspension;
+    if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD'))) throw suspension;
     requirePermission(scope, permission);
+  });
+
+  app.decorateRequest('recheckAccess', async function (this: FastifyRequest) {
+    const { permission } = this.routeOptions.config;
+    const { scope, suspension } = await authenticate(this);
+    if (suspension) throw suspension;
+    if (permission) requirePermission(scope, permission);
   });
 }
 

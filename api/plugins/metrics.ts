@@ -17,6 +17,8 @@ export function installMetrics(app: FastifyInstance, { token }: { token: string 
     registers: [registry],
   });
   app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
+    // How long somebody listened is no measure of the service.
+    if (routeOptions.config.heldOpen) return;
     // Patterns only: a label value for every path a stranger tries would fill the memory.
     const route = is404 ? 'unknown' : (routeOptions.url ?? 'unknown');
     duration.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000);

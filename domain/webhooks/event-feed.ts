@@ -58,6 +58,9 @@ export async function feedEnd(em: EntityManager): Promise<FeedPosition> {
   return position(row?.next ?? '0', '');
 }
 
+/** Before every event there is. */
+export const FEED_START = position('0', '');
+
 export function positionOf({ transactionId, id }: Pick<Event, 'transactionId' | 'id'>): FeedPosition {
   return position(transactionId, id);
 }

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { EVENTS_CHANNEL } from '../../platform/event-signals.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
@@ -23,6 +24,16 @@ export const EventEntity = defineEntity({
     {
       name: 'events_organization_index',
       expression: `create index "events_organization_index" on "events" ("org_id", "transaction_id", "id") where "inbox_id" is null`,
+    },
+  ],
+  triggers: [
+    {
+      // Wakes who follows live; with the commit, and once for each id however many events a transaction records.
+      name: 'signal_event',
+      timing: 'after',
+      events: ['insert'],
+      forEach: 'row',
+      body: `perform pg_notify('${EVENTS_CHANNEL}', case when new.inbox_id is null then new.org_id else new.env_id end); return null;`,
     },
   ],
   properties: {

@@ -1,0 +1,107 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { MessageDetails } from '../../domain/messages/message.service.ts';
+import type {
+  MessageWait,
+  MessageWaitService,
+  WantedMessage,
+} from '../../domain/messages/message-wait.service.ts';
+import { isId } from '../../platform/ids.ts';
+import type { OpenAnswers } from '../plugins/open-answers.ts';
+import { closed, id, MAX_ID_LENGTH, problems, ref, text } from '../schemas.ts';
+import { readTime } from '../time.ts';
+import { MessageRecord, presentMessage } from './messages.schemas.ts';
+
+const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+
+const WaitQuery = closed({
+  timeout_seconds: Type.Integer({
+    minimum: 1,
+    maximum: 300,
+    default: 30,
+    description: 'How long to wait; proxies on the way have to let an answer take as long.',
+  }),
+  from: Type.Optional(text(254, { minLength: 1, description: 'Whole address of the sender, without case.' })),
+  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
+  since: Type.Optional(
+    text(MAX_ID_LENGTH, {
+      minLength: 1,
+      description:
+        'Id of the last message seen, or a time: what came in behind it is answered at once. By id nothing is missed between two calls.',
+    }),
+  ),
+});
+type WaitQuery = Static<typeof WaitQuery>;
+
+const TimedOut = closed(
+  { timed_out: Type.Literal(true) },
+  { description: 'Nothing came in time, or the service restarts: call again.' },
+);
+
+export interface WaitRoutesOptions {
+  messageWaits: MessageWaitService;
+  openAnswers: OpenAnswers;
+  /** How often the credential is looked at again. */
+  heartbeatMs: number;
+}
+
+export const waitRoutes =
+  ({ messageWaits, openAnswers, heartbeatMs }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/inboxes/:inboxId/messages/wait',
+      {
+        exposeHeadRoute: false,
+        config: { permission: 'messages:read', heldOpen: true },
+        schema: {
+          operationId: 'messages.wait',
+          summary: 'Wait for a message to come in',
+          tags: ['Messages'],
+          params: InInbox,
+          querystring: WaitQuery,
+          response: { 200: Type.Union([ref(MessageRecord), TimedOut]), ...problems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, query } = request;
+        const wait = await messageWaits.begin(scope, params.inboxId, readWanted(query));
+        try {
+          const signal = openAnswers.admit(request, reply);
+          signal.addEventListener('abort', wait.close, { once: true });
+          const deadline = performance.now() + query.timeout_seconds * 1000;
+          const found = await nextBefore(deadline, { wait, request, signal, heartbeatMs });
+          return found ? presentMessage(found) : ({ timed_out: true } as const);
+        } finally {
+          wait.close();
+        }
+      },
+    );
+    done();
+  };
+
+interface Waiting {
+  wait: MessageWait;
+  request: FastifyRequest;
+  signal: AbortSignal;
+  heartbeatMs: number;
+}
+
+async function nextBefore(
+  deadline: number,
+  { wait, request, signal, heartbeatMs }: Waiting,
+): Promise<MessageDetails | undefined> {
+  for (;;) {
+    const leftMs = deadline - performance.now();
+    if (leftMs <= 0 || signal.aborted) return undefined;
+    const found = await wait.next(Math.min(leftMs, heartbeatMs));
+    if (found) return found;
+    if (leftMs > heartbeatMs && !signal.aborted) await request.recheckAccess();
+  }
+}
+
+function readWanted({ from, subject, since }: WaitQuery): WantedMessage {
+  if (since === undefined) return { from, subject };
+  if (isId('message', since)) return { from, subject, since: { messageId: since } };
+  return { from, subject, since: { time: readTime('/query/since', since) } };
+}

@@ -1,0 +1,126 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import type { Event } from '../webhooks/event.entity.ts';
+import { FEED_START, type FeedPosition, positionOf, readEvents } from '../webhooks/event-feed.ts';
+import type { EventStreams } from '../webhooks/event-stream.ts';
+import type { EventDataByType } from '../webhooks/event-types.ts';
+import { isHidden } from './hidden-labels.ts';
+import { MessageEntity } from './message.entity.ts';
+import type { MessageDetails, MessageService } from './message.service.ts';
+
+export interface WantedMessage {
+  /** Whole address of the sender, compared without case. */
+  from?: string | undefined;
+  /** Part of the subject, compared without case. */
+  subject?: string | undefined;
+  /** A message that was seen, or a time: what came behind it counts as well. Empty: only what comes from now on. */
+  since?: { messageId: string } | { time: Date } | undefined;
+}
+
+/** Waits for messages that come in. Spam and blocked mail does not count, unless somebody frees it while waiting. */
+export interface MessageWaitService {
+  /** @throws AppError `not_found` for the inbox, or for a message that is not in it. */
+  begin(scope: Scope, inboxId: string, wanted: WantedMessage): Promise<MessageWait>;
+}
+
+export interface MessageWait {
+  /** The first message wanted, as soon as it is there; empty after `waitMs`, or when closed. */
+  next(waitMs: number): Promise<MessageDetails | undefined>;
+  close(): void;
+}
+
+export interface MessageWaitOptions {
+  database: Database;
+  messages: Pick<MessageService, 'get'>;
+  eventStreams: Pick<EventStreams, 'follow'>;
+}
+
+export function createMessageWaitService(options: MessageWaitOptions): MessageWaitService {
+  const { database, messages, eventStreams } = options;
+  return {
+    async begin(scope, inboxId, wanted) {
+      const start = await database.transaction(scope, async ({ em }) => {
+        await findInbox(em, scope, inboxId);
+        return startOf(em, scope, inboxId, wanted.since);
+      });
+      const follower = await eventStreams.follow(scope, { ...RECEIVED, inboxIds: [inboxId], ...start });
+      return {
+        close: follower.close,
+        async next(waitMs) {
+          const deadline = performance.now() + waitMs;
+          for (;;) {
+            const events = await follower.next(Math.max(0, deadline - performance.now()));
+            if (events.length === 0) return undefined;
+            for (const event of events) {
+              const found = matches(event, wanted) ? await stillShown(messages, scope, event) : undefined;
+              if (found) return found;
+            }
+          }
+        },
+      };
+    },
+  };
+}
+
+const RECEIVED = { types: ['message.received'] as const };
+const PAGE = 100;
+/** An event is made in the transaction of its message, so a moment later; clocks of two processes may differ. */
+const EVENT_BEFORE_MESSAGE_MS = 5_000;
+
+/** Where to follow from. By a message it is exact, whatever order mails were accepted and committed in. */
+async function startOf(
+  em: EntityManager,
+  scope: Scope,
+  inboxId: string,
+  since: WantedMessage['since'],
+): Promise<{ after?: FeedPosition; since?: Date }> {
+  if (!since) return {};
+  if ('time' in since) return { after: FEED_START, since: since.time };
+  const { messageId } = since;
+  const message = await em.findOne(
+    MessageEntity,
+    { id: messageId, ...withinScope(scope), inboxId },
+    { fields: ['id', 'createdAt'] },
+  );
+  if (!message) throw notFound('message', messageId);
+  const from = new Date(message.createdAt.getTime() - EVENT_BEFORE_MESSAGE_MS);
+  const range = { ...RECEIVED, inboxIds: [inboxId], since: from, limit: PAGE };
+  for (let after: FeedPosition | undefined; ; ) {
+    const page = await readEvents(em, scope, { ...range, after });
+    const told = page.find((event) => receivedOf(event).message_id === messageId);
+    if (told) return { after: positionOf(told) };
+    const last = page.at(-1);
+    // It was sent, hidden, told too long ago, or is being told right now.
+    if (!last || page.length < PAGE) return { after: FEED_START, since: message.createdAt };
+    after = positionOf(last);
+  }
+}
+
+function receivedOf({ data }: Event): EventDataByType['message.received'] {
+  return data as EventDataByType['message.received'];
+}
+
+function matches(event: Event, { from, subject, since }: WantedMessage): boolean {
+  const received = receivedOf(event);
+  if (since && 'messageId' in since && since.messageId === received.message_id) return false;
+  if (from !== undefined && received.from_address.toLowerCase() !== from.toLowerCase()) return false;
+  return subject === undefined || received.subject.toLowerCase().includes(subject.toLowerCase());
+}
+
+/** Told is not all: it may have been deleted or put away since. */
+async function stillShown(
+  messages: Pick<MessageService, 'get'>,
+  scope: Scope,
+  event: Event,
+): Promise<MessageDetails | undefined> {
+  try {
+    const details = await messages.get(scope, receivedOf(event).message_id);
+    return isHidden(details.message.labels) ? undefined : details;
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
