@@ -1,0 +1,427 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { ApiKeyEntity } from '../../domain/identity/api-key.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import type { EventType } from '../../domain/webhooks/event-types.ts';
+import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LiveStream, type LiveStreamOptions, listen, openStream } from '../support/live-stream.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { testStack } from '../support/stack.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+/** Two processes of the API on one database. */
+let first: TestApp;
+let second: TestApp;
+let firstUrl: string;
+let secondUrl: string;
+beforeAll(async () => {
+  const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
+  [first, second] = await Promise.all([startTestApp({ config }), startTestApp({ config })]);
+  [firstUrl, secondUrl] = await Promise.all([listen(first), listen(second)]);
+});
+afterAll(() => Promise.all([first?.close(), second?.close()]));
+
+const opened: LiveStream[] = [];
+afterEach(() => {
+  for (const stream of opened.splice(0)) stream.close();
+});
+
+async function open(baseUrl: string, options: LiveStreamOptions): Promise<LiveStream> {
+  const stream = await openStream(baseUrl, options);
+  opened.push(stream);
+  return stream;
+}
+
+interface Recorded {
+  id?: string;
+  type?: EventType;
+  inboxId?: string | null;
+  environmentId?: string;
+  data?: Record<string, unknown>;
+}
+
+async function record(organization: TestOrganization, event: Recorded = {}): Promise<string> {
+  const id = event.id ?? newId('event');
+  await first.worker.systemTransaction(async ({ em }) => {
+    em.create(EventEntity, {
+      id,
+      organizationId: organization.organizationId,
+      environmentId: event.environmentId ?? organization.productionEnvironmentId,
+      inboxId: event.inboxId === undefined ? 'inb_a' : event.inboxId,
+      type: event.type ?? 'message.sent',
+      data: event.data ?? { of: id },
+    });
+    await em.flush();
+  });
+  return id;
+}
+
+const idsOf = (stream: LiveStream) => stream.events.map(({ data }) => data.id);
+const expectIds = async (stream: LiveStream, ids: string[]) => {
+  await stream.received(ids.length);
+  expect(idsOf(stream)).toEqual(ids);
+};
+
+test('what happens through one process reaches a stream at another, as a webhook would say it', async () => {
+  const organization = await createOrganization(first.worker);
+  const { token } = organization;
+  const inbox = await createInbox(first.worker, organization);
+  const stream = await open(secondUrl, { token });
+  expect(stream.headers).toMatchObject({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store, no-transform',
+    'x-accel-buffering': 'no',
+  });
+
+  const block = await first.call('/lists/send/block', {
+    method: 'POST',
+    token,
+    body: { entry: 'never@example.test' },
+  });
+  expect(block.statusCode).toBe(201);
+  const send = { to: [{ email: 'never@example.test' }], subject: 'No' };
+  const sent = await first.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: send });
+  expect(sent.statusCode).toBe(422);
+
+  const [event] = await stream.received(1);
+  expect(event?.type).toBe('message.rejected');
+  expect(event?.data).toEqual({
+    id: expect.stringMatching(/^evt_/),
+    type: 'message.rejected',
+    timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+    org_id: organization.organizationId,
+    env_id: organization.productionEnvironmentId,
+    data: expect.objectContaining({ inbox_id: inbox.id, rejection_reason: 'blocked_recipient' }),
+  });
+});
+
+describe('order and resuming', () => {
+  test('another process goes on behind the last id, with what was missed and nothing else', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const stream = await open(firstUrl, { token });
+    const ids = [await record(organization), await record(organization), await record(organization)];
+    const [, middle] = await stream.received(3);
+    stream.close();
+    const missed = [await record(organization), await record(organization)];
+
+    const resumed = await open(secondUrl, { token, lastEventId: middle?.id });
+    await expectIds(resumed, [...ids.slice(2), ...missed]);
+    const next = await record(organization);
+    await expectIds(resumed, [...ids.slice(2), ...missed, next]);
+    const byQuery = await open(secondUrl, { token, query: `?after=${resumed.events[2]?.id}` });
+    await expectIds(byQuery, [next]);
+  });
+
+  test('a stream that told nothing yet can be resumed, too', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const stream = await open(firstUrl, { token });
+    stream.close();
+    const missed = await record(organization);
+    await expectIds(await open(secondUrl, { token, lastEventId: stream.lastEventId }), [missed]);
+  });
+
+  test('many pages are read on, and the live ones follow without a gap', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const stream = await open(firstUrl, { token });
+    stream.close();
+    const ids: string[] = [];
+    const writing = (async () => {
+      while (ids.length < 230) ids.push(await record(organization));
+    })();
+    await eventually(() => expect(ids.length).toBeGreaterThan(60));
+    const resumed = await open(secondUrl, { token, lastEventId: stream.lastEventId });
+    await writing;
+    await expectIds(resumed, ids);
+  });
+
+  test('transactions that commit in another order than that of their ids lose nothing', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token, organizationId, productionEnvironmentId } = organization;
+    const late = new pg.Client({ connectionString: testStack().postgres.workerUrl });
+    await late.connect();
+    try {
+      const stream = await open(secondUrl, { token });
+      const lateId = newId('event');
+      await late.query('begin');
+      await late.query(
+        `insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
+         values ($1, $2, $3, 'inb_a', 'message.sent', '{}', now())`,
+        [lateId, organizationId, productionEnvironmentId],
+      );
+      const younger = await record(organization);
+      // The younger one has committed and was signalled; it waits until nothing can come before it.
+      const beats = stream.comments.length;
+      await eventually(() => expect(stream.comments.length).toBeGreaterThan(beats + 1));
+      expect(stream.events).toEqual([]);
+      const meanwhile = await open(firstUrl, { token, lastEventId: stream.lastEventId });
+      await late.query('commit');
+      await expectIds(stream, [lateId, younger]);
+      await expectIds(meanwhile, [lateId, younger]);
+      await expectIds(await open(firstUrl, { token, lastEventId: stream.events[0]?.id }), [younger]);
+    } finally {
+      await late.end();
+    }
+  });
+
+  test('an event that was held back by a transaction without events of its own is told soon', async () => {
+    const organization = await createOrganization(first.worker);
+    const stream = await open(secondUrl, { token: organization.token });
+    const other = new pg.Client({ connectionString: testStack().postgres.workerUrl });
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query('select pg_current_xact_id()');
+      const held = await record(organization);
+      const beats = stream.comments.length;
+      await eventually(() => expect(stream.comments.length).toBeGreaterThan(beats + 1));
+      expect(stream.events).toEqual([]);
+      const ended = performance.now();
+      await other.query('rollback');
+      await expectIds(stream, [held]);
+      expect(performance.now() - ended).toBeLessThan(2_500);
+    } finally {
+      await other.end();
+    }
+  });
+});
+
+describe('what a stream shows', () => {
+  test('types and an inbox, live and resumed', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const inbox = await createInbox(first.worker, organization);
+    const query = `?types=message.sent,message.received&inbox_id=${inbox.id}`;
+    const stream = await open(firstUrl, { token, query });
+    const start = stream.lastEventId;
+    await record(organization);
+    await record(organization, { inboxId: inbox.id, type: 'message.delivered' });
+    await record(organization, { inboxId: null, type: 'domain.verified' });
+    const sent = await record(organization, { inboxId: inbox.id });
+    const received = await record(organization, { inboxId: inbox.id, type: 'message.received' });
+    await expectIds(stream, [sent, received]);
+    await expectIds(await open(secondUrl, { token, query, lastEventId: start }), [sent, received]);
+  });
+
+  test('the environment and inbox of the credential, and what concerns the whole organization', async () => {
+    const organization = await createOrganization(first.worker);
+    const stranger = await createOrganization(first.worker);
+    const inbox = await createInbox(first.worker, organization);
+    const environmentId = organization.productionEnvironmentId;
+    const bound = await createKey(first.worker, { ...organization, environmentId, inboxId: inbox.id });
+    const sandboxId = organization.sandboxEnvironmentId;
+    const [whole, one, sandbox] = await Promise.all([
+      open(firstUrl, organization),
+      open(firstUrl, bound),
+      open(secondUrl, { ...organization, environmentId: sandboxId }),
+    ]);
+    await record(stranger, { inboxId: null });
+    const other = await record(organization);
+    const own = await record(organization, { inboxId: inbox.id });
+    const inSandbox = await record(organization, { environmentId: sandboxId });
+    const domain = await record(organization, { inboxId: null, type: 'domain.verified' });
+    const last = await record(organization, { inboxId: inbox.id });
+    await expectIds(whole, [other, own, domain, last]);
+    await expectIds(one, [own, last]);
+    await expectIds(sandbox, [inSandbox, domain]);
+    await expectIds(await open(secondUrl, { ...bound, lastEventId: one.events[0]?.id }), [last]);
+  });
+
+  test('a heartbeat shows the position, so that a quiet stream resumes where it is', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const stream = await open(firstUrl, { token, query: '?types=message.bounced' });
+    const start = stream.lastEventId;
+    await record(organization);
+    await eventually(() => expect(stream.lastEventId).not.toBe(start));
+    expect(stream.comments).toContain('alive');
+    expect(stream.events).toEqual([]);
+  });
+});
+
+describe('refusals', () => {
+  const refused = async (options: LiveStreamOptions, status: number, code: string) => {
+    const stream = await open(firstUrl, options);
+    expect({ status: stream.status, ...JSON.parse(stream.text) }).toMatchObject({ status, code });
+  };
+
+  test('positions of another organization or of nobody, unknown types, inboxes out of reach', async () => {
+    const organization = await createOrganization(first.worker);
+    const stranger = await createOrganization(first.worker);
+    const { token } = organization;
+    const foreign = (await open(firstUrl, stranger)).lastEventId;
+    await refused({ token, lastEventId: foreign }, 400, 'invalid_cursor');
+    await refused({ token, query: '?after=AAAA' }, 400, 'invalid_cursor');
+    await refused({ token, query: '?types=message.sent,message.lost' }, 400, 'validation_error');
+    const inbox = await createInbox(first.worker, stranger);
+    await refused({ token, query: `?inbox_id=${inbox.id}` }, 404, 'not_found');
+  });
+
+  test('one more than a credential may hold open, until one is closed', async () => {
+    const limited = await startTestApp({ config: { STREAMS_PER_CREDENTIAL: '2' } });
+    try {
+      const baseUrl = await listen(limited);
+      const organization = await createOrganization(first.worker);
+      const held = [await open(baseUrl, organization), await open(baseUrl, organization)];
+      const inbox = await createInbox(first.worker, organization);
+      const wait = await limited.call(`/inboxes/${inbox.id}/messages/wait`, organization);
+      expectProblem(wait, 'rate_limited');
+      expect(wait.headers['retry-after']).toBe('5');
+      const other = await createKey(first.worker, organization);
+      expect((await open(baseUrl, other)).status).toBe(200);
+      held[0]?.close();
+      await eventually(async () => expect((await open(baseUrl, organization)).status).toBe(200));
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+describe('the end of a stream', () => {
+  test('a key that is revoked', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token, keyId } = await createKey(first.worker, organization);
+    const stream = await open(firstUrl, { token });
+    await first.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(ApiKeyEntity, { id: keyId }, { revokedAt: new Date() }),
+    );
+    await eventually(() => expect(stream.ended).toBe(true));
+    expect(stream.comments).toContain('ends, unauthenticated');
+    expect((await open(firstUrl, { token })).status).toBe(401);
+  });
+
+  test('a key that expires', async () => {
+    const organization = await createOrganization(first.worker);
+    const expiresAt = new Date(Date.now() + 1_500);
+    const stream = await open(firstUrl, await createKey(first.worker, { ...organization, expiresAt }));
+    expect(stream.status).toBe(200);
+    await eventually(() => expect(stream.ended).toBe(true));
+  });
+
+  test('a permission taken away, and an organization suspended', async () => {
+    const organization = await createOrganization(first.worker);
+    const { token, keyId } = await createKey(first.worker, organization);
+    const [stream, other] = await Promise.all([open(firstUrl, { token }), open(firstUrl, organization)]);
+    await first.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(ApiKeyEntity, { id: keyId }, { permissions: ['messages:read'] }),
+    );
+    await eventually(() => expect(stream.comments).toContain('ends, permission_denied'));
+    await first.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),
+    );
+    await eventually(() => expect(other.comments).toContain('ends, organization_suspended'));
+    expect((await open(firstUrl, organization)).status).toBe(403);
+  });
+
+  test('the process is asked to end, also with a reader that takes nothing', async () => {
+    const leaving = await startTestApp();
+    const baseUrl = await listen(leaving);
+    const organization = await createOrganization(first.worker);
+    const { token } = organization;
+    const [stream, stuck] = [await open(baseUrl, { token }), await open(baseUrl, { token })];
+    stuck.pause();
+    const event = await record(organization);
+    for (let count = 0; count < 40; count += 1) await record(organization, LARGE);
+    await stream.received(1);
+    await leaving.close();
+    await eventually(() => expect(stream.ended).toBe(true));
+    const [told] = await (await open(secondUrl, { token, query: `?after=${stuck.lastEventId}` })).received(1);
+    expect(told?.data.id).toBe(event);
+  });
+});
+
+const LARGE: Recorded = { data: { text: 'x'.repeat(200_000) } };
+
+test('a slow reader holds up nobody, is not read ahead for, and misses nothing', async () => {
+  const organization = await createOrganization(first.worker);
+  const { token } = organization;
+  const [slow, quick] = [await open(firstUrl, { token }), await open(firstUrl, { token })];
+  slow.pause();
+  const ids: string[] = [];
+  for (let count = 0; count < 160; count += 1) ids.push(await record(organization, LARGE));
+  await expectIds(quick, ids);
+  // What the two sockets hold is a few megabytes; 32 were told.
+  expect(slow.events.length).toBeLessThan(100);
+  slow.resume();
+  await expectIds(slow, ids);
+});
+
+test('the connection that listens is cut: events still come, and it is made again', async () => {
+  const organization = await createOrganization(first.worker);
+  const owner = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
+  await owner.connect();
+  try {
+    const stream = await open(firstUrl, organization);
+    const listening = async () => {
+      const { rows } = await owner.query<{ pid: number }>(
+        `select pid from pg_stat_activity where application_name = 'agent-email-signals' and query like '%pg_notify%'`,
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    const cut = await eventually(async () => {
+      const pids = await listening();
+      expect(pids.length).toBeGreaterThan(0);
+      return pids;
+    });
+    await owner.query('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [cut]);
+    const during = await record(organization);
+    await expectIds(stream, [during]);
+    await eventually(async () => {
+      const again = await listening();
+      expect(again.length).toBeGreaterThan(0);
+      expect(again.filter((pid) => cut.includes(pid))).toEqual([]);
+    });
+    const after = await record(organization);
+    const started = performance.now();
+    await expectIds(stream, [during, after]);
+    // By a signal: the poll would take its 5 s.
+    expect(performance.now() - started).toBeLessThan(3_000);
+  } finally {
+    await owner.end();
+  }
+});
+
+test('where the connection that listens never stands, a poll finds what happens', async () => {
+  const deaf = createServer((socket: Socket) => socket.destroy());
+  deaf.listen(0, '127.0.0.1');
+  await once(deaf, 'listening');
+  const { port } = deaf.address() as { port: number };
+  const polling = await startTestApp({
+    config: { SIGNALS_DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/none` },
+  });
+  try {
+    const organization = await createOrganization(first.worker);
+    const stream = await open(await listen(polling), organization);
+    await expectIds(stream, [await record(organization)]);
+  } finally {
+    await polling.close();
+    deaf.close();
+  }
+});
+
+test('200 streams at once: all are told, by a read or two, and memory stays in its bounds', async () => {
+  const organization = await createOrganization(first.worker);
+  const { token } = organization;
+  const before = process.memoryUsage.rss();
+  const streams = await Promise.all(Array.from({ length: 200 }, () => open(firstUrl, { token })));
+  expect(streams.every(({ status }) => status === 200)).toBe(true);
+  const ids = [await record(organization), await record(organization)];
+  await Promise.all(streams.map((stream) => expectIds(stream, ids)));
+  expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 1024 * 1024);
+  for (const stream of streams) stream.close();
+  const connections = () =>
+    new Promise<number>((resolve) => first.app.server.getConnections((_error, count) => resolve(count)));
+  await eventually(async () => expect(await connections()).toBe(0));
+});
