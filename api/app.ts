@@ -153,7 +153,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.addHook('onClose', () => services.eventStreams.close());
   const live = { ...services, cursors, openAnswers, heartbeatMs: config.STREAM_HEARTBEAT_MS };
-  installMetrics(app, { token: config.METRICS_TOKEN });
+  installMetrics(app, { token: config.METRICS_TOKEN, openAnswers });
 
   await app.register(healthRoutes({ probes }));
   await app.register(

@@ -1,11 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { unauthenticated } from '../../domain/identity/authentication.service.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import type { OpenAnswers } from './open-answers.ts';
+
+export interface MetricsOptions {
+  token: string | undefined;
+  openAnswers: Pick<OpenAnswers, 'count'>;
+}
 
 /** Prometheus text at `/metrics` for who has the token; without one configured the path does not exist. */
-export function installMetrics(app: FastifyInstance, { token }: { token: string | undefined }): void {
+export function installMetrics(app: FastifyInstance, { token, openAnswers }: MetricsOptions): void {
   if (token === undefined) return;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -15,6 +21,14 @@ export function installMetrics(app: FastifyInstance, { token }: { token: string 
     labelNames: ['method', 'route', 'status'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
+  });
+  new Gauge({
+    name: 'http_open_answers',
+    help: 'Live streams and waiting calls that are held open.',
+    registers: [registry],
+    collect() {
+      this.set(openAnswers.count);
+    },
   });
   app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
     // How long somebody listened is no measure of the service.

@@ -10,6 +10,8 @@ export interface OpenAnswers {
    * @throws AppError `rate_limited`.
    */
   admit(request: FastifyRequest, reply: FastifyReply): AbortSignal;
+  /** How many there are. */
+  readonly count: number;
 }
 
 export interface OpenAnswerLimits {
@@ -29,13 +31,21 @@ export function installOpenAnswers(app: FastifyInstance, limits: OpenAnswerLimit
   // Before the server stops to listen: it waits for every answer under way.
   app.addHook('preClose', async () => {
     closing = true;
-    for (const ending of endings.keys()) ending.abort();
+    for (const [ending, { raw }] of endings) {
+      // Kept alive it would hold the server up: idle connections are closed only once, and this one is not idle yet.
+      const { socket } = raw;
+      raw.once('close', () => socket?.end());
+      ending.abort();
+    }
     setTimeout(() => {
       for (const reply of endings.values()) reply.raw.destroy();
     }, FAREWELL_MS).unref();
   });
 
   return {
+    get count() {
+      return endings.size;
+    },
     admit({ scope }, reply) {
       const credential = scope.actor.id;
       const open = openOf.get(credential) ?? 0;

@@ -8,7 +8,8 @@ let app: TestApp;
 let organization: TestOrganization;
 let ids: string[];
 beforeAll(async () => {
-  app = await startTestApp();
+  // Where a stream or a waiting call would begin, it is refused: nobody here ends one.
+  app = await startTestApp({ config: { STREAMS_PER_CREDENTIAL: '0' } });
   organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const make = async (path: string, body: unknown) =>

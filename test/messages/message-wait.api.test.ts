@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
+import type { Message } from '../../domain/messages/message.entity.ts';
+import type { Answer } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { arrangeInbox, mail, type ReceiptFacts, testReader } from '../support/inbound-mail.ts';
+import { listen } from '../support/live-stream.ts';
+import { createKey, createOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+const METRICS_TOKEN = 'metrics';
+
+/** Until so many calls are held open: then they wait. */
+const untilOpen = (count: number, { app: server }: TestApp = app) =>
+  eventually(async () => {
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+    const { body } = await server.inject({ url: '/metrics', headers });
+    expect(body).toContain(`http_open_answers ${count}\n`);
+  });
+
+let app: TestApp;
+let baseUrl: string;
+beforeAll(async () => {
+  app = await startTestApp({ config: { STREAM_HEARTBEAT_MS: '200', METRICS_TOKEN } });
+  baseUrl = await listen(app);
+});
+afterAll(async () => {
+  await testReader().close();
+  await app?.close();
+});
+
+async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
+  const { inbox, receive } = await arrangeInbox(app.worker, overrides);
+  const { organizationId } = inbox;
+  const { token, keyId } = await createKey(app.worker, { organizationId });
+  const path = `/inboxes/${inbox.id}/messages/wait`;
+  const call = (query: string, signal?: AbortSignal) =>
+    fetch(`${baseUrl}${path}${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+      ...(signal ? { signal } : {}),
+    });
+  /** Calls, and resolves with the answer to come once the call waits. */
+  const wait = async (query = '?timeout_seconds=20', signal?: AbortSignal) => {
+    const answer = call(query, signal).then(async (response) => (await response.json()) as Answer);
+    await untilOpen(1);
+    return { answer };
+  };
+  const got = async (subject: string, facts?: ReceiptFacts): Promise<Message> => {
+    const { message } = await receive(mail({ Subject: subject }), facts);
+    if (!message) throw new Error('The mail was not taken in');
+    return message;
+  };
+  return { inbox, token, keyId, path, call, wait, receive, got };
+}
+
+test('the next message is answered whole, as it is read by its id', async () => {
+  const { wait, got, token } = await arrange();
+  await got('Before the call');
+  const { answer } = await wait();
+  const message = await got('Hello');
+  const found = await answer;
+  expect(found).toMatchObject({
+    id: message.id,
+    subject: 'Hello',
+    text_body: expect.stringContaining('Hello'),
+  });
+  expect(found).toEqual((await app.call(`/messages/${message.id}`, { token })).json());
+});
+
+test('sender and part of the subject, without case; others go by', async () => {
+  const { wait, receive } = await arrange();
+  const { answer } = await wait('?timeout_seconds=20&from=BOB@people.example&subject=YOUR%20code');
+  await receive(mail({ Subject: 'Your code is 1' }));
+  await receive(mail({ From: 'Bob <bob@people.example>', Subject: 'Lunch?' }));
+  const { message } = await receive(
+    mail({ From: 'Bob <bob@People.example>', Subject: 'Here: your code is 2' }),
+  );
+  expect((await answer).id).toBe(message?.id);
+});
+
+test('since a message: what came between two calls is answered at once, in order, and once', async () => {
+  const { call, got, wait } = await arrange();
+  const seen = await got('Seen');
+  const [second, third] = [await got('Second'), await got('Third')];
+  // Accepted before the others and stored after them: by the order of ids it would never be seen.
+  const late = await got('Late', { receivedAt: new Date(Date.now() - 60_000) });
+  const ids = [];
+  for (let since = seen.id; ids.length < 3; ) {
+    const found = (await (await call(`?timeout_seconds=20&since=${since}`)).json()) as Answer;
+    ids.push(found.id);
+    since = found.id;
+  }
+  expect(ids).toEqual([second.id, third.id, late.id]);
+  const { answer } = await wait(`?timeout_seconds=20&since=${late.id}`);
+  const next = await got('Next');
+  expect((await answer).id).toBe(next.id);
+});
+
+test('since a time', async () => {
+  const { call, got } = await arrange();
+  await got('Long ago');
+  const time = await eventually(() => {
+    const now = new Date();
+    expect(now.getTime()).toBeGreaterThan(started + 1);
+    return now.toISOString();
+  });
+  const message = await got('Then');
+  const found = (await (await call(`?timeout_seconds=20&since=${time}`)).json()) as Answer;
+  expect(found.id).toBe(message.id);
+});
+const started = Date.now();
+
+test('spam is nothing that came, until somebody says that it is none', async () => {
+  const { wait, receive, token } = await arrange({
+    scanForSpam: async () => ({ verdict: 'spam' as const, score: 20 }),
+  });
+  const { answer } = await wait();
+  const { message } = await receive(mail({ Subject: 'You have won' }));
+  expect(message?.labels).toContain('spam');
+  const freed = await receive(mail({ Subject: 'No spam' }));
+  const removed = await app.call(`/messages/${freed.message?.id}/labels/spam`, { method: 'DELETE', token });
+  expect(removed.statusCode).toBeLessThan(300);
+  expect((await answer).id).toBe(freed.message?.id);
+});
+
+test('nothing comes: the call says so, in its time', async () => {
+  const { call } = await arrange();
+  const begun = performance.now();
+  const response = await call('?timeout_seconds=1&from=nobody@example.test');
+  expect(response.status).toBe(200);
+  expect(await response.json()).toEqual({ timed_out: true });
+  expect(performance.now() - begun).toBeGreaterThan(950);
+});
+
+test('a client that goes away leaves nothing behind', async () => {
+  const { wait } = await arrange();
+  const leaving = new AbortController();
+  const { answer } = await wait('?timeout_seconds=300', leaving.signal);
+  leaving.abort();
+  await expect(answer).rejects.toThrow();
+  await untilOpen(0);
+});
+
+test('a key that is revoked while it waits', async () => {
+  const { wait, keyId, inbox } = await arrange();
+  const { answer } = await wait('?timeout_seconds=300');
+  const owner = await createKey(app.worker, { organizationId: inbox.organizationId });
+  await app.call(`/api-keys/${keyId}`, { method: 'DELETE', token: owner.token });
+  expect(await answer).toMatchObject({ code: 'unauthenticated' });
+});
+
+test('a process that is asked to end answers at once', async () => {
+  const leaving = await startTestApp({ config: { METRICS_TOKEN } });
+  const url = await listen(leaving);
+  const { inbox, token } = await arrange();
+  const path = `/inboxes/${inbox.id}/messages/wait?timeout_seconds=300`;
+  const answer = fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+  await untilOpen(1, leaving);
+  await leaving.close();
+  expect(await (await answer).json()).toEqual({ timed_out: true });
+});
+
+test.each([
+  ['?timeout_seconds=0', 'validation_error'],
+  ['?timeout_seconds=301', 'validation_error'],
+  ['?since=yesterday', 'validation_error'],
+  ['?since=msg_01jz0000000000000000000000', 'not_found'],
+  ['?form=ada@people.example', 'validation_error'],
+] as const)('%s is refused', async (query, code) => {
+  const { path, token } = await arrange();
+  expectProblem(await app.call(`${path}${query}`, { token }), code);
+});
+
+test('inboxes and messages out of reach are not there', async () => {
+  const [own, other] = await Promise.all([arrange(), arrange()]);
+  const stranger = await createOrganization(app.worker);
+  expectProblem(await app.call(own.path, stranger), 'not_found');
+  const message = await other.got('Elsewhere');
+  expectProblem(await app.call(`${own.path}?since=${message.id}`, own), 'not_found');
+});
