@@ -39,6 +39,8 @@ const TimedOut = closed(
   { description: 'Nothing came in time, or the service restarts: call again.' },
 );
 
+const Found = Type.Union([ref(MessageRecord), TimedOut], { description: 'The message, or that none came.' });
+
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
   openAnswers: OpenAnswers;
@@ -60,7 +62,7 @@ export const waitRoutes =
           tags: ['Messages'],
           params: InInbox,
           querystring: WaitQuery,
-          response: { 200: Type.Union([ref(MessageRecord), TimedOut]), ...problems() },
+          response: { 200: Found, ...problems() },
         },
       },
       async (request, reply) => {
