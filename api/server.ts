@@ -58,7 +58,6 @@ const CLOSE_TIMEOUT_MS = 10_000;
 
 interface Parts {
   config: Config;
-  logger: Logger;
   database: Database;
   /** As a worker, who sees every tenant: mail of providers is anybody's. Its own where no other is configured. */
   worker?: Database | undefined;
@@ -71,7 +70,6 @@ interface Parts {
 /** The use-cases the API offers, on the parts of this process. */
 export function createServices({
   config,
-  logger,
   database,
   worker = database,
   outbox,
