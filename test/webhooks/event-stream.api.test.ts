@@ -26,7 +26,9 @@ let firstUrl: string;
 let secondUrl: string;
 beforeAll(async () => {
   const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
-  [first, second] = await Promise.all([startTestApp({ config }), startTestApp({ config })]);
+  // One after the other: each gives its plugins ten seconds to start.
+  first = await startTestApp({ config });
+  second = await startTestApp({ config });
   [firstUrl, secondUrl] = await Promise.all([listen(first), listen(second)]);
 });
 afterAll(() => Promise.all([first?.close(), second?.close()]));
