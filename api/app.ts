@@ -75,8 +75,8 @@ import { threadRoutes } from './threads/threads.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
-import { eventRoutes } from './webhooks/events.routes.ts';
 import { eventStreamRoutes } from './webhooks/event-stream.routes.ts';
+import { eventRoutes } from './webhooks/events.routes.ts';
 
 export interface AppOptions {
   config: Config;

@@ -6,17 +6,21 @@ import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { envelopeOf } from '../../domain/webhooks/delivery.service.ts';
 import { type FeedPosition, parsePosition, positionOf } from '../../domain/webhooks/event-feed.ts';
+import type { EventReaderService } from '../../domain/webhooks/event-reader.service.ts';
 import type { EventStreams, Follower } from '../../domain/webhooks/event-stream.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/webhooks/event-types.ts';
 import type { Cursors } from '../../platform/cursor.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
+import { isId } from '../../platform/ids.ts';
 import type { OpenAnswers } from '../plugins/open-answers.ts';
 import { closed, id, problems, text } from '../schemas.ts';
 
 const position = (description: string) => Type.Optional(text(256, { minLength: 1, description }));
 
 const StreamQuery = closed({
-  after: position('Go on behind this id of an earlier stream. Last-Event-ID wins over it.'),
+  after: position(
+    'Go on behind this id of an earlier stream, or behind an event (evt_…), wherever it was seen. Last-Event-ID wins over it.',
+  ),
   types: Type.Optional(
     text(512, {
       minLength: 1,
@@ -40,6 +44,7 @@ const Stream = Type.Unsafe<Readable>({
 
 export interface EventStreamRoutesOptions {
   eventStreams: EventStreams;
+  eventReader: EventReaderService;
   inboxes: InboxService;
   cursors: Cursors;
   openAnswers: OpenAnswers;
@@ -49,6 +54,7 @@ export interface EventStreamRoutesOptions {
 export const eventStreamRoutes =
   ({
     eventStreams,
+    eventReader,
     inboxes,
     cursors,
     openAnswers,
@@ -80,8 +86,11 @@ export const eventStreamRoutes =
         const { scope, query } = request;
         if (query.inbox_id !== undefined) await inboxes.get(scope, query.inbox_id);
         const positions = positionsOf(cursors, scope);
+        const after = request.headers['last-event-id'] ?? query.after ?? '';
         const wanted = {
-          after: positions.read(request.headers['last-event-id'] ?? query.after),
+          after: isId('event', after)
+            ? positionOf(await eventReader.get(scope, after))
+            : positions.read(after),
           types: readTypes(query.types),
           inboxIds: query.inbox_id === undefined ? undefined : [query.inbox_id],
         };
@@ -169,8 +178,8 @@ function positionsOf(cursors: Cursors, { organizationId, environmentId }: Scope)
   const name = JSON.stringify(['events.stream', organizationId, environmentId]);
   return {
     show: (shown: FeedPosition) => cursors.encode(name, [shown]),
-    read(given: string | undefined): FeedPosition | undefined {
-      if (given === undefined) return undefined;
+    read(given: string): FeedPosition | undefined {
+      if (given === '') return undefined;
       const [known = ''] = cursors.decode(name, given);
       return parsePosition(known);
     },

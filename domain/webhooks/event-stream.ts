@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import { AppError } from '../../platform/errors.ts';
 import type { EventSignals } from '../../platform/event-signals.ts';
 import { createSlots } from '../../platform/slots.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -13,8 +12,7 @@ export interface EventStreams {
   /**
    * Follows the events the scope may see, in the order of the feed.
    *
-   * @param after begin behind it; empty: with what happens from now on.
-   * @throws AppError `invalid_cursor` where `after` lies in the future: it is of another database.
+   * `wanted.after`: begin behind it; empty: with what happens from now on.
    */
   follow(scope: Scope, wanted: WantedEvents): Promise<Follower>;
   /** Ends every follower, then the connection that wakes them. */
@@ -94,12 +92,12 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
     async follow(scope, wanted) {
       const { organizationId, environmentId, inboxId } = scope;
       const end = await database.transaction({ organizationId }, ({ em }) => feedEnd(em));
-      if (wanted.after !== undefined && wanted.after > end) throw fromTheFuture();
       return createFollower({
         tail: tailOf(scope),
         read: (after) => read({ organizationId, environmentId, inboxId }, wanted, after),
         wants: filterOf(scope, wanted),
-        after: wanted.after ?? end,
+        // Beyond the end lies an event that does not show yet, or a position of another database.
+        after: wanted.after !== undefined && wanted.after < end ? wanted.after : end,
       });
     },
     async close() {
@@ -337,11 +335,4 @@ function filterOf({ inboxId }: Scope, { types, inboxIds, since }: WantedEvents):
     (!types || types.includes(event.type)) &&
     (!since || event.createdAt >= since) &&
     (!inboxIds || (event.inboxId !== null && inboxIds.includes(event.inboxId)));
-}
-
-function fromTheFuture(): AppError {
-  return new AppError('invalid_cursor', {
-    detail: 'The position lies behind everything that has happened here.',
-    fix: 'Follow again without a position; it belongs to another database.',
-  });
 }

@@ -123,6 +123,7 @@ describe('order and resuming', () => {
     await expectIds(resumed, [...ids.slice(2), ...missed, next]);
     const byQuery = await open(secondUrl, { token, query: `?after=${resumed.events[2]?.id}` });
     await expectIds(byQuery, [next]);
+    await expectIds(await open(firstUrl, { token, query: `?after=${ids[2]}` }), [...missed, next]);
   });
 
   test('a stream that told nothing yet can be resumed, too', async () => {
@@ -266,6 +267,7 @@ describe('refusals', () => {
     const foreign = (await open(firstUrl, stranger)).lastEventId;
     await refused({ token, lastEventId: foreign }, 400, 'invalid_cursor');
     await refused({ token, query: '?after=AAAA' }, 400, 'invalid_cursor');
+    await refused({ token, query: `?after=${newId('event')}` }, 404, 'not_found');
     await refused({ token, query: '?types=message.sent,message.lost' }, 400, 'validation_error');
     const inbox = await createInbox(first.worker, stranger);
     await refused({ token, query: `?inbox_id=${inbox.id}` }, 404, 'not_found');
