@@ -202,9 +202,9 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
     // A request under way when the process is asked to end still gets its answer.
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    // 25 MiB over a slow line; the headers have Node's own minute, and a body is read only of who may send it.
     // A busy machine may take its time to compile the schemas of every route.
     pluginTimeout: 60_000,
+    // 25 MiB over a slow line; the headers have Node's own minute, and a body is read only of who may send it.
     requestTimeout: 300_000,
     // Refusals of the router itself, before any hook: a path that is no URL.
     frameworkErrors: (error, request, reply) => {
