@@ -17,7 +17,8 @@ import { clearFailures, countFailure, disableEndpoint, FAILING_DAYS } from './en
 import { secretsOf } from './endpoint-secret.ts';
 import { envelope } from './envelope.ts';
 import { type Event, EventEntity } from './event.entity.ts';
-import { createSlotTurns, type SlotTurns } from './slot-turns.ts';
+import { createFreedSlots } from './freed-slots.ts';
+import { createSlotTurns, type Pace, type SlotTurns } from './slot-turns.ts';
 
 /**
  * `retry`: nothing is decided yet, come again after `delayMs`. `busy`: likewise, and nothing was tried, because as many
@@ -25,7 +26,17 @@ import { createSlotTurns, type SlotTurns } from './slot-turns.ts';
  */
 export type AttemptOutcome =
   | { kind: 'settled'; status: string; detail: string }
-  | { kind: 'retry' | 'busy'; delayMs: number; attempts: number; detail: string };
+  | { kind: 'retry'; delayMs: number; attempts: number; detail: string }
+  | Busy;
+
+interface Busy {
+  kind: 'busy';
+  delayMs: number;
+  attempts: number;
+  detail: string;
+  /** The endpoint, where a slot may come free within the moment. */
+  freedSoon: string | null;
+}
 
 export interface DeliveryService {
   /**
@@ -62,10 +73,19 @@ const KEPT_ANSWER_BYTES = 4_096;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
   const { database, egress, secretBox, timeoutMs } = options;
-  const turns = createSlotTurns({ everyMs: TURN_EVERY_MS, furthestMs: FURTHEST_TURN_MS, now: Date.now });
+  const turns = createSlotTurns({ furthestMs: FURTHEST_TURN_MS, now: Date.now });
+  const freed = createFreedSlots({ waitingAtMost: WAITING_AT_MOST });
+
+  /** A slot that comes free within the moment saves a wait in Temporal, which costs more than the attempt. */
+  async function beginSoon(wanted: WantedAttempt): Promise<DueAttempt | AttemptOutcome> {
+    const due = await begin({ ...options, turns }, wanted);
+    if (!('kind' in due) || due.kind !== 'busy' || due.freedSoon === null) return due;
+    const waited = await freed.wait(due.freedSoon, FREED_WITHIN_MS);
+    return waited ? begin({ ...options, turns }, { ...wanted, now: true }) : due;
+  }
   return {
     async attempt(deliveryId, now, episode) {
-      const due = await begin({ ...options, turns }, { deliveryId, now, episode });
+      const due = await beginSoon({ deliveryId, now, episode });
       if ('kind' in due) return due;
       const { endpoint, event } = due;
       const body = envelopeOf(event);
@@ -82,7 +102,9 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
         maxResponseBytes: MAX_ANSWER_BYTES,
         keepBytes: KEPT_ANSWER_BYTES,
       });
-      return settle(options, { ...due, deliveryId, result });
+      const outcome = await settle(options, { ...due, deliveryId, result });
+      freed.announce(endpoint.id);
+      return outcome;
     },
 
     cancel: (deliveryId, episode) =>
@@ -155,12 +177,14 @@ async function begin(
 
 /** What an attempt takes beside its answer: the look at the URL, and the record. */
 const LEASE_MARGIN_MS = 15_000;
-/** Looks for a slot at one endpoint, a process: five a second, so that ten thousand waiting cost as much as a few. */
-const TURN_EVERY_MS = 200;
+/** Looks for a slot at one endpoint, a process. */
+const HEALTHY_PACE: Pace = { leastMs: 500, everyMs: 20 };
+/** A dead endpoint's probe takes its time, as a rule all of it; ten thousand who wait cost as much as a few. */
+const DEAD_PACE: Pace = { leastMs: 5_000, everyMs: 200 };
 const FURTHEST_TURN_MS = 1_800_000;
-const LEAST_WAIT_MS = 1_000;
-/** A dead endpoint's probe takes its time, as a rule all of it. */
-const LEAST_WAIT_AT_DEAD_MS = 5_000;
+/** What waits in the worker for a slot of one endpoint, and for how long; a part of the attempts a worker may run. */
+const WAITING_AT_MOST = 25;
+const FREED_WITHIN_MS = 500;
 
 function isDead({ failuresInRow }: WebhookEndpoint): boolean {
   return failuresInRow >= DEAD_AFTER_FAILURES;
@@ -169,12 +193,12 @@ function isDead({ failuresInRow }: WebhookEndpoint): boolean {
 /** Nothing was tried, so nothing is counted; the row says when it is looked at again. */
 function waitForSlot(delivery: WebhookDelivery, endpoint: WebhookEndpoint, turns: SlotTurns): AttemptOutcome {
   const dead = isDead(endpoint);
-  const delayMs = turns.next(endpoint.id, dead ? LEAST_WAIT_AT_DEAD_MS : LEAST_WAIT_MS);
+  const delayMs = turns.next(endpoint.id, dead ? DEAD_PACE : HEALTHY_PACE);
   delivery.nextAttemptAt = new Date(Date.now() + delayMs);
   const detail = dead
     ? 'Waits for its turn: the endpoint fails, and is asked by one attempt at a time.'
     : `Waits for its turn: ${ATTEMPTS_AT_ONCE} attempts at the endpoint are under way.`;
-  return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
+  return { kind: 'busy', delayMs, attempts: delivery.attempts, detail, freedSoon: dead ? null : endpoint.id };
 }
 
 interface Settlement extends DueAttempt {

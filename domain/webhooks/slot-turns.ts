@@ -1,12 +1,17 @@
 /** When deliveries that found no free slot look again. */
 export interface SlotTurns {
-  /** @param leastMs not before. @returns milliseconds from now. */
-  next(endpointId: string, leastMs: number): number;
+  /** @returns milliseconds from now. */
+  next(endpointId: string, pace: Pace): number;
+}
+
+export interface Pace {
+  /** Not before. */
+  leastMs: number;
+  /** Between two looks at one endpoint. */
+  everyMs: number;
 }
 
 export interface SlotTurnsOptions {
-  /** Between two looks at one endpoint. */
-  everyMs: number;
   furthestMs: number;
   /** Milliseconds. */
   now: () => number;
@@ -19,10 +24,10 @@ const MAX_ENDPOINTS = 10_000;
  * costs a bounded number of looks a second. In memory, since it is about pace and not about right: each process keeps
  * its own, and a restart forgets it.
  */
-export function createSlotTurns({ everyMs, furthestMs, now }: SlotTurnsOptions): SlotTurns {
+export function createSlotTurns({ furthestMs, now }: SlotTurnsOptions): SlotTurns {
   const lastTurns = new Map<string, number>();
   return {
-    next(endpointId, leastMs) {
+    next(endpointId, { leastMs, everyMs }) {
       const current = now();
       const earliest = current + leastMs;
       const following = Math.max(earliest, (lastTurns.get(endpointId) ?? 0) + everyMs);

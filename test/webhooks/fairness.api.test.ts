@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ATTEMPTS_AT_ONCE, DEAD_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { createFreedSlots } from '../../domain/webhooks/freed-slots.ts';
 import { createSlotTurns } from '../../domain/webhooks/slot-turns.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
@@ -38,14 +39,17 @@ describe('slots', () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 25);
     const receiver = slowReceiver();
     const workers = [worker(receiver.answer), worker(receiver.answer), worker(receiver.answer)];
-    const outcomes = deliveryIds.map((id, index) => workers[index % 3]?.attempt(id, false, 1));
-    await eventually(() => expect(receiver.waiting()).toBe(ATTEMPTS_AT_ONCE));
-    await eventually(async () => {
-      const waiting = (await deliveries()).filter(
-        ({ attempts, nextAttemptAt }) => attempts === 0 && (nextAttemptAt?.getTime() ?? 0) > Date.now(),
-      );
-      expect(waiting).toHaveLength(15);
+    let turnedAway = 0;
+    const outcomes = deliveryIds.map(async (id, index) => {
+      const outcome = await workers[index % 3]?.attempt(id, false, 1);
+      if (outcome?.kind === 'busy') turnedAway += 1;
+      return outcome;
     });
+    await eventually(() => expect(receiver.waiting()).toBe(ATTEMPTS_AT_ONCE));
+    await eventually(() => expect(turnedAway).toBe(15));
+    const waiting = (await deliveries()).filter(({ attempts }) => attempts === 0);
+    expect(waiting).toHaveLength(15);
+    expect(waiting.every(({ nextAttemptAt, createdAt }) => (nextAttemptAt ?? 0) > createdAt)).toBe(true);
     receiver.answerAll(200);
     const kinds = (await Promise.all(outcomes)).map((outcome) => outcome?.kind);
     expect(kinds.filter((kind) => kind === 'settled')).toHaveLength(10);
@@ -161,19 +165,55 @@ test('an attempt is in the database before its request is sent', async () => {
 });
 
 describe('the turns of those who wait', () => {
+  const pace = { leastMs: 1_000, everyMs: 200 };
+
   test('come one after another, each endpoint’s apart', () => {
     let now = 0;
-    const turns = createSlotTurns({ everyMs: 200, furthestMs: 60_000, now: () => now });
-    expect([1, 2, 3].map(() => turns.next('a', 1_000))).toEqual([1_000, 1_200, 1_400]);
-    expect(turns.next('b', 1_000)).toBe(1_000);
+    const turns = createSlotTurns({ furthestMs: 60_000, now: () => now });
+    expect([1, 2, 3].map(() => turns.next('a', pace))).toEqual([1_000, 1_200, 1_400]);
+    expect(turns.next('b', pace)).toBe(1_000);
     now = 1_300;
-    expect(turns.next('a', 1_000)).toBe(1_000);
+    expect(turns.next('a', pace)).toBe(1_000);
   });
 
   test('are shared where there are more than fit, and none is too far', () => {
-    const turns = createSlotTurns({ everyMs: 200, furthestMs: 60_000, now: () => 0 });
-    const delays = Array.from({ length: 10_000 }, () => turns.next('a', 1_000));
+    const turns = createSlotTurns({ furthestMs: 60_000, now: () => 0 });
+    const delays = Array.from({ length: 10_000 }, () => turns.next('a', pace));
     expect(Math.max(...delays)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(1_000);
+  });
+});
+
+describe('a worker’s own line for a slot', () => {
+  test('is served first come, first served, and each endpoint’s apart', async () => {
+    const freed = createFreedSlots({ waitingAtMost: 2 });
+    const served: string[] = [];
+    const waits = ['first', 'second'].map(async (name) => {
+      await freed.wait('a', 10_000);
+      served.push(name);
+    });
+    freed.announce('b');
+    freed.announce('a');
+    await waits[0];
+    expect(served).toEqual(['first']);
+    freed.announce('a');
+    await waits[1];
+    expect(served).toEqual(['first', 'second']);
+  });
+
+  test('is no longer than it may be', async () => {
+    const freed = createFreedSlots({ waitingAtMost: 1 });
+    const first = freed.wait('a', 10_000);
+    await expect(freed.wait('a', 10_000)).resolves.toBe(false);
+    freed.announce('a');
+    await expect(first).resolves.toBe(true);
+    await expect(freed.wait('a', 1)).resolves.toBe(true);
+  });
+
+  test('lets a burst to a quick endpoint through without a wait in Temporal', async () => {
+    const { worker, deliveryIds } = await arrangeDeliveries(database, 30);
+    const service = worker(async () => answered(200));
+    const outcomes = await Promise.all(deliveryIds.map((id) => service.attempt(id, false, 1)));
+    expect(outcomes.map(({ kind }) => kind)).toEqual(deliveryIds.map(() => 'settled'));
   });
 });
