@@ -4,7 +4,12 @@ import ajvFormats from 'ajv-formats';
 import { envelope } from '../../domain/webhooks/envelope.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
-import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/webhooks/event-types.ts';
+import {
+  EVENT_TYPES,
+  type EventType,
+  isOrganizationWide,
+  MAX_EVENT_BYTES,
+} from '../../domain/webhooks/event-types.ts';
 import { sampleData } from '../../domain/webhooks/sample-data.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
@@ -150,6 +155,28 @@ describe('GET /events', () => {
       'events:read',
     );
   });
+});
+
+test('an event over 256 KiB is recorded with its text cut, and says so', async () => {
+  const organization = await createOrganization(app.worker);
+  const sample = sampleData('message.received', { inboxId: newId('inbox'), at: new Date() });
+  const extracted_text = 'Grüße 😀 '.repeat(30_000);
+  await app.worker.systemTransaction((transaction) =>
+    events.record(transaction, {
+      organizationId: organization.organizationId,
+      environmentId: organization.productionEnvironmentId,
+      inboxId: sample.inbox_id,
+      type: 'message.received',
+      data: { ...sample, extracted_text },
+    }),
+  );
+  const [event] = (await listed(organization.token, '', ['message.received'])).data;
+  const { extracted_text: cut, truncated } = event?.data as { extracted_text: string; truncated: boolean };
+  expect(truncated).toBe(true);
+  expect(extracted_text.startsWith(cut)).toBe(true);
+  const bytes = Buffer.byteLength(JSON.stringify(event));
+  expect(bytes).toBeLessThanOrEqual(MAX_EVENT_BYTES);
+  expect(bytes).toBeGreaterThan(MAX_EVENT_BYTES - 4);
 });
 
 describe('the schemas of webhooks', () => {

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+/** Statements of `readEvents`, as the API's role, whose policy must not keep a walk along the index from being one. */
+let api: pg.Client;
+let organization: TestOrganization;
+const EVENTS = 3_000;
+
+beforeAll(async () => {
+  const { postgres } = testStack();
+  const worker = await connect(postgres.workerUrl);
+  organization = await createOrganization(worker);
+  await worker.close();
+  api = new pg.Client({ connectionString: postgres.apiUrl });
+  await api.connect();
+  await api.query(`select set_config('app.org_id', $1, false)`, [organization.organizationId]);
+  await api.query(
+    `insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
+     select 'evt_plan' || lpad(n::text, 8, '0'), $1, $2, 'inb_' || n % 10,
+       case when n % 1000 = 0 then 'message.complained' else 'message.sent' end, '{}', now()
+     from generate_series(1, ${EVENTS}) n`,
+    [organization.organizationId, organization.productionEnvironmentId],
+  );
+  // So few rows are read as fast without an index; where the policy kept it from being used, this would not help.
+  await api.query('set enable_seqscan = off');
+  await api.query('set enable_sort = off');
+});
+afterAll(() => api.end());
+
+async function planOf(condition: string): Promise<string> {
+  const { rows } = await api.query(
+    `explain select * from events where org_id = '${organization.organizationId}'
+     and env_id = '${organization.productionEnvironmentId}' and ${condition}
+     and not test and transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+     and (transaction_id, id) > ('3'::xid8, 'evt_') order by transaction_id, id limit 25`,
+  );
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
+}
+
+test.each([
+  ['true', 'events_env_id_transaction_id_id_index'],
+  [`type = 'message.complained'`, 'events_env_id_type_transaction_id_id_index'],
+  [`inbox_id = 'inb_3'`, 'events_inbox_index'],
+])('where %s: a page is a walk along %s', async (condition, index) => {
+  const plan = await planOf(condition);
+  expect(plan).toContain(`Index Scan using ${index}`);
+  expect(plan).toMatch(/Index Cond: .*ROW\(transaction_id, id\) > ROW/);
+  expect(plan).not.toContain('Sort');
+});
