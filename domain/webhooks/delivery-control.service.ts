@@ -22,10 +22,14 @@ import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
 import { sampleData } from './sample-data.ts';
 import { startAnew } from './start-anew.ts';
 
+/** Without its data: a page of deliveries would carry megabytes of mail. */
+const EVENT_FIELDS = ['id', 'type', 'test', 'environmentId', 'inboxId'] as const;
+type CarriedEvent = Pick<Event, (typeof EVENT_FIELDS)[number]>;
+
 /** A delivery and the event it carries. */
 export interface DeliveryDetails {
   delivery: WebhookDelivery;
-  event: Event;
+  event: CarriedEvent;
 }
 
 export interface DeliveryFilter {
@@ -182,8 +186,8 @@ async function findDelivery(
 
 async function withEvents(em: EntityManager, deliveries: WebhookDelivery[]): Promise<DeliveryDetails[]> {
   const ids = deliveries.map(({ eventId }) => eventId);
-  const events = await em.find(EventEntity, { id: { $in: ids } });
-  const byId = new Map(events.map((event) => [event.id, event]));
+  const events = await em.find(EventEntity, { id: { $in: ids } }, { fields: EVENT_FIELDS });
+  const byId = new Map<string, CarriedEvent>(events.map((event) => [event.id, event]));
   return deliveries.flatMap((delivery) => {
     const event = byId.get(delivery.eventId);
     return event ? [{ delivery, event }] : [];
@@ -191,7 +195,8 @@ async function withEvents(em: EntityManager, deliveries: WebhookDelivery[]): Pro
 }
 
 async function withEvent(em: EntityManager, delivery: WebhookDelivery): Promise<DeliveryDetails> {
-  return { delivery, event: await em.findOneOrFail(EventEntity, { id: delivery.eventId }) };
+  const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId }, { fields: EVENT_FIELDS });
+  return { delivery, event };
 }
 
 /** Where an operator ended the run, it is made anew: the row still says that somebody should deliver. */

@@ -171,9 +171,8 @@ test('an event over 256 KiB is recorded with its text cut, and says so', async (
     }),
   );
   const [event] = (await listed(organization.token, '', ['message.received'])).data;
-  const { extracted_text: cut, truncated } = event?.data as { extracted_text: string; truncated: boolean };
-  expect(truncated).toBe(true);
-  expect(extracted_text.startsWith(cut)).toBe(true);
+  expect(event?.data.truncated).toBe(true);
+  expect(extracted_text.startsWith(String(event?.data.extracted_text))).toBe(true);
   const bytes = Buffer.byteLength(JSON.stringify(event));
   expect(bytes).toBeLessThanOrEqual(MAX_EVENT_BYTES);
   expect(bytes).toBeGreaterThan(MAX_EVENT_BYTES - 4);
