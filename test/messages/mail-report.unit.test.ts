@@ -102,6 +102,7 @@ describe('whatever comes', () => {
     const cost = cpuTimeMs(() => {
       readMailReport(bytes);
     });
-    expect(cost).toBeLessThan(2_000);
+    // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+    expect(cost).toBeLessThan(20_000);
   });
 });

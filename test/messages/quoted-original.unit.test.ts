@@ -279,7 +279,8 @@ describe('a safe fragment', () => {
       const cost = cpuTimeMs(() => {
         safeFragment(html, KEEP);
       });
-      expect(cost).toBeLessThan(5_000);
+      // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+      expect(cost).toBeLessThan(20_000);
     }
   });
 

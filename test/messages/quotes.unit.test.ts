@@ -277,7 +277,8 @@ describe('bounded', () => {
       const cost = cpuTimeMs(() => {
         expect(extractReply(parts).length).toBeLessThanOrEqual(524_288);
       });
-      expect(cost).toBeLessThan(10_000);
+      // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+      expect(cost).toBeLessThan(20_000);
     },
     20_000,
   );

@@ -57,7 +57,8 @@ describe('base subject', () => {
       expect(baseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
       expect(baseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
     });
-    expect(cost).toBeLessThan(1_000);
+    // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+    expect(cost).toBeLessThan(20_000);
   });
 });
 
