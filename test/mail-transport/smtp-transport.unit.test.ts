@@ -293,7 +293,8 @@ describe('what goes wrong on our side of the connection', () => {
     expect(verdict(await before.transport.transmit(transmission(SHORT, { signal: early })))).toBe('deferred');
 
     const after = await relay({ step: 'dot', deviation: 'hang' });
-    const late = AbortSignal.timeout(100);
+    // Time enough for the server, in this very process, to have read the message.
+    const late = AbortSignal.timeout(1_000);
     expect(verdict(await after.transport.transmit(transmission(SHORT, { signal: late })))).toBe('ambiguous');
     expect(after.server.completedMessages).toHaveLength(1);
   });
