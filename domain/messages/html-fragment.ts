@@ -12,7 +12,7 @@ const MAX_DEPTH = 100;
 const MAX_STYLE_CHARACTERS = 2_000;
 const MAX_ATTRIBUTE_CHARACTERS = 4_096;
 
-const TAGS = new Set(
+export const FRAGMENT_TAGS: ReadonlySet<string> = new Set(
   (
     'a abbr address article b bdi bdo big blockquote br caption center cite code col colgroup dd del dfn div dl dt em ' +
     'figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark ol p pre q s samp section ' +
@@ -55,10 +55,13 @@ export interface FragmentOptions {
 export function safeFragment(html: string, options: FragmentOptions): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const cut = source.length < html.length;
-  return (
-    withinTime(TIMEOUT_MS, () => rewrite(source, options, cut)) ??
-    fragmentOfText(textFromHtml(source), options)
-  );
+  const fragment = withinTime(TIMEOUT_MS, () => {
+    const known = rewrite(source, options, cut);
+    // Without the elements that went, others may stand within one another that HTML closes by each other's start
+    // (`<td><x><td>`): read once more, each is closed where a reader of the fragment closes it.
+    return rewrite(known, { ...options, maxBytes: Number.POSITIVE_INFINITY }, false);
+  });
+  return fragment ?? fragmentOfText(textFromHtml(source), options);
 }
 
 /** Text as HTML that keeps its lines. */
@@ -89,7 +92,7 @@ function rewrite(source: string, { maxBytes, keepInlineImages }: FragmentOptions
       const drops = DROPPED.has(name);
       if (drops || dropped > 0) dropped += 1;
       const tag =
-        dropped === 0 && TAGS.has(name) && written < MAX_DEPTH
+        dropped === 0 && FRAGMENT_TAGS.has(name) && written < MAX_DEPTH
           ? openTag(name, attributes, keepInlineImages)
           : '';
       const kept = tag !== '' && write(tag) && !VOID_TAGS.has(name) && tag.startsWith('<');
