@@ -59,6 +59,8 @@ export interface DeliveryServiceOptions {
   timeoutMs: number;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
+  /** How long an attempt waits in the worker for a slot. */
+  freedWithinMs?: number;
 }
 
 interface DueAttempt {
@@ -72,16 +74,23 @@ const MAX_ANSWER_BYTES = 65_536;
 const KEPT_ANSWER_BYTES = 4_096;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
-  const { database, egress, secretBox, timeoutMs } = options;
+  const { database, egress, secretBox, timeoutMs, freedWithinMs = FREED_WITHIN_MS } = options;
   const turns = createSlotTurns({ furthestMs: FURTHEST_TURN_MS, now: Date.now });
   const freed = createFreedSlots({ waitingAtMost: WAITING_AT_MOST });
 
-  /** A slot that comes free within the moment saves a wait in Temporal, which costs more than the attempt. */
+  /**
+   * A slot that comes free within the moment saves a wait in Temporal, which costs more than the attempt. Who is next
+   * may still find it taken, by another worker or by an attempt that just came: so it looks until the moment is over.
+   */
   async function beginSoon(wanted: WantedAttempt): Promise<DueAttempt | AttemptOutcome> {
-    const due = await begin({ ...options, turns }, wanted);
-    if (!('kind' in due) || due.kind !== 'busy' || due.freedSoon === null) return due;
-    const waited = await freed.wait(due.freedSoon, FREED_WITHIN_MS);
-    return waited ? begin({ ...options, turns }, { ...wanted, now: true }) : due;
+    const until = performance.now() + freedWithinMs;
+    let due = await begin({ ...options, turns }, wanted);
+    while ('kind' in due && due.kind === 'busy' && due.freedSoon !== null) {
+      const leftMs = until - performance.now();
+      if (leftMs <= 0 || !(await freed.wait(due.freedSoon, leftMs))) return due;
+      due = await begin({ ...options, turns }, { ...wanted, now: true });
+    }
+    return due;
   }
   return {
     async attempt(deliveryId, now, episode) {

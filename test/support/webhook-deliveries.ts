@@ -1,6 +1,10 @@
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { createDeliveryService, type DeliveryService } from '../../domain/webhooks/delivery.service.ts';
+import {
+  createDeliveryService,
+  type DeliveryService,
+  type DeliveryServiceOptions,
+} from '../../domain/webhooks/delivery.service.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
@@ -21,13 +25,15 @@ export const answered = (status: number): EgressResult => ({
   durationMs: 1,
 });
 
+type WorkerLimits = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs'>>;
+
 export interface TestDeliveries {
   organization: TestOrganization;
   endpointId: string;
   deliveryIds: string[];
   commands: OutboxCommand[];
   /** A worker: several share the database and nothing else. */
-  worker(answer: () => Promise<EgressResult>, timeoutMs?: number): DeliveryService;
+  worker(answer: () => Promise<EgressResult>, limits?: WorkerLimits): DeliveryService;
   endpoint(): Promise<WebhookEndpoint>;
   deliveries(): Promise<WebhookDelivery[]>;
 }
@@ -75,14 +81,15 @@ export async function arrangeDeliveries(
     endpointId,
     deliveryIds,
     commands,
-    worker: (answer, timeoutMs = 15_000) =>
+    worker: (answer, limits = {}) =>
       createDeliveryService({
         database,
         egress: { post: answer },
         secretBox,
         notifications: createNotificationService({ outbox }),
-        timeoutMs,
+        timeoutMs: 15_000,
         random: () => 0.5,
+        ...limits,
       }),
     endpoint: () => database.autocommit((em) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId })),
     deliveries: () =>

@@ -212,7 +212,7 @@ describe('a worker’s own line for a slot', () => {
 
   test('lets a burst to a quick endpoint through without a wait in Temporal', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 30);
-    const service = worker(async () => answered(200));
+    const service = worker(async () => answered(200), { freedWithinMs: 30_000 });
     const outcomes = await Promise.all(deliveryIds.map((id) => service.attempt(id, false, 1)));
     expect(outcomes.map(({ kind }) => kind)).toEqual(deliveryIds.map(() => 'settled'));
   });
