@@ -20,6 +20,7 @@ import type { MessageService } from '../domain/messages/message.service.ts';
 import type { MessageWaitService } from '../domain/messages/message-wait.service.ts';
 import type { RawMessageService } from '../domain/messages/raw-message.service.ts';
 import type { ReplyService } from '../domain/messages/reply.service.ts';
+import type { MetricService } from '../domain/metrics/metric.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
 import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
@@ -56,6 +57,7 @@ import { messageRoutes } from './messages/messages.routes.ts';
 import { rawRoutes } from './messages/raw.routes.ts';
 import { replyRoutes } from './messages/reply.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
+import { metricRoutes } from './metrics/metrics.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { installAccess } from './plugins/access.ts';
 import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
@@ -103,6 +105,7 @@ export interface AppOptions {
     eventReader: EventReaderService;
     /** Closed with the app. */
     eventStreams: EventStreams;
+    metrics: MetricService;
     organizations: OrganizationService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
@@ -181,6 +184,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
         await v1.register(endpointOperationRoutes({ ...services, lists, path }));
       }
       await v1.register(deliveryRoutes(services));
+      await v1.register(metricRoutes(services));
       await v1.register(eventRoutes({ ...services, lists }));
       await v1.register(eventStreamRoutes(live));
     },

@@ -17,6 +17,7 @@ import { createOutcomeService } from '../domain/messages/outcome.service.ts';
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
 import { createReceiptService } from '../domain/messages/receipt.service.ts';
 import { createReplyService } from '../domain/messages/reply.service.ts';
+import { createMetricService } from '../domain/metrics/metric.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
@@ -131,6 +132,7 @@ export function createServices({
     webhookJobs: createBulkJobService({ database, outbox }),
     eventReader: createEventReaderService({ database }),
     eventStreams,
+    metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
     suppressions: createSuppressionService({ database }),
     allowBlockLists: createListService({ database }),

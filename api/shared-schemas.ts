@@ -11,6 +11,12 @@ import { Labels } from './messages/labels.routes.ts';
 import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './messages/reply.routes.ts';
+import {
+  Metrics,
+  MetricsActivity,
+  MetricsDeliverability,
+  MetricsSummary,
+} from './metrics/metrics.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { HandedOver } from './providers/raw-mail.routes.ts';
 import { Problem } from './schemas.ts';
@@ -75,6 +81,10 @@ export const sharedSchemas = [
   BulkJobRecord,
   EventRecord,
   ...eventSchemas,
+  MetricsSummary,
+  MetricsActivity,
+  MetricsDeliverability,
+  Metrics,
   SuppressionRecord,
   CreateSuppression,
   ListEntryRecord,

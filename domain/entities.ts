@@ -20,6 +20,8 @@ import { ReceiptEntity } from './messages/receipt.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { SendAttemptEntity } from './messages/send-attempt.entity.ts';
 import { UnattributedReportEntity } from './messages/unattributed-report.entity.ts';
+import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
+import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
@@ -64,6 +66,8 @@ export const entities = [
   SuppressionEntity,
   ListEntryEntity,
   ReputationOutcomeEntity,
+  MetricHourEntity,
+  MetricDeltaEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   RateBucketEntity,

@@ -34,6 +34,7 @@ import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messag
 import { removeSpentReceipts } from '../domain/messages/spent-receipts.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/messages/submission.service.ts';
 import { removeOldReports } from '../domain/messages/unattributed-reports.ts';
+import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
 import { createNotificationService } from '../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
@@ -208,6 +209,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             purged: () => purgeExpired(database),
             spentReceipts: () => removeSpentReceipts(database),
             unattributedReports: () => removeOldReports(database),
+            metrics: () => foldMetrics(database),
             events: () => purgeEvents(database, config.EVENT_RETENTION_DAYS),
             unusedUploads: () => removeUnusedUploads(database),
             objects: () => sweepObjects(database, storage),

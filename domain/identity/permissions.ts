@@ -12,6 +12,7 @@ export const PERMISSIONS = [
   'webhooks:read',
   'webhooks:manage',
   'events:read',
+  'metrics:read',
   'suppressions:read',
   'suppressions:manage',
   'lists:read',

@@ -2,6 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { COUNT_MESSAGE } from '../metrics/metric-delta.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { ThreadEntity } from '../threads/thread.entity.ts';
@@ -82,6 +83,23 @@ export const MessageEntity = defineEntity({
       forEach: 'row',
       when: '(old.labels IS DISTINCT FROM new.labels)',
       body: 'update message_search set document = ts_delete(document, search_labels(old.labels)) || array_to_tsvector(search_labels(new.labels)) where message_id = new.id; return null;',
+    },
+    // What happens to a message counts in the metrics of its hour, whoever changes it.
+    {
+      name: 'count_new',
+      timing: 'after',
+      events: ['insert'],
+      forEach: 'row',
+      when: "((COALESCE(new.sent_at, new.delivered_at, new.bounced_at, new.complained_at, new.received_at) IS NOT NULL) OR (new.status = 'rejected'::text))",
+      body: COUNT_MESSAGE,
+    },
+    {
+      name: 'count_change',
+      timing: 'after',
+      events: ['update'],
+      forEach: 'row',
+      when: "((old.sent_at IS DISTINCT FROM new.sent_at) OR (old.delivered_at IS DISTINCT FROM new.delivered_at) OR (old.bounced_at IS DISTINCT FROM new.bounced_at) OR (old.complained_at IS DISTINCT FROM new.complained_at) OR (old.received_at IS DISTINCT FROM new.received_at) OR (old.announced IS DISTINCT FROM new.announced) OR ((new.status = 'rejected'::text) AND (old.status <> 'rejected'::text)))",
+      body: COUNT_MESSAGE,
     },
   ],
   properties: {

@@ -2,6 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { addressKey } from '../deliverability/address-key.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { readGateSubject } from './gate-subject.ts';
 import type { OutboundContent } from './outbound-content.ts';
@@ -9,7 +10,7 @@ import { passGate, refusalError } from './send-gate.ts';
 
 /**
  * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
- * `message.rejected` event.
+ * `message.rejected` event and its place in the metrics.
  *
  * @param threadId null where the message starts a thread.
  */
@@ -23,6 +24,8 @@ export async function refuseAtCall(
   const recipients = recipientKeys(content);
   const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
+  const now = new Date();
+  countRefusedSend(transaction.em, inbox, now);
   await events.record(transaction, {
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
@@ -35,7 +38,7 @@ export async function refuseAtCall(
       subject: content.subject ?? '',
       rejection_reason: refusal.reason,
       rejection_detail: refusal.detail,
-      rejected_at: new Date().toISOString(),
+      rejected_at: now.toISOString(),
     },
   });
   return refusalError(refusal);

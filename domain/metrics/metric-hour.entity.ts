@@ -1,0 +1,32 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/**
+ * What happened to the mail of a subject in an hour (UTC). Written by `foldMetrics` alone; what was not folded yet
+ * stands in `metric_deltas`. Messages that are deleted stay counted.
+ */
+export const MetricHourEntity = defineEntity({
+  name: 'MetricHour',
+  tableName: 'metric_hours',
+  policies: tenantPolicies(),
+  properties: {
+    environmentId: () =>
+      p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').primary().deleteRule('cascade'),
+    /** Empty string: the whole environment; else an inbox's id, or the domain of the inboxes' addresses. */
+    subject: idColumn().primary(),
+    hour: timestamp().primary(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    sent: p.integer().default(0),
+    delivered: p.integer().default(0),
+    bounced: p.integer().default(0),
+    complained: p.integer().default(0),
+    rejected: p.integer().default(0),
+    received: p.integer().default(0),
+    attempted: p.integer().default(0),
+  },
+});
+
+export type MetricHour = InferEntity<typeof MetricHourEntity>;

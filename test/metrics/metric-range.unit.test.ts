@@ -1,0 +1,29 @@
+import { describe, expect, test } from '@jest/globals';
+import { hoursOf, readRange } from '../../domain/metrics/metric-range.ts';
+
+const at = (time: string) => new Date(`2026-03-${time}Z`);
+const iso = ({ start, end }: { start: Date; end: Date }) => [start.toISOString(), end.toISOString()];
+
+describe('a range', () => {
+  test.each([
+    // Asked at 10:20: the hour of now, and the 23 before.
+    [{}, '09T11:00', '10T11:00'],
+    // Asked on the hour: it has only begun.
+    [{ end: at('10T10:00:00') }, '09T10:00', '10T10:00'],
+    [{ end: at('10T10:00:00.001') }, '09T11:00', '10T11:00'],
+    [{ start: at('10T07:59:59.999') }, '10T07:00', '10T11:00'],
+    [{ start: at('10T07:10:00'), end: at('10T07:20:00') }, '10T07:00', '10T08:00'],
+  ])('%j is %s to %s', (asked, start, end) => {
+    expect(iso(readRange(asked, at('10T10:20:00'), 31))).toEqual(
+      iso({ start: at(`${start}:00`), end: at(`${end}:00`) }),
+    );
+  });
+
+  test('has each hour once, also where clocks change', () => {
+    const hours = hoursOf(
+      readRange({ start: at('29T00:00:00'), end: at('30T00:00:00') }, at('30T00:00:00'), 31),
+    );
+    expect(hours).toHaveLength(24);
+    expect(new Set(hours.map((hour) => hour.toISOString())).size).toBe(24);
+  });
+});

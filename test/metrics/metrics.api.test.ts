@@ -1,0 +1,293 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
+import { COUNTED } from '../../domain/metrics/metric-counts.ts';
+import { DAY_MS, HOUR_MS, hourOf } from '../../domain/metrics/metric-range.ts';
+import { newId } from '../../platform/ids.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { accepted, deferred, refused } from '../support/mail-services.ts';
+import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { arrangeSending, dispatchOnce, type Sending } from '../support/outbound-mail.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+type Counts = Record<(typeof COUNTED)[number], number>;
+type Hour = Counts & { timestamp: string };
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const report = (world: Sending, id: string, kind: 'delivered' | 'bounced' | 'complained', position = 0) =>
+  app.worker.systemTransaction((transaction) =>
+    world.outcomes.fold(transaction, id, [
+      { position, kind, statusCode: kind === 'bounced' ? '5.1.1' : '2.0.0', diagnosticCode: 'told' },
+    ]),
+  );
+
+/** A world with a key that sees its environment. */
+async function arrange() {
+  const world = await arrangeSending(app.worker);
+  const { organizationId, environmentId } = world.inbox;
+  const { token } = await createKey(app.worker, { organizationId, environmentId });
+  return { ...world, token };
+}
+
+async function activity(token: string, query = ''): Promise<Hour[]> {
+  const response = await app.call(`/metrics/activity?${query}`, { token });
+  expect(response.statusCode).toBe(200);
+  return response.json<{ data: Hour[] }>().data;
+}
+
+const busy = (hours: Hour[]) => hours.filter((hour) => COUNTED.some((name) => hour[name] > 0));
+
+/** Everything that happens to mail, once. */
+async function mixedMail(world: Sending): Promise<void> {
+  world.transport.answerWith(async ({ recipient }) => {
+    if (recipient.startsWith('unknown')) return refused;
+    if (recipient.startsWith('content')) return { ...refused, scope: 'message' };
+    return recipient.startsWith('later') ? deferred : accepted;
+  });
+  const sent = async (...to: string[]) => {
+    const id = await world.send(...to.map((name) => `${name}-${newId('message')}@people.example`));
+    await dispatchOnce(world, id);
+    return id;
+  };
+  const [first, second, third] = [await sent('a'), await sent('b'), await sent('c', 'd')];
+  await sent('unknown');
+  await sent('content');
+  await sent('later');
+  // The relay refuses one recipient; the other leaves at the second attempt.
+  const mixed = await sent('unknown', 'later');
+  world.transport.answerWith(async () => accepted);
+  await dispatchOnce(world, mixed);
+  await report(world, first ?? '', 'delivered');
+  await report(world, second ?? '', 'delivered');
+  await report(world, second ?? '', 'complained');
+  await report(world, second ?? '', 'complained');
+  await report(world, third ?? '', 'delivered', 0);
+  await report(world, third ?? '', 'bounced', 1);
+  const { receive } = await arrangeInbox(app.worker, {}, world.inbox);
+  await receive(mail({ Subject: 'One', 'Message-ID': `<${newId('message')}@people.example>` }));
+  await receive(mail({ Subject: 'Two', 'Message-ID': `<${newId('message')}@people.example>` }), {
+    receivedAt: new Date(Date.now() - 3 * HOUR_MS),
+  });
+}
+
+/** What `messages` itself says, hour by hour. */
+async function fullCount(inboxId: string): Promise<Hour[]> {
+  const rows = await app.worker.statement<Counts & { hour: string }>(
+    `select date_trunc('hour', at, 'UTC') as hour, ${COUNTED.map(
+      (name) => `count(*) filter (where what = '${name}')::int as ${name}`,
+    ).join(', ')}
+     from messages cross join lateral (values
+       ('sent', sent_at), ('delivered', delivered_at), ('bounced', bounced_at), ('complained', complained_at),
+       ('rejected', case when status = 'rejected' then updated_at end),
+       ('received', case when announced then received_at end)) happened (what, at)
+     where inbox_id = ? and at is not null group by 1 order by 1`,
+    [inboxId],
+  );
+  return rows.map(({ hour, ...counts }) => ({ timestamp: new Date(hour).toISOString(), ...counts }));
+}
+
+describe('what happens to mail is counted', () => {
+  test('as messages themselves tell it, before and after it is folded, and folded by two at once', async () => {
+    const world = await arrange();
+    await mixedMail(world);
+    const told = await fullCount(world.inbox.id);
+    const total = (name: keyof Counts) => told.reduce((sum, hour) => sum + hour[name], 0);
+    expect(Object.fromEntries(COUNTED.map((name) => [name, total(name)]))).toEqual({
+      sent: 4,
+      delivered: 3,
+      bounced: 3,
+      complained: 1,
+      rejected: 1,
+      received: 2,
+    });
+    const questions = ['', `inbox_id=${world.inbox.id}`, `domain=${world.inbox.domain.toUpperCase()}`];
+    const answers = () => Promise.all(questions.map((query) => activity(world.token, query).then(busy)));
+    expect(await answers()).toEqual([told, told, told]);
+    await Promise.all([foldMetrics(app.worker), foldMetrics(app.worker)]);
+    expect(await answers()).toEqual([told, told, told]);
+    // Some of it folded, some not.
+    await mixedMail(world);
+    const later = await fullCount(world.inbox.id);
+    expect(await answers()).toEqual([later, later, later]);
+    await foldMetrics(app.worker);
+    expect(await answers()).toEqual([later, later, later]);
+  });
+
+  test('and stays counted when the messages are deleted', async () => {
+    const world = await arrange();
+    await mixedMail(world);
+    const before = busy(await activity(world.token));
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeDelete(MessageEntity, { inboxId: world.inbox.id }),
+    );
+    expect(busy(await activity(world.token))).toEqual(before);
+    await foldMetrics(app.worker);
+    expect(busy(await activity(world.token))).toEqual(before);
+  });
+
+  test('also where a send is refused at the call and leaves no message', async () => {
+    const world = await arrange();
+    const blocked = await app.call('/lists/send/block', {
+      method: 'POST',
+      token: world.token,
+      body: { entry: 'nobody@people.example' },
+    });
+    expect(blocked.statusCode).toBe(201);
+    const refusedSend = await app.call(`/inboxes/${world.inbox.id}/messages`, {
+      method: 'POST',
+      token: world.token,
+      body: { to: [{ email: 'nobody@people.example' }], subject: 'Hello', text_body: 'Hello' },
+    });
+    expectProblem(refusedSend, 'message_rejected');
+    const summary = await app.call('/metrics/summary', { token: world.token });
+    expect(summary.json()).toMatchObject({ rejected: 1, sent: 0 });
+    await foldMetrics(app.worker);
+    expect(busy(await activity(world.token))).toMatchObject([{ rejected: 1 }]);
+  });
+
+  test('hidden mail only once it is shown, in the hour it came', async () => {
+    const world = await arrange();
+    const { receive } = await arrangeInbox(
+      app.worker,
+      { scanForSpam: async () => ({ verdict: 'spam', score: 20 }) },
+      world.inbox,
+    );
+    const receivedAt = new Date(Date.now() - 5 * HOUR_MS);
+    const { message } = await receive(mail({ Subject: 'Buy' }), { receivedAt });
+    expect(busy(await activity(world.token))).toEqual([]);
+    const label = (method: 'DELETE' | 'POST', path: string, body?: object) =>
+      app.call(`/messages/${message?.id}/labels${path}`, {
+        method,
+        token: world.token,
+        ...(body && { body }),
+      });
+    expect((await label('DELETE', '/spam')).statusCode).toBe(200);
+    // Hidden again and shown again, it is still one mail.
+    await label('POST', '', { labels: ['spam'] });
+    await label('DELETE', '/spam');
+    expect(busy(await activity(world.token))).toMatchObject([
+      { timestamp: hourOf(receivedAt).toISOString(), received: 1 },
+    ]);
+  });
+
+  test('an hour and its report may lie in different hours, also in one change', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    const [early, late] = [new Date(Date.now() - 4 * HOUR_MS), new Date(Date.now() - 2 * HOUR_MS)];
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(MessageEntity, { id }, { status: 'delivered', sentAt: early, deliveredAt: late }),
+    );
+    expect(busy(await activity(world.token))).toMatchObject([
+      { timestamp: hourOf(early).toISOString(), sent: 1, delivered: 0 },
+      { timestamp: hourOf(late).toISOString(), sent: 0, delivered: 1 },
+    ]);
+  });
+});
+
+describe('who asks', () => {
+  test('sees the environment and the inbox of the credential, and nothing else', async () => {
+    const world = await arrange();
+    const { organizationId, environmentId } = world.inbox;
+    const other = await createInbox(
+      app.worker,
+      { organizationId, productionEnvironmentId: environmentId },
+      { domain: `${newId('message').slice(-12)}.test` },
+    );
+    await dispatchOnce(world, await world.send('ada@people.example'));
+    const bound = await createKey(app.worker, { organizationId, environmentId, inboxId: other.id });
+    expect(busy(await activity(bound.token))).toEqual([]);
+    expect(busy(await activity(bound.token, `domain=${world.inbox.domain}`))).toEqual([]);
+    expectProblem(
+      await app.call(`/metrics/activity?inbox_id=${world.inbox.id}`, { token: bound.token }),
+      'not_found',
+    );
+    const own = await createKey(app.worker, { organizationId, environmentId, inboxId: world.inbox.id });
+    expect(busy(await activity(own.token))).toMatchObject([{ sent: 1 }]);
+    expect(busy(await activity(world.token, `domain=${other.domain}`))).toEqual([]);
+    expect(busy(await activity(world.token, `domain=${other.domain}&inbox_id=${world.inbox.id}`))).toEqual(
+      [],
+    );
+    const stranger = await createOrganization(app.worker);
+    for (const path of ['activity', 'summary', 'deliverability'])
+      expectProblem(
+        await app.call(`/metrics/${path}?inbox_id=${world.inbox.id}`, { token: stranger.token }),
+        'not_found',
+      );
+    expect(busy(await activity(stranger.token, `domain=${world.inbox.domain}`))).toEqual([]);
+    expectProblem(await app.call('/metrics/summary?inbox_id=inb_none', { token: world.token }), 'not_found');
+  });
+
+  test('is an agent, too', () => {
+    expect(AGENT_PERMISSIONS).toContain('metrics:read');
+  });
+});
+
+describe('the range', () => {
+  test('is the last 24 hours, each there, unless another is asked for', async () => {
+    const { token } = await createOrganization(app.worker);
+    const hours = await activity(token);
+    expect(hours).toHaveLength(24);
+    const times = hours.map(({ timestamp }) => Date.parse(timestamp));
+    expect(times).toEqual(times.map((_, index) => (times[0] ?? 0) + index * HOUR_MS));
+    const some = await activity(token, 'start=2026-03-01T10:30:00Z&end=2026-03-01T13:00:00%2B01:00');
+    expect(some.map(({ timestamp }) => timestamp)).toEqual([
+      '2026-03-01T10:00:00.000Z',
+      '2026-03-01T11:00:00.000Z',
+    ]);
+  });
+
+  test('is at most 31 days of hours, 366 of a sum', async () => {
+    const { token } = await createOrganization(app.worker);
+    const from = (days: number, path: string) => {
+      const end = new Date('2026-06-01T10:30:00Z');
+      const start = new Date(end.getTime() - days * DAY_MS);
+      return app.call(`/metrics/${path}?start=${start.toISOString()}&end=${end.toISOString()}`, { token });
+    };
+    expect((await from(31, 'activity')).json<{ data: Hour[] }>().data).toHaveLength(31 * 24 + 1);
+    expectProblem(await from(31.01, 'activity'), 'unprocessable');
+    expect((await from(366, 'summary')).statusCode).toBe(200);
+    expectProblem(await from(367, 'deliverability'), 'unprocessable');
+  });
+
+  test.each([
+    ['start=2026-03-02T00:00:00Z&end=2026-03-01T00:00:00Z', 'unprocessable'],
+    ['start=2026-03-01T00:00:00Z&end=2026-03-01T00:00:00Z', 'unprocessable'],
+    ['start=2999-03-01T00:00:00Z', 'unprocessable'],
+    ['start=yesterday', 'validation_error'],
+    ['start=0001-01-01T00:00:00Z', 'validation_error'],
+    ['domain=', 'validation_error'],
+    ['days=3', 'validation_error'],
+  ] as const)('%s is refused as %s', async (query, code) => {
+    const { token } = await createOrganization(app.worker);
+    expectProblem(await app.call(`/metrics/activity?${query}`, { token }), code);
+  });
+});
+
+test('all three in one answer', async () => {
+  const world = await arrange();
+  await mixedMail(world);
+  const response = await app.call('/metrics', { token: world.token });
+  const { activity: hours, summary, deliverability } = response.json();
+  expect(hours.data).toHaveLength(24);
+  expect(summary).toEqual({ sent: 4, delivered: 3, bounced: 3, complained: 1, rejected: 1, received: 2 });
+  // Five attempted: one of the bounces is a mail that never left.
+  expect(deliverability).toMatchObject({
+    score: null,
+    sample_size: 5,
+    bounce_rate: 0.6,
+    delivery_rate: 0.6,
+    rejection_rate: 0.166667,
+    warnings: [expect.stringContaining('too few')],
+  });
+  for (const path of ['summary', 'deliverability'])
+    expect((await app.call(`/metrics/${path}`, { token: world.token })).json()).toEqual(
+      response.json()[path],
+    );
+});
