@@ -25,6 +25,8 @@ import type { OrganizationService } from '../domain/organizations/organization.s
 import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
+import type { LimitService } from '../domain/usage/limit.service.ts';
+import type { UsageService } from '../domain/usage/usage.service.ts';
 import type { BulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -74,6 +76,7 @@ import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { sharedSchemas } from './shared-schemas.ts';
 import { threadRoutes } from './threads/threads.routes.ts';
+import { usageRoutes } from './usage/usage.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -109,6 +112,8 @@ export interface AppOptions {
     organizations: OrganizationService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
+    usage: UsageService;
+    limits: LimitService;
     rawMail: RawMailService;
     sesNotifications: SesNotificationService;
   };
@@ -162,6 +167,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes({ ...services, lists }));
+      await v1.register(usageRoutes({ ...services, lists }));
       await v1.register(apiKeyRoutes({ ...services, lists }));
       await v1.register(domainRoutes({ ...services, lists }));
       await v1.register(inboxRoutes({ ...services, lists }));

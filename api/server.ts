@@ -24,6 +24,8 @@ import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
+import { createLimitService } from '../domain/usage/limit.service.ts';
+import { createUsageService } from '../domain/usage/usage.service.ts';
 import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
@@ -135,6 +137,8 @@ export function createServices({
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
     suppressions: createSuppressionService({ database }),
+    usage: createUsageService({ database }),
+    limits: createLimitService({ database }),
     allowBlockLists: createListService({ database }),
     rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
     sesNotifications: createSesNotificationService({

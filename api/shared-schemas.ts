@@ -22,6 +22,13 @@ import { HandedOver } from './providers/raw-mail.routes.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
 import {
+  LimitsRecord,
+  SetLimits,
+  UsageEventRecord,
+  UsageHistory,
+  UsageRecord,
+} from './usage/usage.schemas.ts';
+import {
   BulkJobRecord,
   DeliveryRecord,
   DeliverySummary,
@@ -85,6 +92,11 @@ export const sharedSchemas = [
   MetricsActivity,
   MetricsDeliverability,
   Metrics,
+  UsageRecord,
+  LimitsRecord,
+  SetLimits,
+  UsageHistory,
+  UsageEventRecord,
   SuppressionRecord,
   CreateSuppression,
   ListEntryRecord,

@@ -27,6 +27,13 @@ import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { ThreadEntity } from './threads/thread.entity.ts';
+import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
+import { OwnLimitEntity } from './usage/own-limit.entity.ts';
+import { UsageAlertEntity } from './usage/usage-alert.entity.ts';
+import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
+import { UsageDeltaEntity } from './usage/usage-delta.entity.ts';
+import { UsageEventEntity } from './usage/usage-event.entity.ts';
+import { UsageHourEntity } from './usage/usage-hour.entity.ts';
 import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';
 import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
@@ -68,6 +75,13 @@ export const entities = [
   ReputationOutcomeEntity,
   MetricHourEntity,
   MetricDeltaEntity,
+  UsageCounterEntity,
+  UsageHourEntity,
+  UsageDeltaEntity,
+  UsageEventEntity,
+  UsageAlertEntity,
+  LimitOverrideEntity,
+  OwnLimitEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   RateBucketEntity,

@@ -206,6 +206,11 @@ export const ConfigSchema = Type.Object({
     'Secret mail servers sign with at POST /api/v1/providers/raw; without one nothing is accepted there.',
   ),
 
+  DEFAULT_TIER: Type.Enum(['free', 'developer', 'business', 'enterprise'], {
+    description: 'Limits of new organizations (docs/usage.md); enterprise has none.',
+    default: 'enterprise',
+  }),
+
   WEBHOOK_TIMEOUT_MS: integer('Time a receiver has to answer.', 15_000, 100, 60_000),
   EVENT_RETENTION_DAYS: integer(
     'Days events and their deliveries are kept, and can be replayed; a delivery is tried for two.',

@@ -12,6 +12,7 @@ export const ERROR_CODES = {
   organization_suspended: { status: 403, title: 'The organization is suspended' },
   environment_suspended: { status: 403, title: 'The environment is suspended' },
   inbox_suspended: { status: 403, title: 'The inbox is suspended' },
+  plan_limit_reached: { status: 403, title: 'The plan allows no more of these' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
   already_exists: { status: 409, title: 'It exists already' },
@@ -26,6 +27,7 @@ export const ERROR_CODES = {
   idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
   unprocessable: { status: 422, title: 'The request cannot be carried out' },
   rate_limited: { status: 429, title: 'Too many requests' },
+  usage_limit_exceeded: { status: 429, title: 'The usage limit is reached' },
   internal: { status: 500, title: 'Something broke on our side' },
   unavailable: { status: 503, title: 'A dependency is not available' },
 } as const;

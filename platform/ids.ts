@@ -20,6 +20,7 @@ export const ID_PREFIXES = {
   suppression: 'sup',
   listEntry: 'lse',
   notification: 'ntf',
+  usageEvent: 'uev',
   request: 'req',
 } as const;
 

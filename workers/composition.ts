@@ -38,6 +38,7 @@ import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
 import { createNotificationService } from '../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
+import { foldUsage } from '../domain/usage/fold-deltas.ts';
 import { createBulkJobRunner, overdueJobs } from '../domain/webhooks/bulk-job-runner.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -212,6 +213,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             metrics: () => foldMetrics(database),
             events: () => purgeEvents(database, config.EVENT_RETENTION_DAYS),
             unusedUploads: () => removeUnusedUploads(database),
+            usage: () => foldUsage(database),
             objects: () => sweepObjects(database, storage),
           },
           logger,

@@ -15,9 +15,10 @@ else {
 }
 
 async function create(ownerEmail: string, organizationName: string): Promise<void> {
-  const database = await createDatabase({ url: loadConfig().DATABASE_URL, poolSize: 1, entities });
+  const { DATABASE_URL: url, DEFAULT_TIER: tier } = loadConfig();
+  const database = await createDatabase({ url, poolSize: 1, entities });
   try {
-    const made = await seedFirstOrganization(database, { organizationName, ownerEmail });
+    const made = await seedFirstOrganization(database, { organizationName, ownerEmail, tier });
     if (made) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
     else {
       process.stderr.write('There is an organization already; nothing was changed.\n');

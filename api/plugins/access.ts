@@ -25,6 +25,8 @@ declare module 'fastify' {
     permission?: Permission;
     /** Answers without a credential. `unlimited`: probes of operators, which no limit may make fail. */
     public?: true | 'unlimited';
+    /** Answered also where the organization has used up its `api_calls`. */
+    neverOverLimit?: true;
     /** The answer stays open: refused while suspended as well, as nothing new is told then. */
     heldOpen?: true;
   }

@@ -13,6 +13,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   organization_suspended: 'The organization can read and change nothing until it is reinstated.',
   environment_suspended: 'The environment can be read; nothing in it can change until it is reinstated.',
   inbox_suspended: 'The inbox does not send until it is reinstated.',
+  plan_limit_reached:
+    'The organization has as many of what <code>counter</code> names as it may have at once. Delete one, or upgrade.',
   not_found:
     'There is no such thing, or it lies outside the organization, environment or inbox of the key. The two are not told apart.',
   method_not_allowed: 'The path exists and serves other methods; <code>Allow</code> names them.',
@@ -30,6 +32,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   unprocessable: 'The request is well-formed and cannot be carried out.',
   rate_limited:
     'Wait for the seconds in <code>Retry-After</code>. The RateLimit headers tell how much is left.',
+  usage_limit_exceeded:
+    'The counter named in <code>counter</code> has reached a hard limit; monthly ones start anew at <code>resets_at</code>. There is no <code>Retry-After</code>: it may be weeks.',
   internal: 'A fault on our side. It is logged under the <code>request_id</code>.',
   unavailable: 'The database or another dependency is down. Nothing was half done: repeat the request.',
 };

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { sha256 } from '../../platform/crypto.ts';
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import { type Database, runLast, type Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import {
   type IdempotencyStore,
@@ -117,10 +117,16 @@ async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer>
   let body = '';
   try {
     await outer.em.transactional(async (em) => {
-      const inner: Transaction = { em, afterCommit: (hook) => hooks.push(hook) };
+      const last: (() => Promise<void>)[] = [];
+      const inner: Transaction = {
+        em,
+        beforeCommit: (hook) => last.push(hook),
+        afterCommit: (hook) => hooks.push(hook),
+      };
       request.scope = { ...request.scope, transaction: inner } satisfies Scope;
       try {
         const presented = await handle();
+        await runLast(em, last);
         await em.flush();
         body = String(reply.serialize(presented as object));
       } catch (error) {

@@ -1,7 +1,8 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { type Envelope, envelope } from '../../domain/webhooks/envelope.ts';
 import type { Event } from '../../domain/webhooks/event.entity.ts';
-import { EVENT_TYPES, type EventType, USAGE_COUNTERS } from '../../domain/webhooks/event-types.ts';
+import { EVENT_TYPES, type EventType } from '../../domain/webhooks/event-types.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, text, timestamp } from '../schemas.ts';
 
@@ -24,10 +25,13 @@ const usage = closed({
     minimum: 0,
     description: 'current as a share of limit; 100 and above: exceeded.',
   }),
-  period: closed(
-    { start: timestamp(), end: timestamp('The counter starts anew.') },
-    { description: 'What it is counted over.' },
-  ),
+  threshold: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    description: 'The percentage that was reached: the warning threshold, or 100.',
+  }),
+  period_start: timestamp('Start of the month.'),
+  period_end: timestamp('Start of the next one; all counters but storage_bytes start anew.'),
 });
 const recordStatus = choice(['pending', 'verified', 'failed']);
 

@@ -35,6 +35,21 @@ export const AttachmentEntity = defineEntity({
       forEach: 'row',
       body: `insert into discarded_objects (storage_key, org_id, due_at) values (old.storage_key, old.org_id, now()) on conflict (storage_key) do update set due_at = excluded.due_at; return null;`,
     },
+    // `storage_bytes` is the sum of these rows' sizes, however they come and go; a size never changes.
+    {
+      name: 'attachments_count_added',
+      timing: 'after',
+      events: ['insert'],
+      forEach: 'statement',
+      expression: `create trigger "attachments_count_added" after insert on "attachments" referencing new table as changed for each statement execute function "count_storage"()`,
+    },
+    {
+      name: 'attachments_count_removed',
+      timing: 'after',
+      events: ['delete'],
+      forEach: 'statement',
+      expression: `create trigger "attachments_count_removed" after delete on "attachments" referencing old table as changed for each statement execute function "count_storage"()`,
+    },
   ],
   properties: {
     id: primaryId(),

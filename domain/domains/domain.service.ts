@@ -11,6 +11,7 @@ import { type Page, type PageRequest, pageOf } from '../../platform/pagination.t
 import type { Scope } from '../identity/scope.ts';
 import { AddressClaimEntity } from '../inboxes/address-claim.entity.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { requireRoomFor } from '../usage/capped-things.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { DkimKeyEntity } from './dkim-key.entity.ts';
 import { createDkimKeyPair, type DkimKeyPair, dkimKeyContext, selectorsOf } from './dkim-keys.ts';
@@ -38,7 +39,7 @@ export interface DomainService {
    * Claims a name and begins to look for its records, or finds the domain the organization made under the same
    * `clientId`, whatever else is asked for. Other organizations may claim the same name.
    *
-   * @throws AppError `validation_error`; `already_exists` where the organization has the name; `permission_denied` for
+   * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` where the organization has the name; `permission_denied` for
    * a credential that is not the whole organization's.
    */
   create(scope: Scope, input: NewDomain): Promise<DomainDetails & { created: boolean }>;
@@ -183,6 +184,7 @@ async function create(
     const found = await find(transaction);
     if (found) return details(transaction, found, false);
     await refuseSecondClaim(transaction.em, scope, name);
+    await requireRoomFor(transaction.em, scope.organizationId, 'domains');
     const domain = addDomain(options, transaction, { scope, name, clientId, pair });
     await transaction.em.flush();
     return details(transaction, domain, true);

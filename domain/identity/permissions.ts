@@ -19,6 +19,8 @@ export const PERMISSIONS = [
   'lists:manage',
   'domains:read',
   'domains:manage',
+  'usage:read',
+  'usage:manage',
   'keys:manage',
 ] as const;
 
@@ -31,6 +33,7 @@ const NOT_FOR_AGENTS: readonly Permission[] = [
   'suppressions:manage',
   'lists:manage',
   'domains:manage',
+  'usage:manage',
 ];
 
 /** What an agent gets when nobody says otherwise. */

@@ -9,6 +9,7 @@ import { DomainEntity } from '../domains/domain.entity.ts';
 import { unplanDraftsOfInbox } from '../drafts/unplan-drafts-of-inbox.ts';
 import type { Scope } from '../identity/scope.ts';
 import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
+import { requireRoomFor } from '../usage/capped-things.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 import { findInbox, findInboxOrDeleted } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
@@ -32,7 +33,7 @@ export interface InboxService {
    * Makes an inbox, or finds the one the organization made under the same `clientId`, whatever else is asked for.
    *
    * @throws AppError `already_exists` for an address that is taken, or a `clientId` the credential may not see;
-   * `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
+   * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
   list(scope: Scope, page: PageRequest): Promise<Page<Inbox>>;
@@ -78,6 +79,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         const existing = await findByClientId(transaction.em, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw boundToInbox();
+        await requireRoomFor(transaction.em, scope.organizationId, 'inboxes');
         return { inbox: await createInbox(transaction, scope, input, mailDomain), created: true };
       }),
 

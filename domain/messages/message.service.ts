@@ -52,7 +52,8 @@ export interface MessageService {
   /**
    * Queues a message of its own thread; the commit starts `sendMessage`.
    *
-   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`.
+   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
+   * `usage_limit_exceeded`.
    */
   send(
     scope: Scope,
@@ -76,9 +77,15 @@ export interface MessageServiceOptions {
   database: Database;
   outbox: Outbox;
   events: EventService;
+  now?: () => Date;
 }
 
-export function createMessageService({ database, outbox, events }: MessageServiceOptions): MessageService {
+export function createMessageService({
+  database,
+  outbox,
+  events,
+  now = () => new Date(),
+}: MessageServiceOptions): MessageService {
   return {
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
@@ -92,6 +99,7 @@ export function createMessageService({ database, outbox, events }: MessageServic
           thread: null,
           parent: null,
           attachments,
+          now: now(),
         });
       }),
 

@@ -7,6 +7,7 @@ import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Thread } from '../threads/thread.entity.ts';
 import { addToThread, startThread } from '../threads/thread-summary.ts';
+import { countWithinLimit } from '../usage/count-usage.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
 import { previewOf } from './preview.ts';
@@ -26,11 +27,13 @@ export interface OutboundMessageRequest {
   attachments?: Attachment[];
   /** Whom it is sent to, where that is another than `to`, `cc` and `bcc` say. */
   envelope?: EnvelopeRecipient[];
+  now?: Date;
 }
 
 /**
  * Creates the message, its recipients and its place in a thread, and the command that starts `sendMessage` once the
- * caller's transaction commits.
+ * caller's transaction commits. It is counted right before the commit, which fails with `usage_limit_exceeded` where the
+ * organization has used up what it may send.
  *
  * @throws AppError `no_recipients`, `validation_error`.
  */
@@ -44,10 +47,10 @@ export function createOutboundMessage(
     parent,
     attachments = [],
     envelope = envelopeOf(content),
+    now = new Date(),
   }: OutboundMessageRequest,
 ): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
   const { em } = transaction;
-  const now = new Date();
   const id = newId('message');
   const subject = content.subject ?? '';
   const place = thread ?? startThread(em, { inbox, subject, at: now });
@@ -99,6 +102,10 @@ export function createOutboundMessage(
     now,
   );
   outbox.enqueue(transaction, inbox.organizationId, { start: startOfSend(message) });
+  const { organizationId } = inbox;
+  transaction.beforeCommit(() =>
+    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
+  );
   return { message, recipients, attachments };
 }
 

@@ -7,6 +7,7 @@ import { createApiKeyToken, hashApiKeyToken } from '../identity/api-key-token.ts
 import { hashPassword } from '../identity/password.ts';
 import { AGENT_PERMISSIONS, PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { UserEntity } from '../identity/user.entity.ts';
+import type { Tier } from '../usage/tiers.ts';
 import { EnvironmentEntity } from './environment.entity.ts';
 import { MemberEntity } from './member.entity.ts';
 import { OrganizationEntity } from './organization.entity.ts';
@@ -27,6 +28,8 @@ export interface FirstOrganization {
 export interface FirstOrganizationInput {
   organizationName: string;
   ownerEmail: string;
+  /** `enterprise` where nobody says otherwise. */
+  tier?: Tier;
 }
 
 /**
@@ -47,7 +50,13 @@ export async function seedFirstOrganization(
     if ((await em.count(OrganizationEntity, {})) > 0) return null;
     const organizationId = newId('organization');
     const ownerEmail = input.ownerEmail.toLowerCase();
-    createOwnedOrganization(em, { organizationId, name: input.organizationName, ownerEmail, passwordHash });
+    createOwnedOrganization(em, {
+      organizationId,
+      name: input.organizationName,
+      tier: input.tier ?? 'enterprise',
+      ownerEmail,
+      passwordHash,
+    });
     const productionEnvironmentId = createEnvironment(em, organizationId, 'production');
     const sandboxEnvironmentId = createEnvironment(em, organizationId, 'sandbox');
     const key = { organizationId, environmentId: null };
@@ -71,13 +80,14 @@ export async function seedFirstOrganization(
 interface OwnedOrganization {
   organizationId: string;
   name: string;
+  tier: Tier;
   ownerEmail: string;
   passwordHash: string;
 }
 
 function createOwnedOrganization(
   em: EntityManager,
-  { organizationId, name, ownerEmail, passwordHash }: OwnedOrganization,
+  { organizationId, name, tier, ownerEmail, passwordHash }: OwnedOrganization,
 ): void {
   const slug = name
     .toLowerCase()
@@ -85,7 +95,7 @@ function createOwnedOrganization(
     .replace(/^-|-$/g, '');
   const userId = newId('user');
   em.persist([
-    em.create(OrganizationEntity, { id: organizationId, name, slug: slug || 'organization' }),
+    em.create(OrganizationEntity, { id: organizationId, name, slug: slug || 'organization', tier }),
     em.create(UserEntity, { id: userId, email: ownerEmail, name: null, passwordHash }),
     em.create(MemberEntity, { organizationId, userId, role: 'owner' }),
   ]);

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import type { Tier } from '../usage/tiers.ts';
 
 /** The tenant. `status` is what suspension turns; the reason is empty while active. */
 export const OrganizationEntity = defineEntity({
@@ -12,6 +13,8 @@ export const OrganizationEntity = defineEntity({
     name: p.text(),
     slug: p.text().unique(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
+    /** Decides its limits (`domain/usage/tiers.ts`). */
+    tier: p.text().$type<Tier>().default('enterprise'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

@@ -6,7 +6,8 @@ import { WebhookEndpointEntity } from './endpoint.entity.ts';
 import { EventEntity } from './event.entity.ts';
 
 /**
- * `held` has no run: the endpoint is disabled, and enabling it releases what waited. `blocked` met the egress guard.
+ * `held` has no run: the endpoint is disabled, and enabling it releases what waited, or the organization has used up its
+ * deliveries (`heldFor`). `blocked` met the egress guard.
  */
 export const DELIVERY_STATUSES = [
   'pending',
@@ -31,6 +32,10 @@ export const WebhookDeliveryEntity = defineEntity({
       name: 'webhook_deliveries_pending_index',
       expression: `create index "webhook_deliveries_pending_index" on "webhook_deliveries" ("next_attempt_at") where "status" = 'pending'`,
     },
+    {
+      name: 'webhook_deliveries_over_limit_index',
+      expression: `create index "webhook_deliveries_over_limit_index" on "webhook_deliveries" ("org_id", "id") where "status" = 'held' and "held_for" = 'usage_limit'`,
+    },
   ],
   properties: {
     id: primaryId(),
@@ -38,6 +43,8 @@ export const WebhookDeliveryEntity = defineEntity({
     endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
     eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
+    /** Why a `held` one waits where its endpoint is not the reason; empty otherwise. */
+    heldFor: p.text().$type<'usage_limit'>().strictNullable(),
     /** Attempts made, over all episodes; they are numbered by it. */
     attempts: p.integer().default(0),
     /** Attempts of earlier episodes: the schedule counts from here, so a restarted run goes on where the last stopped. */

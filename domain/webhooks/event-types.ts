@@ -1,3 +1,5 @@
+import type { UsageCounter } from '../usage/counters.ts';
+
 /** Bytes of an event's body as it is sent (UTF-8 JSON). */
 export const MAX_EVENT_BYTES = 262_144;
 
@@ -72,25 +74,19 @@ export interface EventDataByType {
   'usage.exceeded': UsageData;
 }
 
-/** The specification leaves the fields of `usage.*` open; these are those of a counter, with what it is counted over. */
+/** The specification leaves the fields of `usage.*` open; these are the design's. */
 interface UsageData {
   counter: UsageCounter;
   current: number;
-  /** What the plan allows; `current` is `percentage` percent of it. */
+  /** What is allowed; `current` is `percentage` percent of it. */
   limit: number;
   percentage: number;
-  /** The counter starts anew at `end`. */
-  period: { start: string; end: string };
+  /** The percentage that was reached: the warning threshold, or 100. */
+  threshold: number;
+  period_start: string;
+  /** Where the next period starts, and every counter but `storage_bytes` anew. */
+  period_end: string;
 }
-
-export const USAGE_COUNTERS = [
-  'messages_sent',
-  'messages_received',
-  'storage_bytes',
-  'api_calls',
-  'webhook_deliveries',
-] as const;
-export type UsageCounter = (typeof USAGE_COUNTERS)[number];
 
 type DomainRecordStatus = 'pending' | 'verified' | 'failed';
 

@@ -1,4 +1,5 @@
 import { newId } from '../../platform/ids.ts';
+import { monthOf } from '../usage/periods.ts';
 import type { EventDataByType, EventType } from './event-types.ts';
 
 /** What made-up data is made around. */
@@ -78,23 +79,24 @@ const SAMPLES: { [Type in EventType]: (occasion: Occasion) => EventDataByType[Ty
     dmarc_status: 'verified',
     verified_at: timeOf(occasion),
   }),
-  'usage.warning': (occasion) => usageOf(occasion, 800),
-  'usage.exceeded': (occasion) => usageOf(occasion, 1_000),
+  'usage.warning': (occasion) => usageOf(occasion, 80),
+  'usage.exceeded': (occasion) => usageOf(occasion, 100),
 };
 
 function messageOf({ inboxId }: Occasion) {
   return { message_id: newId('message'), thread_id: newId('thread'), inbox_id: inboxId };
 }
 
-function usageOf({ at }: Occasion, current: number): EventDataByType['usage.warning'] {
-  const limit = 1_000;
-  const month = (offset: number) => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + offset));
+function usageOf({ at }: Occasion, threshold: number): EventDataByType['usage.warning'] {
+  const { start, end } = monthOf(at);
   return {
     counter: 'messages_sent',
-    current,
-    limit,
-    percentage: (100 * current) / limit,
-    period: { start: month(0).toISOString(), end: month(1).toISOString() },
+    current: 10 * threshold,
+    limit: 1_000,
+    percentage: threshold,
+    threshold,
+    period_start: start.toISOString(),
+    period_end: end.toISOString(),
   };
 }
 

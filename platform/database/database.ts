@@ -10,6 +10,11 @@ export interface Transaction {
   readonly em: EntityManager;
   /** The request it belongs to; empty for what a lifecycle does by itself. */
   readonly requestId?: string;
+  /**
+   * Runs last, when everything else is written: for what locks rows that many wait for. What it throws takes the whole
+   * transaction back.
+   */
+  beforeCommit(work: () => Promise<void>): void;
   /** Runs once the transaction has committed; never when it rolled back. Must not throw. */
   afterCommit(work: () => void): void;
 }
@@ -82,6 +87,13 @@ async function join<T>(transaction: Transaction, work: (transaction: Transaction
   return value;
 }
 
+/** What is written so far goes to the database first. */
+export async function runLast(em: EntityManager, hooks: readonly (() => Promise<void>)[]): Promise<void> {
+  if (hooks.length === 0) return;
+  await em.flush();
+  for (const hook of hooks) await hook();
+}
+
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(options));
   Object.assign(orm.em.getPlatform(), { escapeLiteral: quoteText });
@@ -101,9 +113,17 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     requestId?: string,
   ): Promise<T> {
     const committed: (() => void)[] = [];
+    const last: (() => Promise<void>)[] = [];
     const outcome = await fork.transactional(async (em): Promise<{ value: T } | { refusal: AppError }> => {
       try {
-        return { value: await work({ em, requestId, afterCommit: (hook) => committed.push(hook) }) };
+        const value = await work({
+          em,
+          requestId,
+          beforeCommit: (hook) => last.push(hook),
+          afterCommit: (hook) => committed.push(hook),
+        });
+        await runLast(em, last);
+        return { value };
       } catch (error) {
         if (error instanceof AppError && error.commits) return { refusal: error };
         throw error;

@@ -1,0 +1,44 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Limited } from './counters.ts';
+
+/** What the ledger tells of, beside the hourly sums (`usage-hour.entity.ts`). */
+export const USAGE_EVENT_KINDS = [
+  'threshold_crossed',
+  'tier_changed',
+  'override_set',
+  'override_removed',
+  'own_limit_changed',
+  'period_closed',
+] as const;
+export type UsageEventKind = (typeof USAGE_EVENT_KINDS)[number];
+
+/** The ledger: why a counter may stand where it stands. Never changed. */
+export const UsageEventEntity = defineEntity({
+  name: 'UsageEvent',
+  tableName: 'usage_events',
+  policies: tenantPolicies(),
+  indexes: [
+    { properties: ['organizationId', 'at', 'id'] },
+    { properties: ['at'] },
+    {
+      name: 'usage_events_period_unique',
+      expression: `create unique index "usage_events_period_unique" on "usage_events" ("org_id", ("data" ->> 'period_start')) where "kind" = 'period_closed'`,
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    kind: p.text().$type<UsageEventKind>(),
+    /** Empty for what concerns all of them. */
+    counter: p.text().$type<Limited>().strictNullable(),
+    data: p.json().$type<Record<string, unknown>>(),
+    /** Who did it (a key, an administrator); `system` where nobody did. */
+    actor: p.text(),
+    at: timestamp(),
+  },
+});
+
+export type UsageEvent = InferEntity<typeof UsageEventEntity>;

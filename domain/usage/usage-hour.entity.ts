@@ -1,0 +1,22 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { UsageCounter } from './counters.ts';
+
+/** By how much a counter changed within an hour (UTC): the hourly sums of the ledger, and the history by day. */
+export const UsageHourEntity = defineEntity({
+  name: 'UsageHour',
+  tableName: 'usage_hours',
+  policies: tenantPolicies(),
+  indexes: [{ properties: ['organizationId', 'hour'] }, { properties: ['hour'] }],
+  properties: {
+    organizationId: () =>
+      p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
+    counter: p.text().$type<UsageCounter>().primary(),
+    hour: timestamp().primary(),
+    amount: p.bigint('number'),
+  },
+});
+
+export type UsageHour = InferEntity<typeof UsageHourEntity>;

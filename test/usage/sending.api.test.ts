@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createMessageService } from '../../domain/messages/message.service.ts';
+import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { createUsageService } from '../../domain/usage/usage.service.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { arrangeSending } from '../support/outbound-mail.ts';
+import { expectProblem } from '../support/problems.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(() => app.close());
+
+const mail = { to: [{ email: 'somebody@example.com' }], subject: 'One', text_body: 'Text' };
+
+async function arrange() {
+  const organization = await createOrganization(app.worker);
+  const inbox = await createInbox(app.worker, organization);
+  const { organizationId, token } = organization;
+  const send = (headers: Record<string, string> = {}) =>
+    app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: mail, headers });
+  const sent = async () => (await app.call('/org/usage', { token })).json().counters.messages_sent;
+  const allow = (limit: number) =>
+    limits.setOverride(
+      organizationId,
+      { limited: 'messages_sent', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
+      'test',
+    );
+  return { organization, organizationId, token, inbox, send, sent, allow };
+}
+
+test('of fifty sends at once for the last message one wins, and nothing else is written', async () => {
+  const { organizationId, send, sent, allow } = await arrange();
+  await allow(3);
+  await send();
+  await send();
+  const before = app.commands.length;
+  const answers = await Promise.all(Array.from({ length: 50 }, () => send()));
+  const won = answers.filter(({ statusCode }) => statusCode === 201);
+  expect(won).toHaveLength(1);
+  for (const answer of answers.filter(({ statusCode }) => statusCode !== 201)) {
+    expectProblem(answer, 'usage_limit_exceeded');
+    expect(answer.headers['retry-after']).toBeUndefined();
+    expect(answer.json()).toMatchObject({
+      counter: 'messages_sent',
+      resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+    });
+  }
+  expect(await sent()).toMatchObject({
+    current: 3,
+    limit: 3,
+    percentage: 100,
+    kind: 'hard',
+    unlimited: false,
+  });
+  const messages = await app.worker.autocommit((em) => em.count(MessageEntity, { organizationId }));
+  expect(messages).toBe(3);
+  expect(app.commands.length - before).toBe(1);
+});
+
+test('an idempotent send is counted once, and its refusal can be repeated after the limit was raised', async () => {
+  const { send, sent, allow } = await arrange();
+  await allow(1);
+  const first = await send({ 'idempotency-key': 'first' });
+  const again = await send({ 'idempotency-key': 'first' });
+  expect([first.statusCode, again.statusCode]).toEqual([201, 201]);
+  expect(again.json().id).toBe(first.json().id);
+  expectProblem(await send({ 'idempotency-key': 'second' }), 'usage_limit_exceeded');
+  await allow(2);
+  expect((await send({ 'idempotency-key': 'second' })).statusCode).toBe(201);
+  expect(await sent()).toMatchObject({ current: 2, limit: 2 });
+});
+
+test('a soft limit refuses nothing, and what is not folded in counts', async () => {
+  const { organizationId, send, sent } = await arrange();
+  await limits.setTier(organizationId, 'developer', 'test');
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 1, kind: 'soft', expiresAt: null, reason: 'Test' },
+    'test',
+  );
+  for (let sends = 0; sends < 3; sends += 1) expect((await send()).statusCode).toBe(201);
+  expect(await sent()).toMatchObject({ current: 3, limit: 1, percentage: 300, kind: 'soft' });
+  await Promise.all([foldUsage(app.worker), foldUsage(app.worker), foldUsage(app.worker)]);
+  expect(await sent()).toMatchObject({ current: 3 });
+});
+
+test('what was counted softly counts when the limit turns hard', async () => {
+  const { send, sent, allow } = await arrange();
+  await send();
+  await send();
+  await allow(3);
+  const [one, two] = await Promise.all([send(), send()]);
+  expect([one?.statusCode, two?.statusCode].sort()).toEqual([201, 429]);
+  expect(await sent()).toMatchObject({ current: 3 });
+});
+
+test('an override that has expired is none', async () => {
+  const { organizationId, send, sent } = await arrange();
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 0, kind: 'hard', expiresAt: new Date(Date.now() - 1), reason: 'Test' },
+    'test',
+  );
+  expect((await send()).statusCode).toBe(201);
+  expect(await sent()).toMatchObject({ unlimited: true, limit: Number.MAX_SAFE_INTEGER, percentage: 0 });
+});
+
+test('with the month the counter begins anew', async () => {
+  const { inbox, scope } = await arrangeSending(app.worker);
+  const { organizationId } = scope;
+  let now = new Date('2031-01-31T23:59:59.990Z');
+  const { outbox } = recordingOutbox();
+  const options = { database: app.worker, outbox, events: createEventService({ outbox }), now: () => now };
+  const messages = createMessageService(options);
+  const usage = createUsageService(options);
+  const sendOne = () =>
+    messages.send(scope, inbox.id, {
+      ...{ to: [{ email: 'somebody@example.com' }], cc: [], bcc: [], replyTo: [], subject: 'One' },
+      ...{ textBody: 'Text', htmlBody: null, labels: [], headers: {} },
+    });
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 1, kind: 'hard', expiresAt: null, reason: 'Test' },
+    'test',
+  );
+  await sendOne();
+  await expect(sendOne()).rejects.toMatchObject({
+    code: 'usage_limit_exceeded',
+    extensions: { resets_at: '2031-02-01T00:00:00.000Z' },
+  });
+  now = new Date('2031-02-01T00:00:00.000Z');
+  await sendOne();
+  await expect(sendOne()).rejects.toMatchObject({ code: 'usage_limit_exceeded' });
+  const { period, standings } = await usage.read(scope);
+  expect(period.start).toEqual(now);
+  expect(standings.find(({ counter }) => counter === 'messages_sent')?.current).toBe(1);
+  const days = await usage.history(scope, new Date('2031-01-30'), new Date('2031-02-02'));
+  expect(days.map(({ date, amounts }) => [date, amounts.messages_sent])).toEqual([
+    ['2031-01-30', 0],
+    ['2031-01-31', 1],
+    ['2031-02-01', 1],
+    ['2031-02-02', 0],
+  ]);
+});
