@@ -27,15 +27,12 @@ import { createSlotTurns, type Pace, type SlotTurns } from './slot-turns.ts';
 export type AttemptOutcome =
   | { kind: 'settled'; status: string; detail: string }
   | { kind: 'retry'; delayMs: number; attempts: number; detail: string }
-  | Busy;
+  | { kind: 'busy'; delayMs: number; attempts: number; detail: string };
 
-interface Busy {
-  kind: 'busy';
-  delayMs: number;
-  attempts: number;
-  detail: string;
-  /** The endpoint, where a slot may come free within the moment. */
-  freedSoon: string | null;
+/** No slot is free; one may be within the moment. */
+interface InLine {
+  kind: 'in line';
+  endpointId: string;
 }
 
 export interface DeliveryService {
@@ -76,7 +73,11 @@ const KEPT_ANSWER_BYTES = 4_096;
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
   const { database, egress, secretBox, timeoutMs, freedWithinMs = FREED_WITHIN_MS } = options;
   const turns = createSlotTurns({ furthestMs: FURTHEST_TURN_MS, now: Date.now });
-  const freed = createFreedSlots({ waitingAtMost: WAITING_AT_MOST });
+  const freed = createFreedSlots({
+    waitingAtMost: WAITING_AT_MOST,
+    quickWithinMs: freedWithinMs,
+    now: () => performance.now(),
+  });
 
   /**
    * A slot that comes free within the moment saves a wait in Temporal, which costs more than the attempt. Who is next
@@ -84,13 +85,13 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
    */
   async function beginSoon(wanted: WantedAttempt): Promise<DueAttempt | AttemptOutcome> {
     const until = performance.now() + freedWithinMs;
-    let due = await begin({ ...options, turns }, wanted);
-    while ('kind' in due && due.kind === 'busy' && due.freedSoon !== null) {
+    for (;;) {
       const leftMs = until - performance.now();
-      if (leftMs <= 0 || !(await freed.wait(due.freedSoon, leftMs))) return due;
-      due = await begin({ ...options, turns }, { ...wanted, now: true });
+      const mayWait = (endpointId: string) => leftMs > 0 && freed.isNear(endpointId);
+      const due = await begin({ ...options, turns, mayWait }, wanted);
+      if (!('kind' in due) || due.kind !== 'in line') return due;
+      await freed.wait(due.endpointId, leftMs);
     }
-    return due;
   }
   return {
     async attempt(deliveryId, now, episode) {
@@ -149,10 +150,16 @@ interface WantedAttempt {
   episode: number | undefined;
 }
 
+interface BeginOptions extends DeliveryServiceOptions {
+  turns: SlotTurns;
+  /** Whether to leave the row as it is where no slot is free. */
+  mayWait: (endpointId: string) => boolean;
+}
+
 async function begin(
-  { database, timeoutMs, turns }: DeliveryServiceOptions & { turns: SlotTurns },
+  { database, timeoutMs, turns, mayWait }: BeginOptions,
   { deliveryId, now, episode }: WantedAttempt,
-): Promise<DueAttempt | AttemptOutcome> {
+): Promise<DueAttempt | AttemptOutcome | InLine> {
   return database.systemTransaction(async ({ em }) => {
     const delivery = await em.findOne(
       WebhookDeliveryEntity,
@@ -178,6 +185,8 @@ async function begin(
       slots: isDead(endpoint) ? 1 : ATTEMPTS_AT_ONCE,
       leaseMs: timeoutMs + LEASE_MARGIN_MS,
     });
+    if (slot === null && !isDead(endpoint) && mayWait(endpoint.id))
+      return { kind: 'in line', endpointId: endpoint.id };
     if (slot === null) return waitForSlot(delivery, endpoint, turns);
     delivery.attempts = number;
     return { number, endpoint, event: await em.findOneOrFail(EventEntity, { id: delivery.eventId }), slot };
@@ -191,7 +200,7 @@ const HEALTHY_PACE: Pace = { leastMs: 500, everyMs: 20 };
 /** A dead endpoint's probe takes its time, as a rule all of it; ten thousand who wait cost as much as a few. */
 const DEAD_PACE: Pace = { leastMs: 5_000, everyMs: 200 };
 const FURTHEST_TURN_MS = 1_800_000;
-/** What waits in the worker for a slot of one endpoint, and for how long; a part of the attempts a worker may run. */
+/** What waits in the worker for a slot of a slow endpoint, and for how long; a part of the attempts a worker may run. */
 const WAITING_AT_MOST = 25;
 const FREED_WITHIN_MS = 500;
 
@@ -207,7 +216,7 @@ function waitForSlot(delivery: WebhookDelivery, endpoint: WebhookEndpoint, turns
   const detail = dead
     ? 'Waits for its turn: the endpoint fails, and is asked by one attempt at a time.'
     : `Waits for its turn: ${ATTEMPTS_AT_ONCE} attempts at the endpoint are under way.`;
-  return { kind: 'busy', delayMs, attempts: delivery.attempts, detail, freedSoon: dead ? null : endpoint.id };
+  return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 
 interface Settlement extends DueAttempt {

@@ -185,8 +185,10 @@ describe('the turns of those who wait', () => {
 });
 
 describe('a worker’s own line for a slot', () => {
+  const slow = { waitingAtMost: 1, quickWithinMs: 500, now: () => 1_000 };
+
   test('is served first come, first served, and each endpoint’s apart', async () => {
-    const freed = createFreedSlots({ waitingAtMost: 2 });
+    const freed = createFreedSlots(slow);
     const served: string[] = [];
     const waits = ['first', 'second'].map(async (name) => {
       await freed.wait('a', 10_000);
@@ -201,13 +203,28 @@ describe('a worker’s own line for a slot', () => {
     expect(served).toEqual(['first', 'second']);
   });
 
-  test('is no longer than it may be', async () => {
-    const freed = createFreedSlots({ waitingAtMost: 1 });
+  test('is short at an endpoint that gives no slot back', async () => {
+    const freed = createFreedSlots(slow);
+    expect(freed.isNear('a')).toBe(true);
     const first = freed.wait('a', 10_000);
-    await expect(freed.wait('a', 10_000)).resolves.toBe(false);
+    expect(freed.isNear('a')).toBe(false);
+    expect(freed.isNear('b')).toBe(true);
     freed.announce('a');
-    await expect(first).resolves.toBe(true);
-    await expect(freed.wait('a', 1)).resolves.toBe(true);
+    await first;
+    await freed.wait('a', 1);
+  });
+
+  test('is as long as may be at an endpoint that is quick', async () => {
+    let now = 1_000;
+    const freed = createFreedSlots({ ...slow, now: () => now });
+    freed.announce('a');
+    const waits = [freed.wait('a', 10_000), freed.wait('a', 10_000)];
+    now = 1_500;
+    expect(freed.isNear('a')).toBe(true);
+    now = 1_501;
+    expect(freed.isNear('a')).toBe(false);
+    for (const _ of waits) freed.announce('a');
+    await Promise.all(waits);
   });
 
   test('lets a burst to a quick endpoint through without a wait in Temporal', async () => {
