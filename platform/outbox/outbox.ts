@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
+import { createSlots } from '../slots.ts';
 import type { SearchAttributeName } from '../temporal.ts';
 import { OutboxEntity } from './outbox.entity.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
@@ -49,13 +50,16 @@ export interface OutboxOptions {
 
 /** The sweep leaves young rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
-/** Dispatches in flight in one process; beyond it a burst is left to the sweep instead of filling the memory. */
-const MAX_IN_FLIGHT = 500;
+/** Calls under way from one process: more would only wait for one another at the server. */
+const CALLS_AT_ONCE = 50;
+/** Commands that wait in one process, of about 1 KiB; beyond it a burst is left to the sweep. */
+const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
-  const inFlight = new Set<Promise<void>>();
+  const waiting = new Set<Promise<void>>();
+  const calls = createSlots(CALLS_AT_ONCE);
   const removeRow = batchedRemoval(database);
 
   async function dispatchCommitted(
@@ -64,10 +68,37 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     command: OutboxCommand,
   ): Promise<void> {
     try {
-      await workflows.dispatch(command);
+      const release = await calls.take();
+      await workflows.dispatch(command).finally(release);
       await removeRow(organizationId, id);
     } catch (error) {
       logger.warn({ outboxId: id, organizationId, err: error }, 'outbox dispatch left to the sweep');
+    }
+  }
+
+  async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
+    try {
+      const release = await calls.take();
+      await workflows.dispatch(command).finally(release);
+      await removeRow(organizationId, id);
+      return true;
+    } catch (error) {
+      const isDead = attempts >= MAX_ATTEMPTS;
+      await database.autocommit((em) =>
+        em.nativeUpdate(
+          OutboxEntity,
+          { id },
+          {
+            lastError: error instanceof Error ? error.message.slice(0, 500) : String(error),
+            deadAt: isDead ? new Date() : null,
+          },
+        ),
+      );
+      logger[isDead ? 'error' : 'warn'](
+        { outboxId: id, organizationId, attempts, err: error },
+        isDead ? 'outbox command given up' : 'outbox command failed',
+      );
+      return false;
     }
   }
 
@@ -81,44 +112,22 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
       });
       em.persist(row);
       afterCommit(() => {
-        if (inFlight.size >= MAX_IN_FLIGHT) return;
+        if (waiting.size >= MAX_WAITING) return;
         const dispatch = dispatchCommitted(organizationId, row.id, command).finally(() =>
-          inFlight.delete(dispatch),
+          waiting.delete(dispatch),
         );
-        inFlight.add(dispatch);
+        waiting.add(dispatch);
       });
     },
 
     async sweep(limit) {
       const rows = await leaseDue(database, limit);
-      let dispatched = 0;
-      for (const row of rows) {
-        try {
-          await workflows.dispatch(row.command);
-          await database.autocommit((em) => em.nativeDelete(OutboxEntity, { id: row.id }));
-          dispatched += 1;
-        } catch (error) {
-          await database.autocommit((em) =>
-            em.nativeUpdate(
-              OutboxEntity,
-              { id: row.id },
-              {
-                lastError: error instanceof Error ? error.message.slice(0, 500) : String(error),
-                deadAt: row.attempts >= MAX_ATTEMPTS ? new Date() : null,
-              },
-            ),
-          );
-          logger[row.attempts >= MAX_ATTEMPTS ? 'error' : 'warn'](
-            { outboxId: row.id, organizationId: row.organizationId, attempts: row.attempts, err: error },
-            row.attempts >= MAX_ATTEMPTS ? 'outbox command given up' : 'outbox command failed',
-          );
-        }
-      }
-      return dispatched;
+      const results = await Promise.all(rows.map(dispatchLeased));
+      return results.filter((dispatched) => dispatched).length;
     },
 
     async drain() {
-      await Promise.all(inFlight);
+      await Promise.all(waiting);
     },
   };
 }
@@ -155,10 +164,17 @@ function batchedRemoval(database: Database): (organizationId: string, id: string
   };
 }
 
+interface LeasedRow {
+  id: string;
+  organizationId: string;
+  command: OutboxCommand;
+  attempts: number;
+}
+
 /** Marks due rows as taken (by moving their time) in one statement, so that two sweeps never take the same row. */
-async function leaseDue(database: Database, limit: number) {
+async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
   return database.autocommit((em) =>
-    em.execute<{ id: string; organizationId: string; command: OutboxCommand; attempts: number }[]>(
+    em.execute<LeasedRow[]>(
       `update outbox set attempts = attempts + 1,
          available_at = now() + least(? * power(2, least(attempts, 10)), ?) * interval '1 millisecond'
        where id in (select id from outbox where available_at <= now() and dead_at is null
