@@ -24,6 +24,7 @@ import type { MetricService } from '../domain/metrics/metric.service.ts';
 import type { OrganizationService } from '../domain/organizations/organization.service.ts';
 import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
+import type { RetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
 import type { LimitService } from '../domain/usage/limit.service.ts';
 import type { UsageService } from '../domain/usage/usage.service.ts';
@@ -74,6 +75,7 @@ import { installRequestContext } from './plugins/request-context.ts';
 import { installValidation } from './plugins/validation.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
+import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import { sharedSchemas } from './shared-schemas.ts';
 import { threadRoutes } from './threads/threads.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
@@ -110,6 +112,7 @@ export interface AppOptions {
     eventStreams: EventStreams;
     metrics: MetricService;
     organizations: OrganizationService;
+    retentionPolicies: RetentionPolicyService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
     usage: UsageService;
@@ -168,6 +171,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     async (v1) => {
       await v1.register(organizationRoutes({ ...services, lists }));
       await v1.register(usageRoutes({ ...services, lists }));
+      await v1.register(retentionPolicyRoutes(services));
       await v1.register(apiKeyRoutes({ ...services, lists }));
       await v1.register(domainRoutes({ ...services, lists }));
       await v1.register(inboxRoutes({ ...services, lists }));
@@ -196,6 +200,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
     { prefix: '/api/v1' },
   );
+  // The specification writes these without the prefix.
+  await app.register(retentionPolicyRoutes({ ...services, unversioned: true }));
   methods.finish();
   await app.ready();
   return app;

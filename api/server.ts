@@ -23,6 +23,7 @@ import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
+import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -136,6 +137,7 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
+    retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     usage: createUsageService({ database }),
     limits: createLimitService({ database }),

@@ -19,6 +19,11 @@ import {
 } from './metrics/metrics.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { HandedOver } from './providers/raw-mail.routes.ts';
+import {
+  PostponeRetention,
+  RetentionPolicyRecord,
+  SetRetentionPolicy,
+} from './retention/retention-policy.schemas.ts';
 import { Problem } from './schemas.ts';
 import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
 import {
@@ -101,4 +106,7 @@ export const sharedSchemas = [
   CreateSuppression,
   ListEntryRecord,
   CreateListEntry,
+  RetentionPolicyRecord,
+  SetRetentionPolicy,
+  PostponeRetention,
 ];

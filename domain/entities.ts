@@ -26,6 +26,7 @@ import { NotificationEntity } from './notifications/notification.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
+import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { ThreadEntity } from './threads/thread.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
 import { OwnLimitEntity } from './usage/own-limit.entity.ts';
@@ -68,6 +69,7 @@ export const entities = [
   DeliveryAttemptEntity,
   WebhookSlotEntity,
   NotificationEntity,
+  RetentionPolicyEntity,
   BulkJobEntity,
   UnattributedReportEntity,
   SuppressionEntity,

@@ -6,6 +6,7 @@ import { createInboxActivities } from '../activities/inboxes.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createNotificationActivities } from '../activities/notifications.activities.ts';
+import { createRetentionActivities } from '../activities/retention.activities.ts';
 import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
@@ -39,6 +40,8 @@ import { createNotificationService } from '../domain/notifications/notification.
 import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
 import { foldUsage } from '../domain/usage/fold-deltas.ts';
+import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
+import { createRetentionService } from '../domain/retention/retention.service.ts';
 import { createBulkJobRunner, overdueJobs } from '../domain/webhooks/bulk-job-runner.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -200,6 +203,14 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         ...createDomainActivities({ verifications }),
         ...createWebhookJobActivities({ jobs }),
         ...createInboxActivities({ purges: createPurgeService({ database }) }),
+        ...createRetentionActivities({
+          retention: createRetentionService({
+            database,
+            outbox,
+            notifications: createNotificationService({ outbox }),
+          }),
+          expiredMail: createExpiredMailService({ database, outbox }),
+        }),
         ...createMaintenanceActivities({
           outbox,
           workflows,

@@ -14,6 +14,11 @@ import {
   RECONCILE_EVERY_MS,
   RECONCILE_SCHEDULE_ID,
 } from '../workflows/maintenance/reconcile.contract.ts';
+import {
+  RETENTION_HOUR,
+  START_RETENTION,
+  START_RETENTION_SCHEDULE_ID,
+} from '../workflows/retention/start-retention.contract.ts';
 import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 
 /** Creates the schedules that are not there yet; one an operator paused or changed stays as it is. */
@@ -29,6 +34,12 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
     spec: { intervals: [{ every: RECHECK_DOMAINS_EVERY_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: RECHECK_DOMAINS, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  });
+  await ensureSchedule(temporal, {
+    scheduleId: START_RETENTION_SCHEDULE_ID,
+    spec: { calendars: [{ hour: RETENTION_HOUR }], timezone: 'UTC' },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
+    action: { type: 'startWorkflow', workflowType: START_RETENTION, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });
 }
 

@@ -7,5 +7,7 @@ export { receiveMessage } from './messages/receive-message.workflow.ts';
 export { sendMessage } from './messages/send-message.workflow.ts';
 export { trackDelivery } from './messages/track-delivery.workflow.ts';
 export { sendNotification } from './notifications/send-notification.workflow.ts';
+export { applyRetention } from './retention/apply-retention.workflow.ts';
+export { startRetention } from './retention/start-retention.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
 export { runBulkJob } from './webhooks/run-bulk-job.workflow.ts';

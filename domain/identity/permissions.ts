@@ -22,11 +22,15 @@ export const PERMISSIONS = [
   'usage:read',
   'usage:manage',
   'keys:manage',
+  'retention:manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** What a person weighs: who may be written to, whether a sender that did harm goes on, whose name mail bears. */
+/**
+ * What a person weighs: who may be written to, whether a sender that did harm goes on, whose name mail bears, how long
+ * it is kept.
+ */
 const NOT_FOR_AGENTS: readonly Permission[] = [
   'keys:manage',
   'inboxes:manage',
@@ -34,6 +38,7 @@ const NOT_FOR_AGENTS: readonly Permission[] = [
   'lists:manage',
   'domains:manage',
   'usage:manage',
+  'retention:manage',
 ];
 
 /** What an agent gets when nobody says otherwise. */

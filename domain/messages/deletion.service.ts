@@ -28,7 +28,7 @@ export interface DeletionService {
 }
 
 /** The relay may have it, or get it: its outcome needs the row. */
-const ON_ITS_WAY: MessageStatus[] = ['queued', 'sending', 'deferred', 'needs_attention'];
+export const ON_ITS_WAY: readonly MessageStatus[] = ['queued', 'sending', 'deferred', 'needs_attention'];
 /** Runs of a long conversation beyond these end by themselves, after 5 days. */
 const MAX_RUNS_TOLD = 500;
 
@@ -68,7 +68,7 @@ export function createDeletionService({
         if (!thread) throw notFound('thread', threadId);
         const open = await em.findOne(
           MessageEntity,
-          { threadId, status: { $in: ON_ITS_WAY } },
+          { threadId, status: { $in: [...ON_ITS_WAY] } },
           { lockMode: LockMode.PESSIMISTIC_WRITE },
         );
         if (open) throw onItsWay(open);
@@ -105,7 +105,11 @@ async function leaveThread({ em }: Transaction, scope: Scope, threadId: string):
 }
 
 /** Who waits for the outcome of a message that is gone waits for nothing. */
-function endTracking(transaction: Transaction, outbox: Outbox, messages: Message[]): void {
+export function endTracking(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  messages: Pick<Message, 'id' | 'organizationId' | 'tracked' | 'status'>[],
+): void {
   for (const { id, organizationId, tracked, status } of messages) {
     if (!tracked || status !== 'sent') continue;
     outbox.enqueue(transaction, organizationId, {

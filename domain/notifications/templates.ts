@@ -8,6 +8,21 @@ export interface TemplateParams {
     /** As people read it; null where attempts succeeded until then. */
     failingSince: string | null;
   };
+  'retention-set': RetentionWarning;
+  'retention-tomorrow': RetentionWarning;
+  'retention-reminder': {
+    organizationId: string;
+    days: number;
+    /** What is older goes within the month; as people read it. */
+    before: string;
+  };
+}
+
+interface RetentionWarning {
+  organizationId: string;
+  days: number;
+  /** As people read it. */
+  firstDeletionAt: string;
 }
 
 export type TemplateName = keyof TemplateParams;
@@ -34,7 +49,56 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
       `When the receiver works again, enable the endpoint: PATCH /api/v1/webhooks/endpoints/${endpointId} with {"disabled": false}. What waited is delivered then, oldest first.`,
     ],
   }),
+
+  'retention-set': ({ organizationId, days, firstDeletionAt }) => ({
+    subject: `Mail older than ${daysOf(days)} will be deleted, from ${firstDeletionAt} on`,
+    body: [
+      `The retention policy of your organization was changed: messages older than ${daysOf(days)} will be deleted, with their attachments, for good. Until then everything stays as it was.`,
+      [
+        ['Organization', organizationId],
+        ['Mail is kept for', daysOf(days)],
+        ['First deletion', `${firstDeletionAt}, with the daily run after it`],
+      ],
+      ...waysOut(organizationId),
+    ],
+  }),
+
+  'retention-tomorrow': ({ organizationId, days, firstDeletionAt }) => ({
+    subject: `Tomorrow mail older than ${daysOf(days)} is deleted`,
+    body: [
+      `By the retention policy of your organization messages older than ${daysOf(days)} are about to be deleted, with their attachments, for good.`,
+      [
+        ['Organization', organizationId],
+        ['Mail is kept for', daysOf(days)],
+        ['Deletion begins', firstDeletionAt],
+      ],
+      ...waysOut(organizationId),
+    ],
+  }),
+
+  'retention-reminder': ({ organizationId, days, before }) => ({
+    subject: `Reminder: mail older than ${daysOf(days)} is deleted every day`,
+    body: [
+      `By the retention policy of your organization messages older than ${daysOf(days)} are deleted every day. This is the reminder of the month.`,
+      [
+        ['Organization', organizationId],
+        ['Mail is kept for', daysOf(days)],
+        ['Gone within a month', `mail of before ${before}`],
+      ],
+      ...waysOut(organizationId),
+    ],
+  }),
 };
+
+const daysOf = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
+
+function waysOut(organizationId: string): string[] {
+  const path = `/api/v1/organizations/${organizationId}`;
+  return [
+    `To keep a copy, export everything first: GET ${path}/export.`,
+    `To put the deletion off: POST ${path}/retention-policy/postpone with {"days": 14} (1 to 90). To keep mail longer: PUT ${path}/retention-policy with {"retention_days": 0} (for ever) or another number; it holds at once.`,
+  ];
+}
 
 export function writeLetter<Name extends TemplateName>(template: Name, params: TemplateParams[Name]): Letter {
   return TEMPLATES[template](params);

@@ -15,10 +15,11 @@ interface Summary {
   participants: string[];
 }
 
-const SUMMARY = `
+/** @param thread SQL for the thread's id; one parameter follows it, the hidden labels. */
+const summaryOf = (thread: string) => `
   with shown as (
     select id, direction, from_email, has_attachments, preview, labels, created_at
-    from messages where thread_id = ? and not labels && ?::text[]
+    from messages where thread_id = ${thread} and not labels && ?::text[]
   )
   select count(*)::int as count, coalesce(bool_or(has_attachments), false) as has_attachments,
     max(created_at) filter (where direction = 'inbound') as last_inbound_at,
@@ -37,12 +38,14 @@ const SUMMARY = `
     ) as participants
   from shown`;
 
+const HIDDEN = `{${HIDDEN_LABELS.join(',')}}`;
+
 /**
  * Writes the thread's summary anew after a message of it was hidden, shown or deleted, or lost a label. The caller
  * holds the thread's row lock, and has flushed. A thread that shows no message keeps its times, and no list shows it.
  */
 export async function refreshThread(em: EntityManager, thread: Thread): Promise<void> {
-  const [summary] = await em.execute<Summary[]>(SUMMARY, [thread.id, `{${HIDDEN_LABELS.join(',')}}`]);
+  const [summary] = await em.execute<Summary[]>(summaryOf('?'), [thread.id, HIDDEN]);
   if (!summary) return;
   thread.messageCount = summary.count;
   thread.hasAttachments = summary.has_attachments;
@@ -53,6 +56,23 @@ export async function refreshThread(em: EntityManager, thread: Thread): Promise<
   thread.lastInboundAt = timeOf(summary.last_inbound_at);
   thread.lastOutboundAt = timeOf(summary.last_outbound_at);
   thread.lastMessageAt = latest(thread.lastInboundAt, thread.lastOutboundAt) ?? thread.lastMessageAt;
+}
+
+/** The same for many threads at once, whose rows the caller has locked. */
+export async function refreshThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
+  if (threadIds.length === 0) return;
+  await em.execute(
+    `update threads t set message_count = s.count, has_attachments = s.has_attachments, last_message_id = s.last_id,
+       preview = coalesce(s.preview, ''), labels = s.labels, participants = s.participants,
+       last_inbound_at = s.last_inbound_at, last_outbound_at = s.last_outbound_at,
+       last_message_at = coalesce(greatest(s.last_inbound_at, s.last_outbound_at), t.last_message_at),
+       updated_at = now()
+     from (select w.id as thread_id, summary.* from threads w
+           cross join lateral (${summaryOf('w.id')}) summary
+           where w.id in (${threadIds.map(() => '?').join()})) s
+     where t.id = s.thread_id`,
+    [HIDDEN, ...threadIds],
+  );
 }
 
 function timeOf(text: string | null): Date | null {

@@ -261,5 +261,7 @@ const BODIES: Record<string, unknown> = {
   'messages.removeLabels': { labels: ['x'] },
   'suppressions.create': { email: 'someone@example.test' },
   'lists.add': { entry: 'example.test' },
+  'retention.set': { retention_days: 30 },
+  'retention.postpone': { days: 1 },
   'webhookEndpoints.replay': { since: '2026-01-01T00:00:00.000Z' },
 };
