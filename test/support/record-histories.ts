@@ -15,6 +15,8 @@ import {
   TRACK_DELIVERY,
 } from '../../workflows/messages/track-delivery.contract.ts';
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
+import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
+import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
@@ -57,6 +59,10 @@ const missing = () => {
     nextRetryDelay: '10 hours',
   });
 };
+const stretch = (end: string, messages: number) => ({
+  ...{ messages, threads: 1, end, detail: end === 'stopped' ? 'Postponed until then.' : '' },
+  place: { environmentId: 'env_1', after: 'msg_1' },
+});
 const longAgo = '2020-01-01T00:00:00.000Z';
 
 const PATHS: Path[] = [
@@ -203,6 +209,38 @@ const PATHS: Path[] = [
     workflowType: PURGE_INBOX,
     input: { inboxId: 'inb_1' },
     activities: { purgeMail: async () => ({ messages: 2, threads: 1 }) },
+  },
+  {
+    name: 'apply-retention.warned',
+    workflowType: APPLY_RETENTION,
+    input: { organizationId: 'org_1' },
+    activities: { reviewRetention: async () => ({ deletesBefore: null, warnings: 1 }) },
+  },
+  {
+    name: 'apply-retention.deleted-in-stretches',
+    workflowType: APPLY_RETENTION,
+    input: { organizationId: 'org_1' },
+    activities: {
+      reviewRetention: async () => ({ deletesBefore: longAgo, warnings: 0 }),
+      deleteExpiredMail: once(() => stretch('more', 200), stretch('done', 300)),
+    },
+  },
+  {
+    name: 'apply-retention.postponed',
+    workflowType: APPLY_RETENTION,
+    input: { organizationId: 'org_1' },
+    activities: {
+      reviewRetention: async () => ({ deletesBefore: longAgo, warnings: 0 }),
+      deleteExpiredMail: once(failing, stretch('stopped', 200)),
+      postponeRetention: async () => `postponed until ${longAgo}`,
+    },
+    signals: [{ name: POSTPONE_RETENTION, args: [{ days: 14 }] }],
+  },
+  {
+    name: 'start-retention.started',
+    workflowType: START_RETENTION,
+    input: {},
+    activities: { startDueRetention: async () => 2 },
   },
 ];
 

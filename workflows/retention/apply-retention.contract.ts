@@ -24,5 +24,5 @@ export const MAX_POSTPONE_DAYS = 90;
 /** A stretch of deletion; after it the run rests for a moment, so that others have their turn. */
 export const DELETION_STRETCH_MS = 5 * 60_000;
 export const DELETION_REST_MS = 30_000;
-/** A run that is not done by then leaves the rest to the next day's. */
-export const RUN_LIMIT_MS = 23 * 3_600_000;
+/** A run that is not done after so many, which is nearly a day, leaves the rest to the next day's. */
+export const STRETCHES_A_RUN = 250;

@@ -1,0 +1,395 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { createRetentionActivities } from '../../activities/retention.activities.ts';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { BATCH } from '../../domain/retention/expired-batch.ts';
+import {
+  createExpiredMailService,
+  type DeletionProgress,
+  type ExpiredMailOptions,
+} from '../../domain/retention/expired-mail.service.ts';
+import type { RetentionService } from '../../domain/retention/retention.service.ts';
+import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
+import { refreshThread } from '../../domain/threads/refresh-thread.ts';
+import { type Thread, ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { loadConfig } from '../../platform/config.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { createStorage, type Storage } from '../../platform/storage.ts';
+import { createAgedMail, idOf } from '../support/aged-mail.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox, testEnvironment } from '../support/test-app.ts';
+
+const DAY_MS = 86_400_000;
+const NOW = new Date();
+const daysAgo = (days: number) => new Date(NOW.getTime() - days * DAY_MS);
+const BEGINNING: DeletionProgress = { messages: 0, threads: 0, place: null };
+
+let database: Database;
+let storage: Storage;
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+  objects = await startObjectStorage();
+  storage = createStorage(loadConfig(testEnvironment(testStack().postgres.workerUrl, objects.environment)));
+});
+afterAll(async () => {
+  storage?.close();
+  await objects?.stop();
+  await database?.close();
+});
+
+/** An organization that keeps its mail for 30 days, by a policy that began long ago. */
+async function arrange(options: Partial<ExpiredMailOptions> = {}) {
+  const organization = await createOrganization(database);
+  const { organizationId } = organization;
+  await database.systemTransaction(async ({ em }) => {
+    em.create(RetentionPolicyEntity, {
+      organizationId,
+      retentionDays: 30,
+      appliedDays: 30,
+      appliedSince: daysAgo(100),
+      steps: [],
+      changedAt: daysAgo(107),
+    });
+  });
+  const inbox = await createInbox(database, organization);
+  const { outbox, commands } = recordingOutbox();
+  const expiredMail = createExpiredMailService({
+    database,
+    outbox,
+    now: () => NOW,
+    pause: async () => undefined,
+    ...options,
+  });
+  const run = (from = BEGINNING, more: { aborted?: () => boolean; limitMs?: number } = {}) =>
+    expiredMail.deleteExpired(organizationId, {
+      from,
+      limitMs: 3_600_000,
+      aborted: () => false,
+      progressed: () => undefined,
+      ...more,
+    });
+  return { organization, organizationId, inbox, commands, expiredMail, run };
+}
+
+const isThere = (id: string) =>
+  database.systemTransaction(async ({ em }) => (await em.count(MessageEntity, { id })) > 0);
+const countOf = (organizationId: string) =>
+  database.systemTransaction(({ em }) => em.count(MessageEntity, { organizationId }));
+const changePolicy = (organizationId: string, change: object) =>
+  database.systemTransaction(({ em }) => em.nativeUpdate(RetentionPolicyEntity, { organizationId }, change));
+
+describe('old mail', () => {
+  test('goes with all that hangs on it, its bytes too; what is younger stays', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    const keys = Array.from({ length: 4 }, () => `retention/${newId('attachment')}`);
+    const [file = '', shared = '', raw = '', young = ''] = keys;
+    for (const key of keys) await storage.putBytes(key, Buffer.from('bytes'), 'text/plain');
+    const old = await createAgedMail(database, inbox, {
+      at: daysAgo(31),
+      files: [file, shared],
+      rawKey: raw,
+    });
+    const kept = await createAgedMail(database, inbox, { at: daysAgo(29), files: [shared], rawKey: young });
+    const sent = await createAgedMail(database, inbox, { at: daysAgo(40), direction: 'outbound' });
+
+    expect(await run()).toMatchObject({ messages: 2, threads: 2, end: 'done' });
+
+    expect([await isThere(old.id), await isThere(sent.id), await isThere(kept.id)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    await database.systemTransaction(async ({ em }) => {
+      expect(await em.count(RecipientEntity, { organizationId })).toBe(0);
+      expect(await em.find(AttachmentEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
+      expect(await em.find(ReceiptEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
+      expect(await em.find(ThreadEntity, { organizationId })).toMatchObject([{ id: kept.threadId }]);
+      const [words] = await em.execute('select count(*)::int as count from message_search where org_id = ?', [
+        organizationId,
+      ]);
+      expect(words).toEqual({ count: 1 });
+    });
+    await untilSwept(organizationId);
+    for (const key of [file, raw])
+      await expect(storage.getBytes(key, 100)).rejects.toMatchObject({ failure: 'missing' });
+    for (const key of [shared, young]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
+  });
+
+  /** Other tests of the run write into the same list, and their sweeps take entries of ours. */
+  async function untilSwept(organizationId: string): Promise<void> {
+    for (;;) {
+      await sweepObjects(database, storage);
+      const left = await database.statement('select from discarded_objects where org_id = ?', [
+        organizationId,
+      ]);
+      if (left.length === 0) return;
+    }
+  }
+
+  test.each<MessageStatus>(['queued', 'sending', 'deferred', 'needs_attention'])(
+    'that is %s stays',
+    async (status) => {
+      const { inbox, run } = await arrange();
+      const fields = { status, sentAt: null };
+      const { id } = await createAgedMail(database, inbox, {
+        at: daysAgo(90),
+        direction: 'outbound',
+        fields,
+      });
+      expect(await run()).toMatchObject({ messages: 0, end: 'done' });
+      expect(await isThere(id)).toBe(true);
+    },
+  );
+
+  test('that left lately, or came again lately by its date, counts from then', async () => {
+    const { inbox, run } = await arrange();
+    const fields = { sentAt: daysAgo(2) };
+    const { id } = await createAgedMail(database, inbox, { at: daysAgo(45), direction: 'outbound', fields });
+    await run();
+    expect(await isThere(id)).toBe(true);
+  });
+
+  test('of every environment goes, and of no other organization', async () => {
+    const { organization, organizationId, inbox, run } = await arrange();
+    const sandbox = await createInbox(database, organization, {
+      environmentId: organization.sandboxEnvironmentId,
+    });
+    const stranger = await arrange();
+    for (const place of [inbox, sandbox, stranger.inbox])
+      await createAgedMail(database, place, { at: daysAgo(99) });
+    expect(await run()).toMatchObject({ messages: 2 });
+    expect(await countOf(organizationId)).toBe(0);
+    expect(await countOf(stranger.organizationId)).toBe(1);
+  });
+
+  test('is waited for no more where its outcome was still open', async () => {
+    const { inbox, run, commands, organizationId } = await arrange();
+    await changePolicy(organizationId, { appliedDays: 1 });
+    const tracked = { direction: 'outbound', fields: { tracked: true } } as const;
+    const recent = await createAgedMail(database, inbox, { at: daysAgo(3), ...tracked });
+    await createAgedMail(database, inbox, { at: daysAgo(20), ...tracked });
+    expect(await run()).toMatchObject({ messages: 2 });
+    expect(commands).toMatchObject([
+      { signal: { workflowId: `delivery/${recent.id}`, args: [{ openRecipients: 0 }] } },
+    ]);
+  });
+});
+
+describe('a long deletion', () => {
+  const MESSAGES = 2 * BATCH + 50;
+
+  /** Mail of 60 to 20 days ago, a third of it of the last 30; some of it hidden, labelled, sent, with files. */
+  async function fill(inbox: Inbox): Promise<void> {
+    const threads = Array.from({ length: 12 }, () => newId('thread'));
+    const stamp = (days: number) => daysAgo(days).toISOString();
+    await database.systemTransaction(async ({ em }) => {
+      for (const id of threads)
+        em.create(ThreadEntity, {
+          id,
+          organizationId: inbox.organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          subject: '',
+          baseSubject: '',
+          lastMessageAt: daysAgo(60),
+        });
+    });
+    await database.systemTransaction(async ({ em }) => {
+      for (let n = 0; n < MESSAGES; n += 1) {
+        const at = new Date(Date.parse(stamp(60)) + (n * 40 * DAY_MS) / MESSAGES);
+        // The first thread has most of the mail, the last ones have old mail alone.
+        const turn = Math.floor(n / 2);
+        const thread = n % 2 === 0 ? 0 : n < MESSAGES / 2 ? 6 + (turn % 6) : 1 + (turn % 5);
+        await insertMessage(em, inbox, { at, threadId: threads[thread] ?? '', n });
+      }
+      for (const thread of await em.find(ThreadEntity, { id: { $in: threads } }))
+        await refreshThread(em, thread);
+    });
+  }
+
+  async function insertMessage(
+    em: Parameters<typeof refreshThread>[0],
+    inbox: Inbox,
+    { at, threadId, n }: { at: Date; threadId: string; n: number },
+  ): Promise<void> {
+    const outbound = n % 3 === 0;
+    const id = idOf('message', at);
+    await em.execute(
+      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+         reply_to, subject, preview, labels, has_attachments, headers, created_at, updated_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, '[]', '[]', '[]', '[]', '', ?, ?::text[], ?, '{}', ?, ?)`,
+      [
+        ...[id, inbox.organizationId, inbox.environmentId, inbox.id, threadId],
+        ...[
+          outbound ? 'outbound' : 'inbound',
+          outbound ? 'sent' : 'received',
+          `person-${n % 17}@people.example`,
+        ],
+        ...[`preview ${n}`, n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`, n % 5 === 0, at, at],
+      ],
+    );
+    if (outbound)
+      await em.execute(
+        `insert into message_recipients (message_id, position, org_id, field, email, updated_at)
+         values (?, 0, ?, 'to', ?, now())`,
+        [id, inbox.organizationId, `Other-${n % 11}@people.example`],
+      );
+  }
+
+  const threadsOf = (organizationId: string) =>
+    database.systemTransaction(({ em }) =>
+      em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } }),
+    );
+
+  /** As if every thread were summed up anew, and the empty ones removed. */
+  async function expectTrueThreads(organizationId: string): Promise<Thread[]> {
+    const shown = await threadsOf(organizationId);
+    for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
+    const anew = await database.systemTransaction(async ({ em }) => {
+      const threads = await em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });
+      for (const thread of threads) await refreshThread(em, thread);
+      return threads;
+    });
+    const comparable = (threads: Thread[]) => threads.map(({ updatedAt: _, ...thread }) => thread);
+    expect(comparable(shown)).toEqual(comparable(anew));
+    return shown;
+  }
+  const countIn = (threadId: string) =>
+    database.systemTransaction(({ em }) => em.count(MessageEntity, { threadId }));
+  const countOld = async (organizationId: string) => {
+    const [row] = await database.statement<{ count: number }>(
+      'select count(*)::int as count from messages where org_id = ? and created_at < ?',
+      [organizationId, daysAgo(30)],
+    );
+    return row?.count;
+  };
+
+  test('leaves threads that show the rest as if they had never had more', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    await fill(inbox);
+    const old = await countOld(organizationId);
+    const before = (await threadsOf(organizationId)).length;
+    const stretch = await run();
+    expect(stretch).toMatchObject({ messages: old, end: 'done' });
+    const threads = await expectTrueThreads(organizationId);
+    expect(before - threads.length).toBe(stretch?.threads);
+    expect(threads.length).toBeLessThan(before);
+    expect(await countOld(organizationId)).toBe(0);
+    expect(await countOf(organizationId)).toBe(MESSAGES - (old ?? 0));
+  });
+
+  test('counts truly in its middle, and goes on where it ended', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    await fill(inbox);
+    const old = await countOld(organizationId);
+    const first = await run(BEGINNING, { limitMs: 0 });
+    expect(first).toMatchObject({ messages: BATCH, end: 'more' });
+    for (const { id, messageCount } of await threadsOf(organizationId)) {
+      const [row] = await database.statement<{ count: number }>(
+        `select count(*)::int as count from messages where thread_id = ? and not labels && '{spam,blocked}'::text[]`,
+        [id],
+      );
+      expect(row?.count).toBe(messageCount);
+    }
+    expect(await run(first ?? undefined)).toMatchObject({ messages: old, end: 'done' });
+    await expectTrueThreads(organizationId);
+  });
+
+  test('whose worker dies between two batches is taken up by the next attempt, from its last heartbeat or anew', async () => {
+    for (const heartbeats of [true, false]) {
+      let batches = 0;
+      const { organizationId, inbox, expiredMail } = await arrange({
+        pause: async () => {
+          batches += 1;
+          if (batches === 1) throw new Error('killed');
+        },
+      });
+      await fill(inbox);
+      const activities = createRetentionActivities({ retention: {} as RetentionService, expiredMail });
+      const attempt = async (heartbeatDetails?: unknown) => {
+        const environment = new MockActivityEnvironment(
+          { heartbeatDetails },
+          { logger: new DefaultLogger('ERROR') },
+        );
+        let beat: unknown;
+        environment.on('heartbeat', (details) => {
+          beat = details;
+        });
+        const ran = environment.run(activities.deleteExpiredMail, { organizationId, from: BEGINNING });
+        return { result: await ran.catch(({ message }) => message), beat };
+      };
+      const died = await attempt();
+      expect(died).toMatchObject({ result: 'killed', beat: { messages: BATCH } });
+      const { result } = await attempt(heartbeats ? died.beat : undefined);
+      expect(result).toMatchObject({ end: 'done' });
+      expect(await countOld(organizationId)).toBe(0);
+      await expectTrueThreads(organizationId);
+    }
+  });
+
+  test.each([
+    ['postponed', { postponedUntil: daysAgo(-1) }, 'Postponed until'],
+    ['given up', { appliedDays: 0 }, 'kept for ever'],
+  ])('that is %s ends after its batch', async (_name, change, detail) => {
+    const { organizationId, inbox, run } = await arrange({
+      pause: () => changePolicy(organizationId, change),
+    });
+    await fill(inbox);
+    expect(await run()).toMatchObject({
+      messages: BATCH,
+      end: 'stopped',
+      detail: expect.stringContaining(detail),
+    });
+    expect(await countOf(organizationId)).toBe(MESSAGES - BATCH);
+  });
+
+  test('of an organization that is suspended meanwhile ends after its batch', async () => {
+    const { organizationId, inbox, run } = await arrange({
+      pause: () =>
+        database.systemTransaction(({ em }) =>
+          em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' }),
+        ),
+    });
+    await fill(inbox);
+    expect(await run()).toMatchObject({ messages: BATCH, end: 'stopped' });
+  });
+
+  test('that is canceled ends after its batch', async () => {
+    let isAborted = false;
+    const { inbox, run } = await arrange({
+      pause: async () => {
+        isAborted = true;
+      },
+    });
+    await fill(inbox);
+    expect(await run(BEGINNING, { aborted: () => isAborted })).toMatchObject({
+      messages: BATCH,
+      end: 'more',
+    });
+  });
+
+  test('pauses three times as long as its batch took, and lets no other one run beside it', async () => {
+    const pauses: number[] = [];
+    const { inbox, run } = await arrange({
+      pause: async (ms) => {
+        pauses.push(ms);
+        expect(await run()).toBeNull();
+      },
+    });
+    await createAgedMail(database, inbox, { at: daysAgo(60) });
+    expect(await run()).toMatchObject({ messages: 1 });
+    for (const pauseMs of pauses) expect(pauseMs).toBeGreaterThan(0);
+    expect(pauses.length).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { createExpiredMailService } from '../../domain/retention/expired-mail.service.ts';
+import { createRetentionService } from '../../domain/retention/retention.service.ts';
+import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createAgedMail } from '../support/aged-mail.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { testStack } from '../support/stack.ts';
+import { connect, recordingOutbox } from '../support/test-app.ts';
+
+const DAY_MS = 86_400_000;
+/** The policy is set on the first day, at 15:00 UTC. */
+const START = Date.parse('2026-12-08T15:00:00.000Z');
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+/** An organization whose clock the test turns. */
+async function arrange() {
+  const organization = await createOrganization(database);
+  const { organizationId } = organization;
+  const inbox = await createInbox(database, organization);
+  const { outbox, commands } = recordingOutbox();
+  let time = START;
+  const now = () => new Date(time);
+  const policies = createRetentionPolicyService({ database, outbox, now });
+  const notifications = createNotificationService({ outbox });
+  const retention = createRetentionService({ database, outbox, notifications, now });
+  const expiredMail = createExpiredMailService({ database, outbox, now, pause: async () => undefined });
+  const scope: Scope = {
+    organizationId,
+    environmentId: organization.productionEnvironmentId,
+    environmentBound: false,
+    permissions: new Set(['retention:manage'] as const),
+    actor: { kind: 'system', id: 'test' },
+    requestId: 'req_test',
+  };
+  /** What a run of `applyRetention` does. */
+  const run = async () => {
+    const review = await retention.review(organizationId);
+    const from = { messages: 0, threads: 0, place: null };
+    const options = { from, limitMs: 3_600_000, aborted: () => false, progressed: () => undefined };
+    const deleted = review.deletesBefore && (await expiredMail.deleteExpired(organizationId, options));
+    return { ...review, deleted: deleted ? deleted.messages : 0 };
+  };
+  /** The days' runs up to a moment, at 03:00 UTC, where there is something to do; the days that deleted something. */
+  const passUntil = async (moment: string) => {
+    const days: string[] = [];
+    while (time < Date.parse(moment)) {
+      const nextRun = Math.floor((time - 3 * 3_600_000) / DAY_MS + 1) * DAY_MS + 3 * 3_600_000;
+      time = Math.min(nextRun, Date.parse(moment));
+      if (time !== nextRun) break;
+      if ((await startsToday()) && (await run()).deleted > 0) days.push(now().toISOString().slice(0, 10));
+    }
+    return days;
+  };
+  /** Whether the day's start names this organization. */
+  const startsToday = async () => {
+    const before = commands.length;
+    await retention.startDue(() => undefined);
+    const own = `retention/${organizationId}/${now().toISOString().slice(0, 10)}`;
+    return commands.slice(before).some(({ start }) => start?.workflowId === own);
+  };
+  const letters = () =>
+    database.systemTransaction(async ({ em }) => {
+      const rows = await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } });
+      return rows.map(({ template, params }) => [
+        template,
+        params.days,
+        params.firstDeletionAt ?? params.before,
+      ]);
+    });
+  const set = (days: number) => policies.set(scope, organizationId, days);
+  const postpone = (days: number) => policies.postpone(scope, organizationId, days);
+  const mailOf = (day: string) => createAgedMail(database, inbox, { at: new Date(day) });
+  const left = () =>
+    database.systemTransaction(async ({ em }) => {
+      const rows = await em.find(MessageEntity, { organizationId }, { orderBy: { id: 'asc' } });
+      return rows.map(({ createdAt }) => createdAt.toISOString().slice(0, 10));
+    });
+  return {
+    organizationId,
+    commands,
+    run,
+    passUntil,
+    startsToday,
+    letters,
+    set,
+    postpone,
+    mailOf,
+    left,
+    policies,
+    scope,
+  };
+}
+
+describe('a policy of 30 days', () => {
+  test('warns, deletes on its day and daily from then on, and reminds once a month', async () => {
+    const { set, run, passUntil, letters, mailOf, left } = await arrange();
+    await mailOf('2026-10-01');
+    await mailOf('2026-11-20');
+    await mailOf('2026-12-20');
+    await set(30);
+    expect(await run()).toEqual({ deletesBefore: null, warnings: 1, deleted: 0 });
+    expect(await run()).toMatchObject({ warnings: 0 });
+    expect(await passUntil('2026-12-15T14:59:00Z')).toEqual([]);
+    expect(await letters()).toEqual([
+      ['retention-set', 30, '2026-12-15 15:00 UTC'],
+      ['retention-tomorrow', 30, '2026-12-16 03:00 UTC'],
+    ]);
+    expect(await passUntil('2026-12-20T00:00:00Z')).toEqual(['2026-12-16']);
+    expect(await left()).toEqual(['2026-11-20', '2026-12-20']);
+    expect(await passUntil('2027-04-20T00:00:00Z')).toEqual(['2026-12-20', '2027-01-19']);
+    expect(await left()).toEqual([]);
+    // In January mail is about to go; after that there is none.
+    expect((await letters()).slice(2)).toEqual([['retention-reminder', 30, '2027-01-02 03:00 UTC']]);
+  });
+
+  test('postponed in between stands still, and the owners hear before it goes on', async () => {
+    const { set, run, passUntil, postpone, letters, mailOf, left, policies, scope, organizationId } =
+      await arrange();
+    await mailOf('2026-10-01');
+    await set(30);
+    await run();
+    await passUntil('2026-12-15T10:00:00Z');
+    await postpone(10);
+    expect(await policies.get(scope, organizationId)).toMatchObject({
+      effectiveDays: 0,
+      firstDeletionAt: new Date('2026-12-25T15:00:00Z'),
+    });
+    expect(await passUntil('2026-12-25T14:00:00Z')).toEqual([]);
+    expect((await letters()).slice(2)).toEqual([['retention-tomorrow', 30, '2026-12-26 03:00 UTC']]);
+    expect(await passUntil('2026-12-28T00:00:00Z')).toEqual(['2026-12-26']);
+    await mailOf('2026-10-02');
+    await postpone(1);
+    expect(await passUntil('2026-12-28T23:00:00Z')).toEqual([]);
+    expect(await left()).toEqual(['2026-10-02']);
+    expect(await passUntil('2026-12-31T00:00:00Z')).toEqual(['2026-12-29']);
+  });
+
+  test('starts no run on a day without anything to do', async () => {
+    const { set, run, passUntil, startsToday, mailOf } = await arrange();
+    expect(await startsToday()).toBe(false);
+    await set(30);
+    expect(await startsToday()).toBe(true);
+    await run();
+    await passUntil('2026-12-20T00:00:00Z');
+    expect(await startsToday()).toBe(false);
+    await mailOf('2026-10-01');
+    expect(await startsToday()).toBe(true);
+  });
+
+  test('of a suspended organization neither warns nor deletes', async () => {
+    const { set, run, passUntil, letters, organizationId, mailOf, left } = await arrange();
+    await mailOf('2026-10-01');
+    await set(30);
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' }),
+    );
+    expect(await run()).toEqual({ deletesBefore: null, warnings: 0, deleted: 0 });
+    expect(await passUntil('2026-12-30T00:00:00Z')).toEqual([]);
+    expect([await letters(), await left()]).toEqual([[], ['2026-10-01']]);
+  });
+});
+
+test('the day’s start names every organization once, whatever page it is on', async () => {
+  const { organizationId, set, startsToday, commands } = await arrange();
+  await set(30);
+  const others = Array.from({ length: 230 }, (_, n) => `${organizationId}${String(n).padStart(3, '0')}`);
+  await database.systemTransaction(async ({ em }) => {
+    for (const id of others) {
+      await em.execute(
+        `insert into organizations (id, name, slug, created_at, updated_at) values (?, 'Other', ?, now(), now())`,
+        [id, id],
+      );
+      await em.execute(
+        `insert into retention_policies (org_id, retention_days, steps, changed_at, created_at)
+         values (?, 30, '[{"version":1,"days":30,"takesEffectAt":"2027-01-01T00:00:00.000Z","announcedAt":null,"warnedAt":null}]', now(), now())`,
+        [id],
+      );
+    }
+  });
+  const before = commands.length;
+  expect(await startsToday()).toBe(true);
+  const started = commands.slice(before).map(({ start }) => start?.workflowId);
+  for (const id of others)
+    expect(started.filter((run) => run === `retention/${id}/2026-12-08`)).toHaveLength(1);
+  await database.statement(`delete from organizations where id like ?`, [`${organizationId}_%`]);
+});

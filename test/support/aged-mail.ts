@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { type Thread, ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { addToThread, startThread } from '../../domain/threads/thread-summary.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
+
+/** An id as it would have been made then. */
+export function idOf(kind: IdKind, at: Date, random = randomBytes(10)): string {
+  const bytes = Buffer.alloc(16);
+  bytes.writeUIntBE(at.getTime(), 0, 6);
+  random.copy(bytes, 6);
+  return idFromBytes(kind, bytes);
+}
+
+export interface AgedMail {
+  at: Date;
+  thread?: Pick<Thread, 'id'>;
+  direction?: 'inbound' | 'outbound';
+  /** Of the other side. */
+  correspondent?: string;
+  labels?: string[];
+  /** Keys in storage, of files and of the raw mail. */
+  files?: string[];
+  rawKey?: string | null;
+  fields?: Partial<Message>;
+}
+
+/** A message of another time, with all that hangs on one; in a thread of its own where none is given. */
+export async function createAgedMail(
+  worker: Database,
+  inbox: Inbox,
+  { at, thread: given, direction = 'inbound', correspondent = 'ada@people.example', ...mail }: AgedMail,
+): Promise<Message> {
+  const { labels = [], files = [], rawKey = null, fields = {} } = mail;
+  const place = {
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+  };
+  const isInbound = direction === 'inbound';
+  return worker.systemTransaction(async ({ em }) => {
+    const thread = given
+      ? await em.findOneOrFail(ThreadEntity, { id: given.id })
+      : startThread(em, { inbox, subject: 'Aged', at });
+    const random = randomBytes(10);
+    const message = em.create(MessageEntity, {
+      ...place,
+      id: idOf('message', at, random),
+      threadId: thread.id,
+      direction,
+      status: isInbound ? 'received' : 'sent',
+      fromEmail: isInbound ? correspondent : inbox.email,
+      fromName: null,
+      to: [{ email: isInbound ? inbox.email : correspondent }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'Aged',
+      preview: `of ${at.toISOString()}`,
+      textBody: 'words',
+      headers: {},
+      labels,
+      hasAttachments: files.length > 0,
+      rfcMessageId: null,
+      inReplyTo: null,
+      rawKey,
+      createdAt: at,
+      receivedAt: isInbound ? at : null,
+      sentAt: isInbound ? null : at,
+      ...fields,
+    });
+    em.persist(message);
+    if (!isInbound)
+      em.create(RecipientEntity, {
+        messageId: message.id,
+        position: 0,
+        organizationId: inbox.organizationId,
+        field: 'to',
+        email: correspondent,
+        status: 'sent',
+      });
+    if (isInbound && rawKey !== null)
+      em.create(ReceiptEntity, {
+        ...place,
+        id: idOf('receipt', at, random),
+        kind: 'mail',
+        messageId: message.id,
+        rawKey,
+        sizeBytes: 1,
+        sha256: Buffer.alloc(32),
+        mailFrom: correspondent,
+        rcptTo: inbox.email,
+        clientIp: '192.0.2.1',
+        status: 'processed',
+        receivedAt: at,
+        processedAt: at,
+      });
+    for (const [position, storageKey] of files.entries())
+      em.create(AttachmentEntity, {
+        ...place,
+        id: newId('attachment'),
+        messageId: message.id,
+        position,
+        filename: 'a.txt',
+        contentType: 'text/plain',
+        sizeBytes: 1,
+        sha256: Buffer.alloc(32),
+        storageKey,
+        disposition: 'attachment',
+      });
+    addToThread(thread, message, [correspondent], at);
+    return message;
+  });
+}

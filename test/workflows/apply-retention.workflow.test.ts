@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { RetentionActivities } from '../../activities/retention.activities.ts';
+import type { DeletionProgress, Stretch } from '../../domain/retention/expired-mail.service.ts';
+import {
+  APPLY_RETENTION,
+  DELETION_REST_MS,
+  POSTPONE_RETENTION,
+  STRETCHES_A_RUN,
+} from '../../workflows/retention/apply-retention.contract.ts';
+import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+const BEFORE = '2026-11-01T03:00:00.000Z';
+const PLACE = { environmentId: 'env_1', after: 'msg_1' };
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+type Deletion = (from: DeletionProgress) => Stretch | Promise<Stretch>;
+const reached = (from: DeletionProgress, end: Stretch['end'], detail = ''): Stretch => ({
+  messages: from.messages + 200,
+  threads: from.threads + 10,
+  place: PLACE,
+  end,
+  detail,
+});
+
+/** Activities that review as told and delete as `deletions` say, the last one again and again. */
+function fakes({ deletesBefore = BEFORE as string | null, deletions = [] as Deletion[] } = {}) {
+  const froms: DeletionProgress[] = [];
+  const postponements: number[] = [];
+  let reviews = 0;
+  const activities: RetentionActivities = {
+    async reviewRetention() {
+      reviews += 1;
+      return { deletesBefore, warnings: 1 };
+    },
+    async deleteExpiredMail({ from }) {
+      froms.push(from);
+      const deletion = deletions.length > 1 ? deletions.shift() : deletions[0];
+      return deletion ? deletion(from) : reached(from, 'done');
+    },
+    async postponeRetention({ days }) {
+      postponements.push(days);
+      return `postponed for ${days} days`;
+    },
+    startDueRetention: async () => 3,
+  };
+  return { activities, froms, postponements, reviews: () => reviews };
+}
+
+const start = (taskQueue: string, workflowId = `retention/${randomUUID()}`) =>
+  environment.temporal.client.workflow.start(APPLY_RETENTION, {
+    taskQueue,
+    workflowId,
+    args: [{ organizationId: 'org_1' }],
+  });
+
+describe('applyRetention', () => {
+  test('warns, and deletes nothing before its day', async () => {
+    const queue = randomUUID();
+    const { activities, froms } = fakes({ deletesBefore: null });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('1 warning(s); nothing to delete');
+      expect((await handle.fetchHistory()).events).toHaveLength(11);
+    });
+    expect(froms).toEqual([]);
+  });
+
+  test('deletes in stretches, each from where the last one ended, with a rest in between', async () => {
+    const queue = randomUUID();
+    const more: Deletion = (from) => reached(from, 'more');
+    const { activities, froms } = fakes({ deletions: [more, more, (from) => reached(from, 'done')] });
+    await environment.withWorker(queue, activities, async () => {
+      const startedAt = await environment.temporal.currentTimeMs();
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe(
+        `1 warning(s); deleted 600 message(s), 30 thread(s) of before ${BEFORE}`,
+      );
+      const tookMs = (await environment.temporal.currentTimeMs()) - startedAt;
+      expect(tookMs).toBeGreaterThanOrEqual(2 * DELETION_REST_MS);
+    });
+    expect(froms.map(({ messages, place }) => [messages, place])).toEqual([
+      [0, null],
+      [200, PLACE],
+      [400, PLACE],
+    ]);
+  });
+
+  test('leaves what a day is too short for to the next day, in a history that stays small', async () => {
+    const queue = randomUUID();
+    const { activities, froms } = fakes({ deletions: [(from) => reached(from, 'more')] });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toContain('the next day’s run goes on');
+      expect((await handle.fetchHistory()).events?.length).toBeLessThan(3_000);
+    });
+    expect(froms).toHaveLength(STRETCHES_A_RUN);
+  }, 170_000);
+
+  test('tries a deletion that fails again, and goes on', async () => {
+    const queue = randomUUID();
+    const fail: Deletion = () => {
+      throw ApplicationFailure.create({ type: 'Down', message: 'the database is down' });
+    };
+    const { activities, froms, reviews } = fakes({
+      deletions: [fail, fail, (from) => reached(from, 'done')],
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toContain('deleted 200 message(s)');
+    });
+    expect(froms).toHaveLength(3);
+    expect(reviews()).toBe(1);
+  });
+
+  test('whose deletion fails all day has failed, so that the next day’s run is not held up', async () => {
+    const queue = randomUUID();
+    const fail: Deletion = () => {
+      throw ApplicationFailure.create({ type: 'Down', message: 'down' });
+    };
+    const { activities } = fakes({ deletions: [fail] });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+  });
+
+  test('postponed in the middle ends with the batch under way, and says so', async () => {
+    const queue = randomUUID();
+    const postponed = Promise.withResolvers<void>();
+    const isDeleting = Promise.withResolvers<void>();
+    const { activities, postponements } = fakes({
+      deletions: [
+        async (from) => {
+          isDeleting.resolve();
+          await postponed.promise;
+          return reached(from, 'stopped', 'Postponed until then.');
+        },
+      ],
+    });
+    const record = activities.postponeRetention;
+    activities.postponeRetention = async (wish) => {
+      postponed.resolve();
+      return record(wish);
+    };
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await isDeleting.promise;
+      await handle.signal(POSTPONE_RETENTION, { days: 14 });
+      await expect(handle.result()).resolves.toBe(
+        `1 warning(s); deleted 200 message(s), 10 thread(s) of before ${BEFORE}, then stopped: Postponed until then.; postponed for 14 days`,
+      );
+    });
+    expect(postponements).toEqual([14]);
+  });
+
+  test('takes no postponement of nonsense', async () => {
+    const queue = randomUUID();
+    const { activities, postponements } = fakes();
+    const handle = await start(queue);
+    // No worker runs yet, so that all of it comes before the run's first step.
+    for (const wish of [{ days: 0 }, { days: 91 }, { days: '7' }, {}, undefined, 3])
+      await handle.signal(POSTPONE_RETENTION, wish);
+    await handle.signal(POSTPONE_RETENTION, { days: 90 });
+    await environment.withWorker(queue, activities, async () => {
+      await expect(handle.result()).resolves.toContain('postponed for 90 days');
+    });
+    expect(postponements).toEqual([90]);
+  });
+
+  test('terminated is followed by the next day’s run', async () => {
+    const queue = randomUUID();
+    const ended = Promise.withResolvers<void>();
+    const { activities, froms } = fakes({
+      deletions: [
+        async (from) => {
+          await ended.promise;
+          return reached(from, 'done');
+        },
+        (from) => reached(from, 'done'),
+      ],
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const first = await start(queue, 'retention/org_terminated/2026-12-01');
+      await eventually(() => expect(froms).toHaveLength(1));
+      await first.terminate();
+      ended.resolve();
+      await expect(first.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+      const second = await start(queue, 'retention/org_terminated/2026-12-02');
+      await expect(second.result()).resolves.toContain('deleted 200 message(s)');
+    });
+  });
+});
+
+test('startRetention starts what is due', async () => {
+  const queue = randomUUID();
+  await environment.withWorker(queue, fakes().activities, async () => {
+    const handle = await environment.temporal.client.workflow.start(START_RETENTION, {
+      taskQueue: queue,
+      workflowId: randomUUID(),
+    });
+    await expect(handle.result()).resolves.toBe(3);
+  });
+});
