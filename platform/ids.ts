@@ -48,6 +48,11 @@ export function lowestIdAt(kind: IdKind, time: Date): string {
   return idFromBytes(kind, bytes);
 }
 
+/** When the id was made. */
+export function timeOfId(id: string): Date {
+  return new Date(idToBytes(id).readUIntBE(0, 6));
+}
+
 /** The 16 bytes of an id's UUID, for tokens where an address leaves no room for text. */
 export function idToBytes(id: string): Buffer {
   return Buffer.from(TypeID.fromString(id).toUUIDBytes());

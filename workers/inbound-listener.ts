@@ -10,6 +10,7 @@ import {
   type SMTPServerSession,
 } from 'smtp-server';
 import type { AcceptedMail, InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
+import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
 import type { Config } from '../platform/config.ts';
 import { databaseFailure } from '../platform/database/failures.ts';
 import { newId } from '../platform/ids.ts';
@@ -79,10 +80,14 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
     onRcptTo({ address }, session, done) {
       const { envelope } = session;
       const sender = envelope.mailFrom ? envelope.mailFrom.address : '';
-      resolveRecipient(options, address.toLowerCase(), sender).then((route) => {
-        routes.set(envelope, (routes.get(envelope) ?? new Map()).set(address.toLowerCase(), route));
-        done();
-      }, done);
+      const others = routes.get(envelope) ?? new Map<string, InboundRoute>();
+      resolveRecipient(options, address.toLowerCase(), { sender, others: [...others.values()] }).then(
+        (route) => {
+          routes.set(envelope, others.set(address.toLowerCase(), route));
+          done();
+        },
+        done,
+      );
     },
     onData(stream, session, done) {
       const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
@@ -127,19 +132,22 @@ async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerO
   };
 }
 
-/** @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign) or its
- * owner blocks the sender, 451 where we cannot tell. */
+/**
+ * @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign) or its owner blocks the
+ * sender, 452 where its owner may receive no more for now, 451 where we cannot tell.
+ */
 async function resolveRecipient(
   { receipts, logger }: InboundListenerOptions,
   address: string,
-  sender: string,
+  { sender, others }: { sender: string; others: InboundRoute[] },
 ): Promise<InboundRoute> {
-  const route = await receipts.resolve(address, sender).catch((error: unknown) => {
+  const route = await receipts.resolve(address, sender, others).catch((error: unknown) => {
     logger.error({ err: error }, 'recipient could not be looked up');
     throw temporaryFailure();
   });
   if (route === 'blocked') throw new SmtpRefusal(550, '5.7.1 The recipient takes no mail from you');
   if (route === 'unknown') throw new SmtpRefusal(550, '5.1.1 No such mailbox here');
+  if (route.kind === 'full') throw overLimit();
   return route;
 }
 
@@ -191,6 +199,7 @@ async function receiveMail(
         logger.warn({ err: failure, rawKey }, 'an object was left behind');
       });
     if (error instanceof SmtpRefusal) throw error;
+    if (isUsageLimitExceeded(error)) throw overLimit();
     // Strangers must not be able to raise errors here.
     if (error instanceof ClientLeft) logger.info({ transaction: id }, error.message);
     else logger.error({ err: error, transaction: id }, 'mail could not be accepted');
@@ -232,6 +241,11 @@ async function storeMessage(
     ended.abort();
     release();
   }
+}
+
+/** The sender's server keeps the mail and comes again, for about 5 days (RFC 5321 section 4.5.4.1). */
+function overLimit(): SmtpRefusal {
+  return new SmtpRefusal(452, '4.2.2 The recipient has used up the mail it may receive, try again later');
 }
 
 function temporaryFailure(): SmtpRefusal {

@@ -12,6 +12,7 @@ import {
 import { addressFault } from '../domain/messages/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/messages/outbound-content.ts';
 import type { SubmissionService, Submitter } from '../domain/messages/submission.service.ts';
+import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { createSlots, type Slots } from '../platform/slots.ts';
@@ -220,6 +221,7 @@ async function submit(
 /** Enhanced status codes (RFC 3463) by what the API would have answered. */
 function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
   if (error instanceof SmtpRefusal) return error;
+  if (isUsageLimitExceeded(error)) return new SmtpRefusal(452, `4.3.1 ${oneLine(error.detail)}`);
   if (error instanceof AppError && error.status < 500 && error.status !== 429) {
     if (error.code === 'unauthenticated') return new SmtpRefusal(421, `4.7.0 ${oneLine(error.detail)}`);
     if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${oneLine(error.detail)}`);

@@ -5,6 +5,7 @@ import { newId } from '../../platform/ids.ts';
 import { type Storage, StorageError } from '../../platform/storage.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { requireStorageRoom } from '../usage/storage-room.ts';
 import { attachFiles } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
@@ -23,15 +24,20 @@ export interface AttachmentService {
    * Streams a file to storage. Belongs before the transaction that makes a row of it; without one the sweep removes the
    * bytes.
    *
-   * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `unavailable`; errors of `content`.
+   * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `usage_limit_exceeded`, `unavailable`;
+   * errors of `content`.
    * Nothing is stored then.
    */
   putUpload(scope: Scope, inboxId: string, facts: FileFacts, content: Readable): Promise<StoredFile>;
-  /** The same for files that are in memory. */
+  /** The same for files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
   putFiles(scope: Scope, files: { facts: FileFacts; bytes: Buffer }[]): Promise<StoredFile[]>;
   /** Gives up bytes that were put and are not wanted after all. */
   giveUp(scope: Scope, storageKey: string): Promise<void>;
-  /** Makes an attachment of an upload: it waits 24 h for a draft or message. */
+  /**
+   * Makes an attachment of an upload: it waits 24 h for a draft or message.
+   *
+   * @throws AppError `usage_limit_exceeded`; the sweep removes the bytes.
+   */
   createUpload(scope: Scope, inboxId: string, file: StoredFile): Promise<Attachment>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, attachmentId: string): Promise<{ attachment: Attachment; link: FileLink }>;
@@ -60,7 +66,11 @@ export function createAttachmentService({ database, storage }: AttachmentService
   return {
     async putUpload(scope, inboxId, facts, content) {
       const storageKey = newStorageKey();
-      await database.transaction(scope, ({ em }) => findInbox(em, scope, inboxId));
+      await database.transaction(scope, async ({ em }) => {
+        await findInbox(em, scope, inboxId);
+        // How large it is shows when it is stored; where nothing fits any more it is not read.
+        await requireStorageRoom(em, scope.organizationId, 1);
+      });
       await noteObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
       const watched = watch(content, MAX_FILE_BYTES);
       try {
@@ -76,6 +86,8 @@ export function createAttachmentService({ database, storage }: AttachmentService
 
     async putFiles(scope, files) {
       if (files.length === 0) return [];
+      const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+      await database.transaction(scope, ({ em }) => requireStorageRoom(em, scope.organizationId, sizeBytes));
       const keyed = files.map((file) => ({ ...file, storageKey: newStorageKey() }));
       await noteObjects(
         database,
@@ -98,6 +110,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
     createUpload: (scope, inboxId, file) =>
       database.transaction(scope, async ({ em }) => {
         const inbox = await findInbox(em, scope, inboxId);
+        await requireStorageRoom(em, scope.organizationId, file.sizeBytes);
         const [upload] = await attachFiles(em, { scope, inbox, files: [{ kind: 'stored', file }] });
         return upload as Attachment;
       }),

@@ -14,8 +14,9 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message.service.ts';
 import type { OutboundContent } from '../messages/outbound-content.ts';
 import { createOutboundMessage } from '../messages/outbound-message.ts';
-import { refuseAtCall } from '../messages/refused-send.ts';
+import { announceRefusedSend, refuseAtCall } from '../messages/refused-send.ts';
 import { replySubject } from '../messages/subject.ts';
+import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { planSend, unplanSend } from './draft-plan.ts';
@@ -53,8 +54,8 @@ export interface DraftService {
    * Turns the draft into a message: afterwards the draft is gone, the message is queued and its workflow starts, also
    * when this process dies right after the commit. Of two calls at once one wins, the other finds no draft.
    *
-   * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`; the
-   * draft stays in every case.
+   * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`,
+   * `usage_limit_exceeded`; the draft stays in every case.
    */
   send(scope: Scope, draftId: string): Promise<MessageDetails>;
   /**
@@ -147,7 +148,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
         send(transaction, scope, await lockDraft(transaction.em, scope, draftId)),
       ),
 
-    sendDue: (draftId, plan) => sendDue(database, send, draftId, plan),
+    sendDue: (draftId, plan) => sendDue({ database, events, send }, draftId, plan),
 
     dropPlan: (draftId, plan) =>
       database.systemTransaction(async ({ em }) => {
@@ -242,9 +243,14 @@ async function sendDraft(
   return created;
 }
 
+interface DueParts {
+  database: Database;
+  events: EventService;
+  send: (transaction: Transaction, scope: Scope, draft: Draft) => Promise<MessageDetails>;
+}
+
 async function sendDue(
-  database: Database,
-  send: (transaction: Transaction, scope: Scope, draft: Draft) => Promise<MessageDetails>,
+  { database, events, send }: DueParts,
   draftId: string,
   plan: number,
 ): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'> {
@@ -262,15 +268,33 @@ async function sendDue(
     });
   } catch (error) {
     if (!(error instanceof AppError) || error.status >= 500) throw error;
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(
+    await database.systemTransaction(async (transaction) => {
+      const failed = await transaction.em.nativeUpdate(
         DraftEntity,
         { id: draftId, plan, sendStatus: 'scheduled' },
         { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
-      ),
-    );
+      );
+      // The gate tells of its own refusals; the transaction of this one was taken back.
+      if (failed === 1 && isUsageLimitExceeded(error))
+        await tellOverLimit(transaction, events, draftId, error);
+    });
     return 'refused';
   }
+}
+
+async function tellOverLimit(
+  transaction: Transaction,
+  events: EventService,
+  draftId: string,
+  { detail }: AppError,
+): Promise<void> {
+  const { em } = transaction;
+  const content = await em.findOneOrFail(DraftEntity, { id: draftId });
+  const inbox = await em.findOneOrFail(InboxEntity, { id: content.inboxId });
+  await announceRefusedSend(transaction, events, {
+    ...{ inbox, content },
+    refusal: { reason: 'rate_limited', detail },
+  });
 }
 
 /** A scheduled send acts within the draft's own inbox and nowhere else. */

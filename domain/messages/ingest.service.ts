@@ -1,9 +1,11 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { refusesValue } from '../../platform/database/failures.ts';
+import { timeOfId } from '../../platform/ids.ts';
 import { createSlots } from '../../platform/slots.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
+import { noteUsage } from '../usage/count-usage.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { announceReceived } from './announce-received.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -127,6 +129,7 @@ async function keep(
         if (!(await finish(transaction, receipt.id, { ...asMail(receipt), fingerprint: sha256 })))
           return 'processed before';
         const message = await storeReceived(transaction, receipt, examined);
+        if (receipt.kind === 'report') await countReportAsMail(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         await announceReceived(transaction, events, message);
         return `stored as ${message.id}`;
@@ -137,6 +140,16 @@ async function keep(
       if (outcome !== undefined) return outcome;
     }
   }
+}
+
+/** What came to a return path was let in without being counted, and is not refused now. */
+function countReportAsMail({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
+  return noteUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
+}
+
+/** In the month it was counted in. */
+function giveBack({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
+  return noteUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
 }
 
 /** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
@@ -194,6 +207,7 @@ function settleDuplicate(
     }
     const isFirstRun = await finish(transaction, receipt.id, { duplicateOf: first.messageId });
     if (!isFirstRun) return 'processed before';
+    if (receipt.kind === 'mail') await giveBack(transaction, receipt);
     await discard(transaction, receipt, attachments);
     return `duplicate of ${first.messageId}`;
   });

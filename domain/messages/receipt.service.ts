@@ -13,6 +13,8 @@ import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { receiveVerdict } from '../deliverability/receive-lists.ts';
 import { DomainEntity } from '../domains/domain.entity.ts';
 import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
+import { countWithinLimit } from '../usage/count-usage.ts';
+import { createRoomWatch } from '../usage/room-watch.ts';
 import { readAtMost } from './delivery-report.ts';
 import { parseFeedbackReport } from './feedback-report.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
@@ -60,9 +62,15 @@ export interface ReceiptService {
    * complaints come to.
    *
    * @param sender envelope sender; empty for `<>`.
-   * @returns `blocked` where the inbox's receive lists refuse the sender.
+   * @param others where the mail goes already: all of it has to find room.
+   * @returns `blocked` where the inbox's receive lists refuse the sender, `full` where the organization has used up what
+   * it may receive.
    */
-  resolve(address: string, sender: string): Promise<InboundRoute | 'unknown' | 'blocked'>;
+  resolve(
+    address: string,
+    sender: string,
+    others?: readonly InboundRoute[],
+  ): Promise<InboundRoute | 'unknown' | 'blocked' | { kind: 'full'; route: InboundRoute }>;
   /** Whether each of these inboxes has a mail of that id already. False where reports or complaints are among them. */
   knows(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
   /**
@@ -70,6 +78,8 @@ export interface ReceiptService {
    * complaint becomes a report on the mail whose token it carries.
    *
    * @returns how many rows refer to its bytes now: none for a repeat, or for one of too many mails that are nobody's.
+   * @throws AppError `usage_limit_exceeded` where the last unit went since the recipients were looked up; nothing is
+   * committed then.
    */
   commit(mail: AcceptedMail): Promise<number>;
 }
@@ -81,12 +91,14 @@ export interface ReceiptServiceOptions {
   storage: Pick<Storage, 'getStream'>;
   /** In lower case. */
   feedbackAddress: string;
+  now?: () => Date;
 }
 
 export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
-  const { database, outbox, returnPaths, feedbackAddress } = options;
+  const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
+  const received = createRoomWatch({ database, counter: 'messages_received', now });
   return {
-    resolve: (address, sender) =>
+    resolve: (address, sender, others = []) =>
       database.autocommit(async (em) => {
         if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
         const target = returnPaths.parse(address);
@@ -96,7 +108,10 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if ((await receiveVerdict(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
-        return { kind: 'mail', organizationId, environmentId, inboxId: id };
+        const room = await received.roomOf(organizationId);
+        const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
+        const isFull = room !== null && room <= mailsWithin(organizationId, others, id);
+        return isFull ? { kind: 'full', route } : route;
       }),
 
     async knows(transportId, recipients) {
@@ -114,6 +129,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
     async commit(mail) {
       const { recipients, unattributed } = await attribute(options, mail);
       return database.systemTransaction(async (transaction) => {
+        const mails = new Map<string, number>();
         let kept = unattributed && (await keepUnattributed(transaction, mail)) ? 1 : 0;
         for (const { address, route } of distinctRoutes(recipients)) {
           if (await isKnown(transaction, mail.transportId, route)) continue;
@@ -141,11 +157,28 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
           transaction.em.persist(receipt);
           outbox.enqueue(transaction, route.organizationId, { start: startOfReceive(receipt) });
           kept += 1;
+          const { organizationId } = route;
+          if (route.kind === 'mail') mails.set(organizationId, (mails.get(organizationId) ?? 0) + 1);
         }
+        transaction.beforeCommit(() => countReceived(transaction.em, mails, now()));
         return kept;
       });
     },
   };
+}
+
+/** In one order for all, since each counter's row may be locked. @throws AppError `usage_limit_exceeded`. */
+async function countReceived(em: EntityManager, mails: ReadonlyMap<string, number>, at: Date): Promise<void> {
+  for (const [organizationId, amount] of [...mails].sort(([a], [b]) => (a < b ? -1 : 1)))
+    await countWithinLimit(em, { organizationId, counter: 'messages_received', amount, at });
+}
+
+/** Other inboxes of the organization a mail goes to already. */
+function mailsWithin(organizationId: string, others: readonly InboundRoute[], inboxId: string): number {
+  const inboxes = others.flatMap((route) =>
+    route.kind === 'mail' && route.organizationId === organizationId ? route.inboxId : [],
+  );
+  return new Set(inboxes.filter((id) => id !== inboxId)).size;
 }
 
 /** Whether the provider has handed this mail over before. Of two at once the unique index refuses one, which comes again. */

@@ -6,7 +6,7 @@ import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { readGateSubject } from './gate-subject.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { passGate, refusalError } from './send-gate.ts';
+import { passGate, type Refusal, refusalError } from './send-gate.ts';
 
 /**
  * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
@@ -24,6 +24,22 @@ export async function refuseAtCall(
   const recipients = recipientKeys(content);
   const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
+  await announceRefusedSend(transaction, events, { inbox, content, refusal });
+  return refusalError(refusal);
+}
+
+export interface RefusedSend {
+  inbox: Inbox;
+  content: Pick<OutboundContent, 'to' | 'subject'>;
+  refusal: Pick<Refusal, 'reason' | 'detail'>;
+}
+
+/** Tells of a send that was refused and left no message. */
+export async function announceRefusedSend(
+  transaction: Transaction,
+  events: EventService,
+  { inbox, content, refusal }: RefusedSend,
+): Promise<void> {
   const now = new Date();
   countRefusedSend(transaction.em, inbox, now);
   await events.record(transaction, {
@@ -41,7 +57,6 @@ export async function refuseAtCall(
       rejected_at: now.toISOString(),
     },
   });
-  return refusalError(refusal);
 }
 
 function recipientKeys({ to, cc, bcc }: OutboundContent): string[] {

@@ -13,6 +13,7 @@ import type { Scope } from '../identity/scope.ts';
 import type { CredentialService } from '../inboxes/credential.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
+import { requireStorageRoom } from '../usage/storage-room.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { findThread } from './find-thread.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
@@ -51,7 +52,7 @@ export interface SubmissionService {
    *
    * @returns the message's id.
    * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `unauthenticated` where the password was changed meanwhile,
-   * `message_rejected` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
+   * `message_rejected`, `usage_limit_exceeded` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
    */
   submit(submitter: Submitter, mail: SubmittedMail): Promise<string>;
 }
@@ -174,6 +175,8 @@ async function queue(
     thread?.id,
   );
   if (refusal) throw refusal;
+  const sizeBytes = files.reduce((sum, file) => sum + (file.kind === 'stored' ? file.file.sizeBytes : 0), 0);
+  if (sizeBytes > 0) await requireStorageRoom(em, scope.organizationId, sizeBytes);
   await claimObjects(em, [submittedKey]);
   const { message } = createOutboundMessage(transaction, outbox, {
     inbox,

@@ -4,6 +4,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Storage, StoredObject } from '../../platform/storage.ts';
 import type { ProviderVerdicts } from '../messages/receipt.entity.ts';
 import type { InboundRoute, ReceiptService } from '../messages/receipt.service.ts';
+import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
 
 /** A mail another server accepted for us, on its way into storage. */
 export interface HandedMail {
@@ -25,17 +26,21 @@ export interface HandedMail {
 }
 
 export interface MailIntake {
-  /** Tells the addresses that lead somewhere from those nobody has, or that want no mail of the sender. */
+  /**
+   * Tells the addresses that lead somewhere from those nobody has, or that want no mail of the sender, and from those
+   * (`full`) whose organization may receive no more for now.
+   */
   resolve(
     addresses: string[],
     mailFrom: string,
-  ): Promise<{ recipients: HandedMail['recipients']; unknown: string[] }>;
+  ): Promise<{ recipients: HandedMail['recipients']; unknown: string[]; full: HandedMail['recipients'] }>;
   /** Whether a mail of that id has come to all of them before. */
   knows(transportId: string, recipients: HandedMail['recipients']): Promise<boolean>;
   /**
    * Stores the bytes and commits receipts, as the SMTP listener does. When it resolves the mail is ours.
    *
-   * @throws AppError `payload_too_large`, `unprocessable` (a mail that goes in circles); what `inspect` throws.
+   * @throws AppError `payload_too_large`, `unprocessable` (a mail that goes in circles), `usage_limit_exceeded`; what
+   * `inspect` throws.
    */
   take(mail: HandedMail): Promise<void>;
 }
@@ -57,13 +62,16 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
     async resolve(addresses, mailFrom) {
       const distinct = [...new Set(addresses.map((address) => address.toLowerCase()))];
       const recipients: HandedMail['recipients'] = [];
+      const full: HandedMail['recipients'] = [];
       const unknown: string[] = [];
       for (const address of distinct) {
-        const route = await receipts.resolve(address, mailFrom);
+        const others = recipients.map((recipient) => recipient.route);
+        const route = await receipts.resolve(address, mailFrom, others);
         if (route === 'unknown' || route === 'blocked') unknown.push(address);
+        else if (route.kind === 'full') full.push({ address, route: route.route });
         else recipients.push({ address, route });
       }
-      return { recipients, unknown };
+      return { recipients, unknown, full };
     },
 
     knows: (transportId, recipients) => receipts.knows(transportId, recipients),
@@ -90,7 +98,12 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
         throw error;
       }
       // An object whose commit failed stays: the commit may have happened, and a receipt needs it.
-      const committed = await receipts.commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true });
+      const committed = await receipts
+        .commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true })
+        .catch(async (error: unknown) => {
+          if (isUsageLimitExceeded(error)) await storage.delete(rawKey).catch(() => undefined);
+          throw error;
+        });
       if (committed === 0) await storage.delete(rawKey).catch(() => undefined);
     },
   };

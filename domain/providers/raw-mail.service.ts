@@ -8,7 +8,8 @@ export interface RawMailService {
    * Takes a raw mail from a server that shares our secret. Resolves once the mail is stored and its receipts are
    * committed; a repeat has the same result and no further effect.
    *
-   * @throws AppError `unauthenticated`, `not_found` where none of the recipients is ours, and what the intake throws.
+   * @throws AppError `unauthenticated`, `not_found` where none of the recipients is ours, `usage_limit_exceeded` where one
+   * may receive no more for now (the mail is to be handed over again later), and what the intake throws.
    */
   take(
     envelope: RawEnvelope,
@@ -29,22 +30,23 @@ export function createRawMailService({
     async take(envelope, signature, source) {
       if (secret === undefined) throw switchedOff();
       verifyRaw(secret, envelope, signature, new Date());
-      const { recipients, unknown } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
-      if (recipients.length === 0) throw nobody();
+      const { recipients, unknown, full } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
+      if (recipients.length === 0 && full.length === 0) throw nobody();
       const handedAs = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
+      if (full.length > 0 && !(await intake.knows(handedAs, full))) throw mayReceiveNoMore();
       await intake.take({
         transportId: handedAs,
         source,
         mailFrom: envelope.mailFrom,
         clientIp: envelope.clientIp,
         helo: envelope.helo || null,
-        recipients,
+        recipients: [...recipients, ...full],
         inspect(stored) {
           if (stored.sha256.toString('hex') !== signature.contentSha256.toLowerCase())
             throw refused('is over other bytes than came');
         },
       });
-      return { accepted: recipients.map(({ address }) => address), unknown };
+      return { accepted: [...recipients, ...full].map(({ address }) => address), unknown };
     },
   };
 }
@@ -53,6 +55,14 @@ function switchedOff(): AppError {
   return new AppError('not_found', {
     detail: 'This service takes no raw mail.',
     fix: 'Set PROVIDER_RAW_SECRET and WORKER_DATABASE_URL for the API.',
+  });
+}
+
+function mayReceiveNoMore(): AppError {
+  return new AppError('usage_limit_exceeded', {
+    detail: 'A recipient has used up the mail it may receive.',
+    fix: 'Keep the mail and hand it over again later: 452 4.2.2 to its sender.',
+    extensions: { counter: 'messages_received' },
   });
 }
 

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { SesObjectError, type SesObjects } from '../../platform/ses-objects.ts';
-import type { MailIntake } from './mail-intake.service.ts';
+import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
+import type { HandedMail, MailIntake } from './mail-intake.service.ts';
 import type { SesMail } from './ses-mail.ts';
 
 export interface SesMailService {
@@ -11,7 +12,7 @@ export interface SesMailService {
    *
    * @returns `ignored` where nobody here has any of its recipients.
    * @throws AppError `permission_denied` (a bucket that is not on our list), `unprocessable` (a mail that cannot be
-   * read), `unavailable` (SNS should try again), and what the intake throws.
+   * read), `unavailable` (SNS should try again, also where a recipient may receive no more for now), and what the intake throws.
    */
   take(mail: SesMail): Promise<'stored' | 'ignored'>;
 }
@@ -25,40 +26,58 @@ export interface SesMailServiceOptions {
 }
 
 export function createSesMailService(options: SesMailServiceOptions): SesMailService {
-  const { intake, objects, buckets, onUnknown } = options;
+  const { intake, buckets, onUnknown } = options;
   return {
     async take(mail) {
       const { sesMessageId, mailFrom, content } = mail;
       if (content === null) throw withoutContent();
       if (content.kind === 'object' && !buckets.includes(content.bucket)) throw otherBucket();
-      const { recipients, unknown } = await intake.resolve(mail.recipients, mailFrom);
+      const { recipients, unknown, full } = await intake.resolve(mail.recipients, mailFrom);
       if (unknown.length > 0) onUnknown(sesMessageId, unknown);
-      if (recipients.length === 0) return 'ignored';
+      if (recipients.length === 0 && full.length === 0) return 'ignored';
       const transportId = `ses:${sesMessageId}`;
       // Asked before anything is read; SNS repeats what it had no answer to in 15 seconds.
-      if (await intake.knows(transportId, recipients)) return 'stored';
-      const source =
-        content.kind === 'inline' ? Readable.from([content.bytes]) : await open(objects, content);
-      try {
-        await intake.take({
-          transportId,
-          source,
-          mailFrom,
-          clientIp: '',
-          helo: null,
-          recipients,
-          ...(mail.receivedAt ? { receivedAt: mail.receivedAt } : {}),
-          verdicts: mail.verdicts,
-        });
-      } catch (error) {
-        throw error instanceof AppError ? error : tryAgain(error);
-      } finally {
-        // What was not read to its end holds a connection.
-        source.destroy();
-      }
+      if (recipients.length > 0 && !(await intake.knows(transportId, recipients)))
+        await takeFor(options, { ...mail, content }, { transportId, recipients });
+      // The others have it now; SNS comes again for those who may receive no more at the moment.
+      if (full.length > 0 && !(await intake.knows(transportId, full))) throw mayReceiveNoMore();
       return 'stored';
     },
   };
+}
+
+async function takeFor(
+  { intake, objects }: SesMailServiceOptions,
+  mail: SesMail & { content: NonNullable<SesMail['content']> },
+  handed: Pick<HandedMail, 'transportId' | 'recipients'>,
+): Promise<void> {
+  const { content, mailFrom, receivedAt, verdicts } = mail;
+  const source = content.kind === 'inline' ? Readable.from([content.bytes]) : await open(objects, content);
+  try {
+    await intake.take({
+      ...handed,
+      source,
+      mailFrom,
+      clientIp: '',
+      helo: null,
+      ...(receivedAt ? { receivedAt } : {}),
+      verdicts,
+    });
+  } catch (error) {
+    if (isUsageLimitExceeded(error)) throw mayReceiveNoMore();
+    throw error instanceof AppError ? error : tryAgain(error);
+  } finally {
+    // What was not read to its end holds a connection.
+    source.destroy();
+  }
+}
+
+/** Not 429: SNS repeats what a server could not do for now. */
+function mayReceiveNoMore(): AppError {
+  return new AppError('unavailable', {
+    detail: 'A recipient has used up the mail it may receive.',
+    fix: 'Try again later.',
+  });
 }
 
 async function open(

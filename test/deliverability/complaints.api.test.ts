@@ -53,7 +53,7 @@ async function arrange() {
   /** @returns what became of each receipt. */
   const deliver = async (raw: string, to = FEEDBACK) => {
     const route = await receipts.resolve(to, 'fbl@provider.example');
-    if (typeof route === 'string') throw new Error(route);
+    if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
     const rawKey = `raw/${id}/${objects.size}`;
     const { sizeBytes, sha256 } = await storage.putStream(rawKey, Readable.from([Buffer.from(raw)]), {
       contentType: 'message/rfc822',

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createMessageService } from '../../domain/messages/message.service.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
@@ -111,6 +114,51 @@ test('an override that has expired is none', async () => {
   );
   expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ unlimited: true, limit: Number.MAX_SAFE_INTEGER, percentage: 0 });
+});
+
+test('a scheduled draft beyond the limit stays, and says why; message.rejected tells of it', async () => {
+  const { organizationId, inbox, token, allow } = await arrange();
+  await allow(0);
+  const draft = (
+    await app.call(`/inboxes/${inbox.id}/drafts`, {
+      method: 'POST',
+      token,
+      body: { ...mail, send_at: new Date(Date.now() - 1_000).toISOString() },
+    })
+  ).json();
+  const { outbox } = recordingOutbox();
+  const drafts = createDraftService({ database: app.worker, outbox, events: createEventService({ outbox }) });
+  const plan = await app.worker.autocommit((em) => em.findOneOrFail(DraftEntity, { id: draft.id }));
+  expect(await drafts.sendDue(draft.id, plan.plan)).toBe('refused');
+  expect(await drafts.sendDue(draft.id, plan.plan)).toBe('gone');
+  expect((await app.call(`/drafts/${draft.id}`, { token })).json()).toMatchObject({
+    send_status: 'failed',
+    send_error: expect.stringMatching(/^usage_limit_exceeded: /),
+  });
+  const events = await app.worker.autocommit((em) => em.find(EventEntity, { organizationId }));
+  expect(events).toMatchObject([
+    {
+      type: 'message.rejected',
+      data: { rejection_reason: 'rate_limited', to_addresses: ['somebody@example.com'], subject: 'One' },
+    },
+  ]);
+});
+
+test('replies, forwards and drafts are counted like sends', async () => {
+  const { inbox, token, send, sent, allow } = await arrange();
+  const post = (path: string, body?: object) => app.call(path, { method: 'POST', token, body });
+  const first = (await send()).json();
+  expect((await post(`/messages/${first.id}/reply`, { text_body: 'More' })).statusCode).toBe(201);
+  expect((await post(`/messages/${first.id}/forward`, { to: mail.to })).statusCode).toBe(201);
+  const draft = (await post(`/inboxes/${inbox.id}/drafts`, mail)).json();
+  expect((await post(`/drafts/${draft.id}/send`)).statusCode).toBe(201);
+  expect(await sent()).toMatchObject({ current: 4 });
+  await allow(4);
+  const kept = (await post(`/inboxes/${inbox.id}/drafts`, mail)).json();
+  expectProblem(await post(`/drafts/${kept.id}/send`), 'usage_limit_exceeded');
+  expect((await app.call(`/drafts/${kept.id}`, { token })).json()).toMatchObject({ send_status: 'draft' });
+  expectProblem(await post(`/messages/${first.id}/reply`, { text_body: 'More' }), 'usage_limit_exceeded');
+  expect(await sent()).toMatchObject({ current: 4 });
 });
 
 test('with the month the counter begins anew', async () => {

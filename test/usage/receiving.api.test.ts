@@ -1,0 +1,223 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
+import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import type { Storage } from '../../platform/storage.ts';
+import type { RawSmtpClient } from '../inbound/raw-smtp-client.ts';
+import { cleanUpAfterEach, greeted, listen } from '../inbound/test-listener.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { receiptService } from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+cleanUpAfterEach();
+
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(() => app?.close());
+
+async function arrange(limit?: number) {
+  const organization = await createOrganization(app.worker);
+  const { organizationId, token } = organization;
+  const inboxes = [await createInbox(app.worker, organization), await createInbox(app.worker, organization)];
+  const allow = (most: number) =>
+    limits.setOverride(
+      organizationId,
+      { limited: 'messages_received', limit: most, kind: 'hard', expiresAt: null, reason: 'Test' },
+      'test',
+    );
+  if (limit !== undefined) await allow(limit);
+  const received = async () =>
+    (await app.call('/org/usage', { token })).json().counters.messages_received.current;
+  const receipts = () => app.worker.autocommit((em) => em.count(ReceiptEntity, { organizationId }));
+  return { organization, organizationId, token, inboxes, allow, received, receipts };
+}
+
+const receiptsOf = () => receiptService({ database: app.worker, outbox: recordingOutbox().outbox });
+
+describe('the SMTP listener', () => {
+  const say = async (client: RawSmtpClient, ...lines: string[]) => {
+    const answers: string[] = [];
+    for (const line of lines) answers.push(await client.command(line));
+    return answers;
+  };
+  const deliver = async (client: RawSmtpClient, to: string[], subject: string) => {
+    await client.command('MAIL FROM:<ada@people.example>');
+    const recipients = await say(client, ...to.map((email) => `RCPT TO:<${email}>`));
+    if (!recipients.some((answer) => answer.startsWith('250'))) {
+      await client.command('RSET');
+      return { recipients, end: null };
+    }
+    await client.command('DATA');
+    return { recipients, end: await client.command(`${mail({ Subject: subject })}\r\n.`) };
+  };
+
+  test('puts a recipient off whose organization may receive no more, and takes the mail once it may', async () => {
+    const { inboxes, allow, received, receipts } = await arrange(1);
+    const to = inboxes.map(({ email }) => email);
+    const { listener, objects } = await listen({ receipts: receiptsOf() });
+    const client = await greeted(listener.port);
+
+    const first = await deliver(client, to, 'Of two recipients one finds room');
+    expect(first.recipients).toEqual([
+      expect.stringMatching(/^250 /),
+      expect.stringMatching(/^452 4\.2\.2 The recipient has used up/),
+    ]);
+    expect(first.end).toMatch(/^250 2\.0\.0/);
+    expect(await received()).toBe(1);
+
+    const [address = ''] = to;
+    expect((await deliver(client, [address], 'Later')).recipients).toEqual([
+      expect.stringMatching(/^452 4\.2\.2 /),
+    ]);
+    expect([await received(), await receipts(), objects.size]).toEqual([1, 1, 1]);
+
+    await allow(2);
+    expect((await deliver(client, [address], 'Later')).end).toMatch(/^250 2\.0\.0/);
+    expect([await received(), await receipts()]).toEqual([2, 2]);
+  });
+
+  test('leaves nothing behind when the last unit went while the mail was on its way', async () => {
+    const { inboxes, received, receipts } = await arrange(1);
+    const service = receiptsOf();
+    const { listener, objects } = await listen({ receipts: service });
+    const clients = await Promise.all([greeted(listener.port), greeted(listener.port)]);
+    for (const [number, client] of clients.entries()) {
+      await say(client, 'MAIL FROM:<ada@people.example>');
+      expect(await client.command(`RCPT TO:<${inboxes[number]?.email}>`)).toMatch(/^250 /);
+      await client.command('DATA');
+    }
+    const ends = await Promise.all(
+      clients.map((client, number) => client.command(`${mail({ Subject: `Mail ${number}` })}\r\n.`)),
+    );
+    expect(ends.map((end) => end.slice(0, 9)).sort()).toEqual(['250 2.0.0', '452 4.2.2']);
+    expect([await received(), await receipts(), objects.size]).toEqual([1, 1, 1]);
+  });
+
+  test('takes reports at return paths and complaints whatever the limit', async () => {
+    const { inboxes, organizationId, token, received } = await arrange(0);
+    const sent = await app.call(`/inboxes/${inboxes[0]?.id}/messages`, {
+      method: 'POST',
+      token,
+      body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
+    });
+    const messageId = sent.json().id;
+    const receipts = receiptsOf();
+    const returnPaths = createReturnPaths({
+      signingKey: Buffer.alloc(32, 7).toString('base64'),
+      domain: 'bounces.mail.test',
+    });
+    const route = await receipts.resolve(returnPaths.addressFor(messageId, 0), '');
+    expect(route).toMatchObject({ kind: 'report', organizationId, messageId });
+    expect(await receipts.resolve('complaints@bounces.mail.test', '')).toEqual({ kind: 'feedback' });
+    expect(await received()).toBe(0);
+  });
+});
+
+describe('what is counted', () => {
+  test('each inbox a mail comes to once, and not the same mail again', async () => {
+    const { organizationId, received, inboxes } = await arrange();
+    const { ingest, accept } = await arrangeInbox(app.worker, {}, inboxes[0]);
+    const raw = mail({ Subject: 'Once' });
+    // As the listener commits them: counted, and given back where the mail turns out to be here already.
+    const commit = async () => {
+      const before = await accept(raw);
+      await app.worker.autocommit((em) =>
+        em.execute(
+          `insert into usage_deltas (org_id, counter, at, amount) values (?, 'messages_received', now(), 1)`,
+          [organizationId],
+        ),
+      );
+      return ingest.ingest(before);
+    };
+    expect(await commit()).toMatch(/^stored as/);
+    expect(await commit()).toMatch(/^duplicate of/);
+    expect(await received()).toBe(1);
+  });
+
+  test('a report nobody can read, which becomes a mail', async () => {
+    const { received, inboxes } = await arrange(0);
+    const { receive } = await arrangeInbox(app.worker, {}, inboxes[0]);
+    const { outcome } = await receive(mail({ Subject: 'On holiday' }), {
+      kind: 'report',
+      target: 'msg_01kam0000000000000000000ab',
+    });
+    expect(outcome).toMatch(/^stored as/);
+    expect(await received()).toBe(1);
+  });
+});
+
+describe('providers', () => {
+  const storage = (objects: Map<string, Buffer>): Pick<Storage, 'putStream' | 'delete'> => ({
+    async putStream(key, source) {
+      const bytes = await buffer(source as Readable);
+      objects.set(key, bytes);
+      return { sizeBytes: bytes.length, sha256: sha256(bytes) };
+    },
+    async delete(key) {
+      objects.delete(key);
+    },
+  });
+
+  test('SES comes again for whom it could not deliver to, the others have the mail', async () => {
+    const full = await arrange(0);
+    const free = await arrange();
+    const objects = new Map<string, Buffer>();
+    const intake = createMailIntake({
+      storage: storage(objects),
+      receipts: receiptsOf(),
+      maxSizeBytes: 10_000,
+    });
+    const mails = createSesMailService({
+      intake,
+      objects: { open: () => Promise.reject(new Error('unused')) },
+      buckets: [],
+      onUnknown: () => undefined,
+    });
+    const take = () =>
+      mails.take({
+        sesMessageId: full.organizationId,
+        mailFrom: 'ada@people.example',
+        recipients: [full, free].flatMap(({ inboxes: [inbox] }) => inbox?.email ?? []),
+        receivedAt: new Date(),
+        content: { kind: 'inline', bytes: Buffer.from(mail({ Subject: 'By SES' })) },
+        verdicts: {
+          isSpam: false,
+          authentication: { spf: 'none', dkim: 'none', dmarc: 'none', arc: 'none', policy: null },
+        },
+      });
+    await expect(take()).rejects.toMatchObject({ code: 'unavailable' });
+    expect([await full.received(), await free.received(), objects.size]).toEqual([0, 1, 1]);
+    await expect(take()).rejects.toMatchObject({ code: 'unavailable' });
+    await full.allow(1);
+    expect(await take()).toBe('stored');
+    expect([await full.received(), await free.received()]).toEqual([1, 1]);
+    // Known to all, also where one of them is full by this very mail.
+    expect(await take()).toBe('stored');
+    expect([await full.received(), await free.received(), await full.receipts()]).toEqual([1, 1, 1]);
+  });
+
+  test('bytes of a mail that is refused at its commit are removed', async () => {
+    const { inboxes, allow, received } = await arrange(1);
+    const objects = new Map<string, Buffer>();
+    const receipts = receiptsOf();
+    const intake = createMailIntake({ storage: storage(objects), receipts, maxSizeBytes: 10_000 });
+    const { recipients } = await intake.resolve([inboxes[0]?.email ?? ''], 'ada@people.example');
+    await allow(0);
+    const taking = intake.take({
+      ...{ transportId: 'raw-id:1', mailFrom: 'ada@people.example', clientIp: '', helo: null, recipients },
+      source: Readable.from([Buffer.from(mail({ Subject: 'Late' }))]),
+    });
+    await expect(taking).rejects.toMatchObject({ code: 'usage_limit_exceeded' });
+    expect([await received(), objects.size]).toEqual([0, 0]);
+  });
+});

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
+import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { formCall } from '../support/form.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+let s3: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  s3 = await startObjectStorage();
+  app = await startTestApp({ config: s3.environment });
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(async () => {
+  await app?.close();
+  await s3?.stop();
+});
+
+async function arrange() {
+  const organization = await createOrganization(app.worker);
+  const inbox = await createInbox(app.worker, organization);
+  const { organizationId, token } = organization;
+  const post = (path: string, body: unknown) => app.call(path, { method: 'POST', token, body });
+  const remove = (path: string) => app.call(path, { method: 'DELETE', token });
+  const upload = (bytes: number) =>
+    app.call(`/inboxes/${inbox.id}/attachments`, {
+      method: 'POST',
+      token,
+      ...formCall([{ filename: 'a.bin', content: 'x'.repeat(bytes) }]),
+    });
+  const send = (files: object[]) =>
+    post(`/inboxes/${inbox.id}/messages`, {
+      to: [{ email: 'somebody@example.com' }],
+      subject: 'Files',
+      text_body: 'Text',
+      attachments: files,
+    });
+  const level = async () => {
+    const { current } = (await app.call('/org/usage', { token })).json().counters.storage_bytes;
+    const [row] = await app.worker.statement<{ sum: number }>(
+      'select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ?',
+      [organizationId],
+    );
+    expect(current).toBe(row?.sum);
+    return current;
+  };
+  const allow = (limit: number) =>
+    limits.setOverride(
+      organizationId,
+      { limited: 'storage_bytes', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
+      'test',
+    );
+  /** Bytes are noted before they are put. */
+  const noted = async () => {
+    const [row] = await app.worker.statement<{ count: number }>(
+      'select count(*)::int as count from discarded_objects where org_id = ?',
+      [organizationId],
+    );
+    return row?.count;
+  };
+  return { inbox, token, post, remove, upload, send, level, allow, noted };
+}
+
+const file = (bytes: number) => ({
+  filename: 'a.txt',
+  content: Buffer.alloc(bytes, 'a').toString('base64'),
+});
+
+test('the level follows uploads, drafts, messages and whatever deletes them', async () => {
+  const { inbox, token, post, remove, upload, send, level } = await arrange();
+  const uploaded = (await upload(100)).json();
+  expect(await level()).toBe(100);
+
+  const draft = (await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(10), file(20)] })).json();
+  expect(await level()).toBe(130);
+  await app.call(`/drafts/${draft.id}`, { method: 'PATCH', token, body: { attachments: [file(5)] } });
+  expect(await level()).toBe(105);
+  await foldUsage(app.worker);
+  expect(await level()).toBe(105);
+  await remove(`/drafts/${draft.id}`);
+  expect(await level()).toBe(100);
+
+  // An upload that is sent stays the same bytes, a forward refers to them once more.
+  const first = (await send([{ attachment_id: uploaded.id }, file(7)])).json();
+  expect(await level()).toBe(107);
+  const forwarded = await post(`/messages/${first.id}/forward`, { to: [{ email: 'other@example.com' }] });
+  expect(forwarded.statusCode).toBe(201);
+  expect(await level()).toBe(214);
+  // Only what is not on its way can be deleted.
+  for (const { id } of [first, forwarded.json()]) await post(`/messages/${id}/cancel`, undefined);
+  expect((await remove(`/messages/${first.id}`)).statusCode).toBe(204);
+  expect(await level()).toBe(107);
+  expect((await remove(`/threads/${forwarded.json().thread_id}`)).statusCode).toBe(204);
+  expect(await level()).toBe(0);
+
+  await send([file(50)]);
+  await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(3)] });
+  expect(await level()).toBe(53);
+  await app.call(`/inboxes/${inbox.id}?purge=true`, { method: 'DELETE', token });
+  const purges = createPurgeService({ database: app.worker });
+  await purges.purge(inbox.id, () => undefined);
+  expect(await level()).toBe(0);
+  await foldUsage(app.worker);
+  expect(await level()).toBe(0);
+  const today = (await app.call('/org/usage/history', { token })).json().data.at(-1);
+  expect(today).toMatchObject({ storage_bytes: 0 });
+});
+
+test('bytes beyond a hard limit are refused before they are stored; what is there can still be used', async () => {
+  const { inbox, post, upload, send, level, allow, noted } = await arrange();
+  await allow(100);
+  const uploaded = (await upload(60)).json();
+  const refused = await upload(41);
+  expect(expectProblem(refused, 'usage_limit_exceeded')).toMatchObject({ counter: 'storage_bytes' });
+  expect(refused.json().resets_at).toBeUndefined();
+  const before = await noted();
+  expectProblem(await send([file(41)]), 'usage_limit_exceeded');
+  expectProblem(
+    await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(20), file(21)] }),
+    'usage_limit_exceeded',
+  );
+  expect(await noted()).toBe(before);
+  expect(await level()).toBe(60);
+  expect((await send([{ attachment_id: uploaded.id }, file(40)])).statusCode).toBe(201);
+  expect(await level()).toBe(100);
+  expectProblem(await upload(1), 'usage_limit_exceeded');
+  expect((await send([])).statusCode).toBe(201);
+});
