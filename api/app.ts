@@ -26,6 +26,7 @@ import type { RawMailService } from '../domain/providers/raw-mail.service.ts';
 import type { SesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import type { RetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import type { ThreadService } from '../domain/threads/thread.service.ts';
+import type { ApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import type { LimitService } from '../domain/usage/limit.service.ts';
 import type { UsageService } from '../domain/usage/usage.service.ts';
 import type { BulkJobService } from '../domain/webhooks/bulk-job.service.ts';
@@ -72,6 +73,7 @@ import { installOpenAnswers } from './plugins/open-answers.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
+import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
@@ -115,6 +117,8 @@ export interface AppOptions {
     retentionPolicies: RetentionPolicyService;
     suppressions: SuppressionService;
     allowBlockLists: ListService;
+    /** Closed with the app. */
+    apiCalls: ApiCallMeter;
     usage: UsageService;
     limits: LimitService;
     rawMail: RawMailService;
@@ -155,6 +159,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       address: ADDRESS_LIMIT,
     },
   });
+  installUsageMetering(app, { meter: services.apiCalls });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });

@@ -25,6 +25,7 @@ import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import { createThreadService } from '../domain/threads/thread.service.ts';
+import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
 import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
@@ -139,6 +140,7 @@ export function createServices({
     organizations: createOrganizationService({ database }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
+    apiCalls: createApiCallMeter({ database, logger }),
     usage: createUsageService({ database }),
     limits: createLimitService({ database }),
     allowBlockLists: createListService({ database }),

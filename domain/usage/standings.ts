@@ -36,7 +36,7 @@ export async function readStandings(
   em: EntityManager,
   { organizationIds, counters = USAGE_COUNTERS, now }: StandingsWanted,
 ): Promise<Standing[]> {
-  if (organizationIds.length === 0) return [];
+  if (organizationIds.length === 0 || counters.length === 0) return [];
   const { start, end } = monthOf(now);
   const places = (values: readonly string[]) => values.map(() => '?').join(', ');
   const rows = await em.execute<StandingRow[]>(

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { eventually } from '../support/eventually.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+const logger = pino({ level: 'silent' });
+
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(() => app?.close());
+
+const allow = (organizationId: string, limit: number) =>
+  limits.setOverride(
+    organizationId,
+    { limited: 'api_calls', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
+    'test',
+  );
+
+test('calls are written once a second, counted where they were answered, refused behind a hard limit', async () => {
+  const { organizationId, token } = await createOrganization(app.worker);
+  await allow(organizationId, 3);
+  const current = async () => (await app.call('/org/usage', { token })).json().counters.api_calls.current;
+  const list = () => app.call('/inboxes', { token });
+  expect((await list()).statusCode).toBe(200);
+  expect((await app.call('/inboxes/inb_none', { token })).statusCode).toBe(404);
+  expect((await app.call('/inboxes', { token, method: 'POST', body: { unknown: 1 } })).statusCode).toBe(400);
+  // Reading what was used is a call as well, and never refused.
+  await eventually(async () => expect(await current()).toBeGreaterThanOrEqual(3));
+  await eventually(async () => expectProblem(await list(), 'usage_limit_exceeded'));
+  const refused = await list();
+  expect(expectProblem(refused, 'usage_limit_exceeded')).toMatchObject({
+    counter: 'api_calls',
+    resets_at: expect.any(String),
+  });
+  expect(refused.headers['retry-after']).toBeUndefined();
+
+  const own = await app.call('/org/limits', { token, method: 'PUT', body: { counters: {} } });
+  expect(own.statusCode).toBe(200);
+  await allow(organizationId, 1_000);
+  await eventually(async () => expect((await list()).statusCode).toBe(200));
+});
+
+describe('the meter', () => {
+  test('writes all organizations in one statement, and what is left when it closes', async () => {
+    const organizations = await Promise.all([1, 2].map(() => createOrganization(app.worker)));
+    let statements = 0;
+    const database = {
+      statement: <Row>(sql: string, values?: unknown[]) => {
+        statements += 1;
+        return app.database.statement<Row>(sql, values);
+      },
+    };
+    const meter = createApiCallMeter({ database, logger, flushEveryMs: 3_600_000 });
+    for (const { organizationId } of [...organizations, ...organizations]) meter.count(organizationId);
+    await Promise.all([meter.flush(), meter.flush()]);
+    expect(statements).toBe(1);
+    for (const { organizationId } of organizations) meter.count(organizationId);
+    await meter.close();
+    expect(statements).toBe(2);
+    for (const { token } of organizations) {
+      expect((await app.call('/org/usage', { token })).json().counters.api_calls.current).toBe(3);
+    }
+  });
+
+  test('keeps what could not be written', async () => {
+    const { organizationId, token } = await createOrganization(app.worker);
+    let down = true;
+    const database = {
+      statement: <Row>(sql: string, values?: unknown[]) =>
+        down ? Promise.reject(new Error('down')) : app.database.statement<Row>(sql, values),
+    };
+    const meter = createApiCallMeter({ database, logger, flushEveryMs: 3_600_000 });
+    meter.count(organizationId);
+    await meter.flush();
+    meter.count(organizationId);
+    down = false;
+    await meter.close();
+    expect((await app.call('/org/usage', { token })).json().counters.api_calls.current).toBe(2);
+  });
+
+  test('lets calls through again with the month', async () => {
+    const { organizationId } = await createOrganization(app.worker);
+    await createInbox(app.worker, await createOrganization(app.worker));
+    await allow(organizationId, 1);
+    let now = new Date('2031-05-31T12:00:00Z');
+    const meter = createApiCallMeter({
+      ...{ database: app.database, logger, flushEveryMs: 3_600_000 },
+      now: () => now,
+    });
+    expect(meter.refusal(organizationId)).toBeUndefined();
+    meter.count(organizationId);
+    await meter.flush();
+    expect(meter.refusal(organizationId)).toMatchObject({
+      code: 'usage_limit_exceeded',
+      extensions: { resets_at: '2031-06-01T00:00:00.000Z' },
+    });
+    now = new Date('2031-06-01T00:00:00Z');
+    expect(meter.refusal(organizationId)).toBeUndefined();
+    await meter.close();
+  });
+});
