@@ -169,7 +169,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.addHook('onClose', () => services.eventStreams.close());
   const live = { ...services, cursors, openAnswers, heartbeatMs: config.STREAM_HEARTBEAT_MS };
-  installMetrics(app, { token: config.METRICS_TOKEN, openAnswers });
+  installMetrics(app, { token: config.METRICS_TOKEN, database, openAnswers });
 
   await app.register(healthRoutes({ probes }));
   await app.register(

@@ -28,6 +28,15 @@ export interface Child {
   readonly killed: string | undefined;
 }
 
+export interface PoolUsage {
+  /** Jobs under way. */
+  busy: number;
+  /** Processes without a job. */
+  idle: number;
+  /** Jobs in line for a process. */
+  waiting: number;
+}
+
 /** Processes for work that may never end, or take all memory there is: they can be killed, a function cannot. */
 export interface ChildPool {
   /**
@@ -36,6 +45,7 @@ export interface ChildPool {
    * @returns what the job returns.
    */
   run<T>(job: (child: Child) => Promise<T>): Promise<T>;
+  usage(): PoolUsage;
   close(): Promise<void>;
 }
 
@@ -51,6 +61,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   const slots = createSlots(processes);
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
+  const jobs = { busy: 0, waiting: 0 };
 
   function start(): Worker {
     const worker = startWorker(options);
@@ -75,7 +86,10 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 
   return {
     async run(job) {
+      jobs.waiting += 1;
       const release = await slots.take();
+      jobs.waiting -= 1;
+      jobs.busy += 1;
       const worker = idle.pop() ?? start();
       worker.jobs += 1;
       keepsProcessAlive(worker.process, true);
@@ -89,9 +103,11 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         throw error;
       } finally {
         unwatch();
+        jobs.busy -= 1;
         release();
       }
     },
+    usage: () => ({ ...jobs, idle: idle.length }),
     async close() {
       const ended = [...alive].map(({ process }) => once(process, 'exit'));
       for (const worker of alive) worker.kill('the pool was closed');

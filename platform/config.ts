@@ -36,6 +36,9 @@ export const ConfigSchema = Type.Object({
   TEMPORAL_NAMESPACE: text('Temporal namespace.', 'default'),
   TEMPORAL_TLS: flag('Connect to Temporal over TLS.', false),
   TEMPORAL_API_KEY: optionalText('API key for Temporal Cloud.'),
+  TEMPORAL_METRICS_ADDRESS: optionalText(
+    'address:port where a worker’s Temporal SDK serves its metrics, best 127.0.0.1: the worker’s /metrics holds them, too.',
+  ),
 
   S3_ENDPOINT: optionalText('URL of the S3 service; empty means AWS.'),
   S3_PUBLIC_ENDPOINT: optionalText('URL under which clients reach S3 for presigned links, where it differs.'),
@@ -80,7 +83,9 @@ export const ConfigSchema = Type.Object({
   SIGNALS_DATABASE_URL: optionalText(
     'PostgreSQL itself, as the role of the API, where DATABASE_URL leads to a pooler: notifications do not pass one.',
   ),
-  METRICS_TOKEN: optionalText('Bearer token for /metrics; without one the path answers 404.'),
+  METRICS_TOKEN: optionalText(
+    'Bearer token for /metrics of the API and of workers (at WORKER_HEALTH_PORT); without one the path answers 404.',
+  ),
 
   ENCRYPTION_KEY: text('32 bytes, base64: encrypts secrets at rest (AES-256-GCM).'),
   SIGNING_KEY: text('32 bytes, base64: signs cursors and return-path tokens (HMAC-SHA256).'),

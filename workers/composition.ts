@@ -79,6 +79,7 @@ export interface Composition {
   storage: Storage;
   outbox: Outbox;
   temporal: ReturnType<typeof createTemporalClient>;
+  reader: MailReader;
   receipts: ReceiptService;
   submissions: SubmissionService;
   /** Activities of each task queue. */
@@ -176,6 +177,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     storage,
     outbox,
     temporal,
+    reader,
     receipts: createReceiptService({
       database,
       outbox,

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { Histogram, type Registry } from 'prom-client';
 import {
   SMTPServer,
   type SMTPServerDataStream,
@@ -37,11 +38,16 @@ export interface InboundListenerOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
   receipts: Pick<ReceiptService, 'resolve'> & { commit(mail: AcceptedMail): Promise<unknown> };
   logger: Logger;
+  /** Told of each message how it ended, and how long that took from the first byte of its data. */
+  onAnswered?: (outcome: InboundOutcome, seconds: number) => void;
   /** How many messages over 1 MiB are taken in at once: each holds up to 15 MiB until storage has them. */
   largeMessages?: Slots;
   /** How long such a message is kept waiting for its turn. */
   largeMessagePatienceMs?: number;
 }
+
+/** What a client was answered: it is ours; never come again (5xx); come again later (4xx). */
+export type InboundOutcome = 'accepted' | 'refused' | 'deferred';
 
 export interface InboundListener {
   /** The port it listens on. */
@@ -90,8 +96,20 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
       );
     },
     onData(stream, session, done) {
+      const startedAt = performance.now();
+      const answered = (outcome: InboundOutcome) =>
+        options.onAnswered?.(outcome, (performance.now() - startedAt) / 1000);
       const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
-        .then((id) => done(null, `2.0.0 Ok: queued as ${id}`), done)
+        .then(
+          (id) => {
+            answered('accepted');
+            done(null, `2.0.0 Ok: queued as ${id}`);
+          },
+          (error: SmtpRefusal) => {
+            answered(error.responseCode >= 500 ? 'refused' : 'deferred');
+            done(error);
+          },
+        )
         .finally(() => inFlight.delete(received));
       inFlight.add(received);
     },
@@ -108,10 +126,22 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
 /** The listener as a worker process composes it. */
 export function startInboundSmtp(
   config: Config,
-  { storage, receipts }: Pick<InboundListenerOptions, 'storage' | 'receipts'>,
+  {
+    storage,
+    receipts,
+    registry,
+  }: Pick<InboundListenerOptions, 'storage' | 'receipts'> & { registry: Registry },
   logger: Logger,
 ): Promise<InboundListener> {
-  return startInboundListener({ config, storage, receipts, logger });
+  const duration = new Histogram({
+    name: 'agent_email_inbound_accept_seconds',
+    help: 'From the first byte of a mail to the answer: accepted means stored and committed.',
+    labelNames: ['outcome'],
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [registry],
+  });
+  const onAnswered = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
+  return startInboundListener({ config, storage, receipts, logger, onAnswered });
 }
 
 async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {

@@ -25,13 +25,26 @@ const CACHED_WORKFLOWS = 500;
 const WORKFLOW_TASKS_AT_ONCE = 10;
 const CONNECT_PAUSE_MS = 2_000;
 
-/** Sends the SDK's own log lines through the process's logger. Once a process. */
-export function installRuntime(logger: Logger): void {
+/**
+ * Sends the SDK's own log lines through the process's logger, and serves its metrics where an address is configured.
+ * Once a process.
+ */
+export function installRuntime(
+  logger: Logger,
+  { TEMPORAL_METRICS_ADDRESS: bindAddress }: Pick<Config, 'TEMPORAL_METRICS_ADDRESS'>,
+): void {
   const forward = ({ level, message, meta }: LogEntry) => {
     const known = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
     logger[known[level]]({ sdk: meta }, message);
   };
-  Runtime.install({ logger: new DefaultLogger('INFO', forward), shutdownSignals: [] });
+  const metrics = bindAddress && {
+    prometheus: { bindAddress, countersTotalSuffix: true, unitSuffix: true, useSecondsForDurations: true },
+  };
+  Runtime.install({
+    logger: new DefaultLogger('INFO', forward),
+    shutdownSignals: [],
+    ...(metrics ? { telemetryOptions: { metrics } } : {}),
+  });
 }
 
 /** Serves the task queues; waits for Temporal as long as it takes. */

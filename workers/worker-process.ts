@@ -1,11 +1,14 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
-import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
+import { createMeters, isMetricsToken, meterConnections } from '../platform/telemetry.ts';
+import { MAIL_QUEUE, MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
+import { meterBacklog, meterParsers } from './worker-metrics.ts';
 
 export interface StartedProcess {
   stop(): Promise<void>;
@@ -16,7 +19,7 @@ export interface StartedProcess {
 /** Something a process serves beside its task queues, such as an SMTP listener. */
 export type Listener = (
   config: Config,
-  parts: Composition,
+  parts: Composition & { registry: Registry },
   logger: Logger,
 ) => Promise<{ close(): Promise<void> }>;
 
@@ -24,9 +27,17 @@ export type Listener = (
 export async function startWorkers(
   config: Config,
   logger: Logger,
-  { queues, listeners = [] }: { queues: readonly string[]; listeners?: readonly Listener[] },
+  {
+    queues,
+    listeners = [],
+    registry,
+  }: { queues: readonly string[]; listeners?: readonly Listener[]; registry: Registry },
 ): Promise<StartedProcess> {
-  const parts = await compose(config, logger);
+  const parts = { ...(await compose(config, logger)), registry };
+  meterConnections(registry, parts.database);
+  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.reader);
+  // The same in every process: one kind of them tells it.
+  if (queues.includes(MAINTENANCE_QUEUE)) meterBacklog(registry, { database: parts.database, logger });
   // First, because mail can be taken while Temporal is away.
   const listening = await Promise.all(listeners.map((listen) => listen(config, parts, logger)));
   const activities = Object.fromEntries(queues.map((queue) => [queue, parts.activities[queue] ?? {}]));
@@ -51,9 +62,10 @@ export async function runWorkerProcess(
 ): Promise<void> {
   const config = loadConfig();
   const logger = createLogger(config, name);
-  installRuntime(logger);
-  const health = await serveHealth(config);
-  const started = await startWorkers(config, logger, serve);
+  const registry = createMeters(name);
+  installRuntime(logger, config);
+  const health = await serveHealth(config, registry);
+  const started = await startWorkers(config, logger, { ...serve, registry });
   health.ready = true;
   logger.info({ queues: serve.queues }, 'serving');
   let stopping: Promise<void> | undefined;
@@ -81,11 +93,15 @@ interface Health {
   close(): Promise<void>;
 }
 
-/** `/health/live` and `/health/ready` for container probes; port 0 means none. */
-async function serveHealth(config: Config): Promise<Health> {
+/** `/health/live` and `/health/ready` for container probes, `/metrics` for who has the token; port 0 means none. */
+async function serveHealth(config: Config, registry: Registry): Promise<Health> {
   const health: Health = { ready: false, close: async () => undefined };
   if (config.WORKER_HEALTH_PORT === 0) return health;
   const server: Server = createServer((request, response) => {
+    if (request.url === '/metrics') {
+      void serveMetrics(config, registry, request, response);
+      return;
+    }
     const ready = request.url === '/health/live' || health.ready;
     response.writeHead(ready ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ status: ready ? 'ok' : 'starting' }));
@@ -100,4 +116,28 @@ async function serveHealth(config: Config): Promise<Health> {
       server.closeAllConnections();
     });
   return health;
+}
+
+const SDK_METRICS_TIMEOUT_MS = 2_000;
+
+async function serveMetrics(
+  { METRICS_TOKEN: token, TEMPORAL_METRICS_ADDRESS: sdkAddress }: Config,
+  registry: Registry,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (token === undefined) return void response.writeHead(404).end();
+  if (!isMetricsToken(token, headers.authorization)) return void response.writeHead(401).end();
+  const [own, sdk] = await Promise.all([registry.metrics(), sdkAddress ? readSdkMetrics(sdkAddress) : '']);
+  response.writeHead(200, { 'content-type': registry.contentType }).end(`${own}${sdk}`);
+}
+
+/** The SDK serves its own port; without an answer the process's numbers are shown alone. */
+async function readSdkMetrics(address: string): Promise<string> {
+  try {
+    const signal = AbortSignal.timeout(SDK_METRICS_TIMEOUT_MS);
+    return await (await fetch(`http://${address}/metrics`, { signal })).text();
+  } catch {
+    return '';
+  }
 }

@@ -1,20 +1,21 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Gauge, Histogram } from 'prom-client';
 import { unauthenticated } from '../../domain/identity/authentication.service.ts';
-import { sha256 } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createMeters, isMetricsToken, meterConnections } from '../../platform/telemetry.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
 export interface MetricsOptions {
   token: string | undefined;
+  database: Pick<Database, 'connections'>;
   openAnswers: Pick<OpenAnswers, 'count'>;
 }
 
 /** Prometheus text at `/metrics` for who has the token; without one configured the path does not exist. */
-export function installMetrics(app: FastifyInstance, { token, openAnswers }: MetricsOptions): void {
+export function installMetrics(app: FastifyInstance, { token, database, openAnswers }: MetricsOptions): void {
   if (token === undefined) return;
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  const registry = createMeters('api');
+  meterConnections(registry, database);
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from request to the end of its answer.',
@@ -43,8 +44,7 @@ export function installMetrics(app: FastifyInstance, { token, openAnswers }: Met
     '/metrics',
     { config: { public: 'unlimited' }, schema: { hide: true, operationId: 'operators.metrics' } },
     async (request, reply) => {
-      const given = sha256(request.headers.authorization ?? '');
-      if (!timingSafeEqual(given, sha256(`Bearer ${token}`))) throw unauthenticated();
+      if (!isMetricsToken(token, request.headers.authorization)) throw unauthenticated();
       return reply.type(registry.contentType).send(await registry.metrics());
     },
   );

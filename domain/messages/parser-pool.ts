@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { type Child, type ChildPool, createChildPool } from '../../platform/child-pool.ts';
+import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../../platform/child-pool.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { type Frame, readFrames, writeFrame } from '../../platform/frames.ts';
 import type { StoredObject } from '../../platform/storage.ts';
@@ -29,6 +29,7 @@ export interface MailReader {
    * `parseError`. Errors of the source and of storage are thrown.
    */
   read(raw: Readable, options: ReadOptions): Promise<ReadMail>;
+  usage(): PoolUsage;
   close(): Promise<void>;
 }
 
@@ -73,6 +74,7 @@ export function createMailReader(options: MailReaderOptions): MailReader {
           raw.destroy();
         }
       }),
+    usage: () => pool.usage(),
     close: () => pool.close(),
   };
 }

@@ -36,6 +36,10 @@ export const WebhookDeliveryEntity = defineEntity({
       name: 'webhook_deliveries_over_limit_index',
       expression: `create index "webhook_deliveries_over_limit_index" on "webhook_deliveries" ("org_id", "id") where "status" = 'held' and "held_for" = 'usage_limit'`,
     },
+    {
+      name: 'webhook_deliveries_held_index',
+      expression: `create index "webhook_deliveries_held_index" on "webhook_deliveries" ("created_at") where "status" = 'held'`,
+    },
   ],
   properties: {
     id: primaryId(),

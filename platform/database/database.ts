@@ -1,6 +1,7 @@
 import { type EntityName, UnderscoreNamingStrategy } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
+import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
 import { quoteText } from './quote-text.ts';
@@ -43,6 +44,8 @@ export interface Database {
    * for the API, whose statements see nothing without {@link transaction}.
    */
   autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
+  /** Of this process: connections in use and idle, and callers that wait for one. */
+  connections(): { used: number; idle: number; waiting: number };
   /** @throws when PostgreSQL does not answer. */
   ping(): Promise<void>;
   /** Lets what is under way end first. */
@@ -95,7 +98,17 @@ export async function runLast(em: EntityManager, hooks: readonly (() => Promise<
 }
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
-  const orm = await MikroORM.init(databaseOptions(options));
+  const base = databaseOptions(options);
+  let pool: Pool | undefined;
+  const orm = await MikroORM.init({
+    ...base,
+    driverOptions: {
+      ...base.driverOptions,
+      onPoolCreated(created: Pool) {
+        pool = created;
+      },
+    },
+  });
   Object.assign(orm.em.getPlatform(), { escapeLiteral: quoteText });
   const underWay = new Set<Promise<unknown>>();
 
@@ -144,6 +157,10 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
     statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),
     autocommit: (work) => track(work(orm.em.fork())),
+    connections() {
+      const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
+      return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+    },
     async ping() {
       await track(orm.em.fork().execute('select 1'));
     },

@@ -13,6 +13,10 @@ export const OutboxEntity = defineEntity({
       name: 'outbox_due_index',
       expression: 'create index "outbox_due_index" on "outbox" ("available_at") where "dead_at" is null',
     },
+    {
+      name: 'outbox_dead_index',
+      expression: 'create index "outbox_dead_index" on "outbox" ("dead_at") where "dead_at" is not null',
+    },
   ],
   properties: {
     id: p.bigint('string').primary().autoincrement(),

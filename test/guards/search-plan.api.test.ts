@@ -50,18 +50,22 @@ afterAll(async () => {
 });
 
 /** The plan of the statement inside the function, as the role whose policies hold there. */
-async function planOf(words: string): Promise<{ plan: string; rows: number }> {
+async function planOf(
+  words: string,
+  { status = null }: { status?: string | null } = {},
+): Promise<{ plan: string; rows: number }> {
   // Both tables of the statement, at once: while the automatic analysis has seen one of them alone, plans differ.
   await owner.query('analyze message_search, messages');
   plans.length = 0;
   const { rows } = await owner.query(
-    `select * from search_messages($1, $2, $3, $4, $5, null, null, null, null, null, null, false, 100)`,
+    `select * from search_messages($1, $2, $3, $4, $5, $6, null, null, null, null, null, false, 100)`,
     [
       organization.organizationId,
       organization.productionEnvironmentId,
       inboxId,
       `'${inboxId}' & !'l:spam'`,
       words,
+      status,
     ],
   );
   return { plan: plans.filter((text) => text.includes('message_search')).join('\n'), rows: rows.length };
@@ -79,4 +83,21 @@ test('a frequent word is found on the way through the inbox', async () => {
   expect(rows).toBe(100);
   expect(plan).toMatch(/Index Scan Backward using message_search_\w+/);
   expect(plan).not.toContain('Sort');
+});
+
+test('messages are not looked at where no filter is about them', async () => {
+  const { plan } = await planOf(`'sesquipedalian'`);
+  expect(plan).toContain('message_search');
+  expect(plan).not.toMatch(/ on messages|messages_pkey/);
+});
+
+test('where one is, each match is looked up by its key, never the messages of all tenants', async () => {
+  for (const words of [`'sesquipedalian'`, `'ordinary'`]) {
+    const { plan, rows } = await planOf(words, { status: 'received' });
+    expect(rows).toBeGreaterThan(0);
+    expect(plan).toMatch(
+      /Index Scan using messages_pkey on \w*\.?messages m\b[\s\S]*Index Cond: \(\w*\.?id = s\.message_id\)/,
+    );
+    expect(plan).not.toMatch(/Seq Scan on \w*\.?messages|Hash Join|Merge Join/);
+  }
 });

@@ -1,0 +1,76 @@
+import type pg from 'pg';
+import type { Scope } from '../domain/identity/scope.ts';
+
+const BATCH = 50_000;
+
+/** An organization with one inbox of so many messages. */
+export interface FilledInbox {
+  name: string;
+  count: number;
+}
+
+/** Ids follow from the inbox's name. */
+export function idsOf({ name }: Pick<FilledInbox, 'name'>) {
+  return { org: `org_${name}`, env: `env_${name}`, inbox: `inb_${name}` };
+}
+
+/** Who may see the inbox. */
+export function scopeOf({ name }: Pick<FilledInbox, 'name'>): Scope {
+  const { org, env } = idsOf({ name });
+  return {
+    organizationId: org,
+    environmentId: env,
+    environmentBound: true,
+    permissions: new Set(['messages:read', 'threads:read', 'metrics:read'] as const),
+    actor: { kind: 'system', id: 'bench' },
+    requestId: 'bench',
+  };
+}
+
+/** An organization with an environment and an inbox, without mail. */
+export async function createBenchInbox(owner: pg.Client, name: string): Promise<void> {
+  const { org, env, inbox } = idsOf({ name });
+  await owner.query(
+    `insert into organizations (id, name, slug, created_at, updated_at) values ('${org}', '${name}', '${name}', now(), now());
+     insert into environments (id, org_id, name, kind, created_at, updated_at)
+       values ('${env}', '${org}', 'production', 'production', now(), now());
+     insert into inboxes (id, org_id, env_id, email, username, domain, created_at, updated_at)
+       values ('${inbox}', '${org}', '${env}', '${name}@bench.test', '${name}', 'bench.test', now(), now())`,
+  );
+}
+
+/**
+ * Fills an inbox of its own organization: 30 words a message out of 20,000, some far more frequent than others, one
+ * message a minute up to now, ten in a thread.
+ */
+export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<void> {
+  const { name, count } = inbox;
+  const ids = idsOf(inbox);
+  const startedAt = performance.now();
+  await createBenchInbox(owner, name);
+  const threads = Math.ceil(count / PER_THREAD);
+  await owner.query(
+    `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at, created_at, updated_at)
+     select 'thr_${name}' || lpad(n::text, 8, '0'), '${ids.org}', '${ids.env}', '${ids.inbox}', 'Subject', 'subject', ${PER_THREAD},
+       now() - (${threads} - n) * interval '10 minutes', now(), now()
+     from generate_series(1, ${threads}) n`,
+  );
+  for (let from = 1; from <= count; from += BATCH) {
+    const to = Math.min(count, from + BATCH - 1);
+    await owner.query(
+      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+         reply_to, subject, text_body, preview, labels, headers, created_at, updated_at)
+       select 'msg_${name}' || lpad(n::text, 8, '0'), '${ids.org}', '${ids.env}', '${ids.inbox}',
+         'thr_${name}' || lpad(((n - 1) / ${PER_THREAD} + 1)::text, 8, '0'),
+         case when n % 3 = 0 then 'outbound' else 'inbound' end, 'received', 'sender' || n % 5000 || '@example.com',
+         '[{"email":"agent@bench.test"}]', '[]', '[]', '[]', 'Subject word' || n % 1000,
+         (select string_agg('word' || (20000 * random() ^ 3)::int, ' ') from generate_series(1, 30) where n > 0)
+           || case when n % 9973 = 0 then ' sesquipedalian' else '' end,
+         'preview', case when n % 5000 = 0 then '{rare}'::text[] else '{}' end, '{}', now() - (${count} - n) * interval '1 minute', now()
+       from generate_series(${from}, ${to}) n`,
+    );
+  }
+  console.log(`${count} messages in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+}
+
+const PER_THREAD = 10;

@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { BACKLOG_KINDS } from '../../domain/backlog.ts';
+import { ourServices, readComposeFile } from './compose-file.ts';
+
+const FOLDER = resolve(import.meta.dirname, '../../docs/monitoring');
+const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8');
+
+interface Rules {
+  groups: { name: string; rules: { alert: string; expr: string; labels: object; annotations: object }[] }[];
+}
+const rules = (parse(read('alerts.yml')) as Rules).groups.flatMap((group) => group.rules);
+const dashboard = JSON.parse(read('dashboard.json')) as {
+  panels: { type: string; title: string; gridPos: { x: number; w: number }; targets?: { expr: string }[] }[];
+};
+const expressions = [
+  ...rules.map(({ expr }) => expr),
+  ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+];
+
+// promtool is not among npm's packages; the files were checked with it when they were written.
+test('every alert has an expression, a severity and a summary, and a name of its own', () => {
+  expect(rules.length).toBeGreaterThan(15);
+  for (const rule of rules)
+    expect(rule).toMatchObject({
+      alert: expect.stringMatching(/^[A-Z]\w+$/),
+      expr: expect.stringMatching(/\S/),
+      labels: { severity: expect.stringMatching(/^(critical|warning)$/) },
+      annotations: { summary: expect.stringMatching(/\S/) },
+    });
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+});
+
+test('every panel asks for something and lies within the page', () => {
+  const panels = dashboard.panels.filter(({ type }) => type !== 'row');
+  expect(panels.length).toBeGreaterThan(15);
+  for (const { targets, gridPos } of panels) {
+    expect(targets?.length).toBeGreaterThan(0);
+    expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+  }
+});
+
+test('parentheses and braces are closed', () => {
+  const count = (text: string, character: string) => text.split(character).length;
+  for (const expression of expressions)
+    for (const [open = '', close = ''] of ['()', '{}', '[]'])
+      expect({ expression, count: count(expression, open) }).toEqual({
+        expression,
+        count: count(expression, close),
+      });
+});
+
+test('kinds that are asked for are kinds there are, and the page explains each', () => {
+  const asked = expressions.flatMap((expression) =>
+    [...expression.matchAll(/kind=(~?)"([^"]+)"/g)].map(([, isPattern, value = '']) =>
+      isPattern ? new RegExp(`^(?:${value})$`) : new RegExp(`^${value}$`),
+    ),
+  );
+  expect(asked.length).toBeGreaterThan(10);
+  for (const pattern of asked) expect(BACKLOG_KINDS.filter((kind) => pattern.test(kind))).not.toEqual([]);
+  const page = readFileSync(join(FOLDER, '../monitoring.md'), 'utf8');
+  for (const kind of BACKLOG_KINDS) expect(page).toContain(`\`${kind}\``);
+});
+
+describe('scrape.yml', () => {
+  const { scrape_configs: jobs } = parse(read('scrape.yml')) as {
+    scrape_configs: { dns_sd_configs: { names: string[]; port: number }[] }[];
+  };
+  const targets = jobs.flatMap(({ dns_sd_configs }) => dns_sd_configs);
+
+  test('asks every process of the compose file that stays, at its port', () => {
+    for (const [name, { command, environment = {}, restart }] of ourServices(readComposeFile())) {
+      if (restart?.startsWith('on-failure')) continue;
+      const port = command?.includes('api/server.ts') ? environment.API_PORT : environment.WORKER_HEALTH_PORT;
+      expect(targets).toContainEqual({
+        names: expect.arrayContaining([name]),
+        type: 'A',
+        port: Number(port),
+      });
+    }
+  });
+});

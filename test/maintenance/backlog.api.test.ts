@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { BACKLOG_KINDS, readBacklog } from '../../domain/backlog.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { meterBacklog } from '../../workers/worker-metrics.ts';
+import { arrangeSending } from '../support/outbound-mail.ts';
+import { testStack } from '../support/stack.ts';
+import { connect } from '../support/test-app.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await connect(testStack().postgres.workerUrl);
+});
+afterAll(() => database?.close());
+
+test('tells every kind, and how long a message waits', async () => {
+  const { send } = await arrangeSending(database);
+  await send('ada@people.example');
+  const backlog = await readBacklog(database);
+  expect(backlog.map(({ kind }) => kind)).toEqual([...BACKLOG_KINDS]);
+  const queued = backlog.find(({ kind }) => kind === 'message_queued');
+  expect(queued?.count).toBeGreaterThan(0);
+  expect(queued?.oldestSeconds).toBeGreaterThan(0);
+});
+
+test('each part reads an index, whatever the tables hold', async () => {
+  let statement = '';
+  await readBacklog({
+    statement: async (sql) => {
+      statement = sql;
+      return [];
+    },
+  });
+  const worker = new pg.Client({ connectionString: testStack().postgres.workerUrl });
+  await worker.connect();
+  try {
+    // So few rows are read as fast without an index.
+    await worker.query('set enable_seqscan = off');
+    const { rows } = await worker.query<{ 'QUERY PLAN': string }>(`explain ${statement}`);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    for (const index of [
+      'outbox_due_index',
+      'outbox_dead_index',
+      'webhook_deliveries_pending_index',
+      'webhook_deliveries_held_index',
+      'messages_unsettled_index',
+      'inbound_receipts_unprocessed_index',
+      'discarded_objects_due_at_index',
+    ])
+      expect(plan).toContain(index);
+    // Rows of the last one are folded, not looked for: any will do.
+    expect(plan.match(/Seq Scan on \w+/g) ?? []).toEqual(
+      plan.includes('Seq Scan on metric_deltas') ? ['Seq Scan on metric_deltas'] : [],
+    );
+  } finally {
+    await worker.end();
+  }
+});
+
+test('is read once for several scrapes, and its failure hides nothing else', async () => {
+  let now = 0;
+  let reads = 0;
+  let isDown = false;
+  const registry = new Registry();
+  meterBacklog(registry, {
+    database: {
+      async statement<Row>() {
+        reads += 1;
+        if (isDown) throw new Error('no connection');
+        return [{ kind: 'outbox', count: 3, oldestSeconds: 7.5 }] as Row[];
+      },
+    },
+    logger: pino({ level: 'silent' }),
+    now: () => now,
+  });
+  const [first, second] = await Promise.all([registry.metrics(), registry.metrics()]);
+  expect(reads).toBe(1);
+  expect(first).toBe(second);
+  expect(first).toContain('agent_email_backlog{kind="outbox"} 3');
+  expect(first).toContain('agent_email_backlog_oldest_seconds{kind="outbox"} 7.5');
+  expect(first).toContain('agent_email_backlog{kind="message_deferred"} 0');
+  now += 10_000;
+  isDown = true;
+  // The first scrape may show the counter as it was before the failure.
+  await registry.metrics();
+  const failed = await registry.metrics();
+  expect(failed).not.toContain('kind="outbox"');
+  expect(failed).toContain('agent_email_backlog_failures_total 1');
+  expect(reads).toBe(2);
+});
