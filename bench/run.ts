@@ -1,6 +1,7 @@
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
+import { benchRetention } from './retention.ts';
 import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
 import { benchWebhooks } from './webhooks.ts';
@@ -12,6 +13,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   parsing: async () => benchParsing(),
   memory: benchMemory,
   search: benchSearch,
+  retention: benchRetention,
   webhooks: benchWebhooks,
 };
 

@@ -54,7 +54,7 @@ export async function createInbox(stack: OwnService): Promise<string> {
 }
 
 /** @returns seconds from the first request to the last message `sent`. */
-async function sendMany(stack: OwnService, inboxId: string, count: number): Promise<number> {
+export async function sendMany(stack: OwnService, inboxId: string, count: number): Promise<number> {
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();
   const sent = async () =>

@@ -6,6 +6,7 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
+  ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
   S3ServiceException,
@@ -18,6 +19,11 @@ export interface StoredObject {
   sizeBytes: number;
   /** SHA-256 of the bytes. */
   sha256: Buffer;
+}
+
+export interface ObjectPage {
+  objects: { key: string; changedAt: Date }[];
+  isLast: boolean;
 }
 
 export interface DownloadLink {
@@ -40,6 +46,12 @@ export interface Storage {
   presignGet(key: string, link: DownloadLink): Promise<string>;
   /** Deleting what is not there succeeds. */
   delete(key: string): Promise<void>;
+  /**
+   * A page of the objects whose keys begin so, in order of their keys, 1,000 at most.
+   *
+   * @param after goes on behind this key; empty at the beginning.
+   */
+  listPage(prefix: string, after?: string): Promise<ObjectPage>;
   /** Tries all of them, then throws the first failure. */
   deleteMany(keys: readonly string[]): Promise<void>;
   /** @throws StorageError when the bucket does not answer. */
@@ -117,6 +129,7 @@ export function createStorage(config: StorageConfig): Storage {
       return attempt('presign', key, () => getSignedUrl(publicClient, get, { expiresIn: expiresInSeconds }));
     },
     delete: deleteOne,
+    listPage: (prefix, after) => attempt('list', prefix, () => listPage(client, { Bucket, prefix, after })),
     deleteMany: (keys) => deleteAll(keys, deleteOne),
     ping: () => attempt('ping', Bucket, () => headBucket(client, Bucket)),
     ensureBucket: () => attempt('create bucket', Bucket, () => createBucket(client, Bucket)),
@@ -184,6 +197,20 @@ async function readAtMost(stream: Readable, key: string, maxBytes: number): Prom
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, sizeBytes);
+}
+
+async function listPage(
+  client: S3Client,
+  { Bucket, prefix, after }: { Bucket: string; prefix: string; after: string | undefined },
+): Promise<ObjectPage> {
+  const list = new ListObjectsV2Command({ Bucket, Prefix: prefix, ...(after ? { StartAfter: after } : {}) });
+  const { Contents = [], IsTruncated = false } = await client.send(list);
+  return {
+    objects: Contents.flatMap(({ Key, LastModified }) =>
+      Key !== undefined && LastModified ? [{ key: Key, changedAt: LastModified }] : [],
+    ),
+    isLast: !IsTruncated,
+  };
 }
 
 /** One request an object: `DeleteObjects` is refused by some S3 servers. */

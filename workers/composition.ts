@@ -7,6 +7,7 @@ import { createMaintenanceActivities } from '../activities/maintenance.activitie
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createNotificationActivities } from '../activities/notifications.activities.ts';
 import { createRetentionActivities } from '../activities/retention.activities.ts';
+import { createStorageActivities } from '../activities/storage.activities.ts';
 import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
@@ -205,6 +206,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
         ...createDomainActivities({ verifications }),
         ...createWebhookJobActivities({ jobs }),
         ...createInboxActivities({ purges: createPurgeService({ database }) }),
+        ...createStorageActivities({ database, storage }),
         ...createRetentionActivities({
           retention: createRetentionService({
             database,

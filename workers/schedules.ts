@@ -15,6 +15,11 @@ import {
   RECONCILE_SCHEDULE_ID,
 } from '../workflows/maintenance/reconcile.contract.ts';
 import {
+  SEARCH_STRAY_OBJECTS,
+  SEARCH_STRAY_OBJECTS_HOUR,
+  SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
+} from '../workflows/maintenance/search-stray-objects.contract.ts';
+import {
   RETENTION_HOUR,
   START_RETENTION,
   START_RETENTION_SCHEDULE_ID,
@@ -40,6 +45,17 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
     spec: { calendars: [{ hour: RETENTION_HOUR }], timezone: 'UTC' },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: START_RETENTION, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  });
+  await ensureSchedule(temporal, {
+    scheduleId: SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
+    spec: { calendars: [{ hour: SEARCH_STRAY_OBJECTS_HOUR }], timezone: 'UTC' },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
+    action: {
+      type: 'startWorkflow',
+      workflowType: SEARCH_STRAY_OBJECTS,
+      taskQueue: MAINTENANCE_QUEUE,
+      args: [],
+    },
   });
 }
 

@@ -3,6 +3,7 @@ export { verifyDomain } from './domains/verify-domain.workflow.ts';
 export { sendScheduledDraft } from './drafts/send-scheduled-draft.workflow.ts';
 export { purgeInbox } from './inboxes/purge-inbox.workflow.ts';
 export { reconcile } from './maintenance/reconcile.workflow.ts';
+export { searchStrayObjects } from './maintenance/search-stray-objects.workflow.ts';
 export { receiveMessage } from './messages/receive-message.workflow.ts';
 export { sendMessage } from './messages/send-message.workflow.ts';
 export { trackDelivery } from './messages/track-delivery.workflow.ts';

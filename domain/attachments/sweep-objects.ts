@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 
@@ -6,6 +7,7 @@ const BATCH = 500;
 /** A sweep ends after these, or half a minute; the next one goes on where it ended. */
 const BATCHES = 20;
 const SWEEP_MS = 30_000;
+const MAX_PAUSE_MS = 5_000;
 
 /** Removes uploads nothing has used for 24 h; their bytes are then found by {@link sweepObjects}. Returns how many. */
 export async function removeUnusedUploads(database: Database): Promise<number> {
@@ -37,9 +39,12 @@ export async function sweepObjects(
   const endsAt = Date.now() + SWEEP_MS;
   let swept = 0;
   for (let batch = 0; batch < BATCHES && Date.now() < endsAt; batch += 1) {
+    const startedAt = Date.now();
     const count = await sweepBatch(database, storage);
     swept += count;
     if (count === 0) break;
+    // As long as the batch took belongs to others.
+    await pause(Math.min(MAX_PAUSE_MS, Date.now() - startedAt));
   }
   return swept;
 }

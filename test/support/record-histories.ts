@@ -8,6 +8,7 @@ import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
+import { SEARCH_STRAY_OBJECTS } from '../../workflows/maintenance/search-stray-objects.contract.ts';
 import { RECEIVE_MESSAGE } from '../../workflows/messages/receive-message.contract.ts';
 import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
 import {
@@ -235,6 +236,12 @@ const PATHS: Path[] = [
       postponeRetention: async () => `postponed until ${longAgo}`,
     },
     signals: [{ name: POSTPONE_RETENTION, args: [{ days: 14 }] }],
+  },
+  {
+    name: 'search-stray-objects.searched',
+    workflowType: SEARCH_STRAY_OBJECTS,
+    input: {},
+    activities: { noteStrayObjects: async () => ({ looked: 2, noted: 1 }) },
   },
   {
     name: 'start-retention.started',
