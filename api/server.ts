@@ -34,6 +34,7 @@ import { createWebhookEndpointService } from '../domain/webhooks/endpoint.servic
 import { createEventService } from '../domain/webhooks/event.service.ts';
 import { createEventReaderService } from '../domain/webhooks/event-reader.service.ts';
 import { createEventStreams } from '../domain/webhooks/event-stream.ts';
+import { releaseOverLimit } from '../domain/webhooks/release-over-limit.ts';
 import {
   bounceDomain,
   type Config,
@@ -142,7 +143,12 @@ export function createServices({
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),
     usage: createUsageService({ database }),
-    limits: createLimitService({ database }),
+    limits: createLimitService({
+      database,
+      onChange: async (transaction, organizationId) => {
+        await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
+      },
+    }),
     allowBlockLists: createListService({ database }),
     rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
     sesNotifications: createSesNotificationService({

@@ -50,6 +50,7 @@ import { holdForgottenDeliveries } from '../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
 import { purgeEvents } from '../domain/webhooks/purge-events.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
+import { releaseWithinLimits } from '../domain/webhooks/release-over-limit.ts';
 import {
   bounceDomain,
   type Config,
@@ -221,6 +222,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
           sources,
           chores: {
             released: () => releaseForgottenDeliveries(database, outbox),
+            withinLimits: () => releaseWithinLimits(database, outbox),
             held: () => holdForgottenDeliveries(database),
             purged: () => purgeExpired(database),
             spentReceipts: () => removeSpentReceipts(database),

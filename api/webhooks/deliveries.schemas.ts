@@ -21,7 +21,13 @@ const summaryFields = {
   test: Type.Boolean({ description: 'Carries a test event.' }),
   status: choice(DELIVERY_STATUSES, {
     description:
-      'pending: on its way or waiting for the next attempt. held: waits until the endpoint is enabled. exhausted: every attempt failed. blocked: the URL leads where nothing is sent.',
+      'pending: on its way or waiting for the next attempt. held: waits, held_for says what for. exhausted: every attempt failed. blocked: the URL leads where nothing is sent.',
+  }),
+  held_for: Type.Unsafe<'endpoint_disabled' | 'usage_limit' | null>({
+    type: ['string', 'null'],
+    enum: ['endpoint_disabled', 'usage_limit', null],
+    description:
+      'endpoint_disabled: until the endpoint is enabled. usage_limit: until the month, the tier or a limit changes. Null unless held.',
   }),
   attempt_count: Type.Integer({ minimum: 0 }),
   next_attempt_at: nullableTimestamp('Null unless pending.'),
@@ -140,6 +146,7 @@ export function presentDeliverySummary({ delivery, event }: DeliveryDetails): St
     event_type: event.type,
     test: event.test,
     status: delivery.status,
+    held_for: delivery.status === 'held' ? (delivery.heldFor ?? 'endpoint_disabled') : null,
     attempt_count: delivery.attempts,
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
     last_status_code: delivery.lastStatusCode ?? null,

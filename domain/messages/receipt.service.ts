@@ -96,7 +96,7 @@ export interface ReceiptServiceOptions {
 
 export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
   const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
-  const received = createRoomWatch({ database, counter: 'messages_received', now });
+  const received = createRoomWatch({ counter: 'messages_received', now });
   return {
     resolve: (address, sender, others = []) =>
       database.autocommit(async (em) => {
@@ -108,7 +108,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if ((await receiveVerdict(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
-        const room = await received.roomOf(organizationId);
+        const room = await received.roomOf(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
         const isFull = room !== null && room <= mailsWithin(organizationId, others, id);
         return isFull ? { kind: 'full', route } : route;

@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/database/database.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { UsageCounter } from './counters.ts';
 import { roomWithin } from './effective-limit.ts';
 import { readStandings } from './standings.ts';
@@ -9,12 +9,10 @@ export interface RoomWatch {
    * Null where nothing is refused; that is remembered for a while, so that ordinary organizations cost no statement.
    * Where something is, the number is of this moment.
    */
-  roomOf(organizationId: string): Promise<number | null>;
+  roomOf(em: EntityManager, organizationId: string): Promise<number | null>;
 }
 
 export interface RoomWatchOptions {
-  /** Of a worker, which sees every organization. */
-  database: Database;
   counter: UsageCounter;
   now?: () => Date;
   /** How late a limit may be noticed that an organization did not have before. */
@@ -25,7 +23,6 @@ const REMEMBERED_FOR_MS = 10_000;
 const MAX_REMEMBERED = 10_000;
 
 export function createRoomWatch({
-  database,
   counter,
   now = () => new Date(),
   rememberedForMs = REMEMBERED_FOR_MS,
@@ -33,13 +30,15 @@ export function createRoomWatch({
   /** Until when an organization counts as one without a hard limit. */
   const unlimited = new Map<string, number>();
   return {
-    async roomOf(organizationId) {
+    async roomOf(em, organizationId) {
       const time = now();
       if ((unlimited.get(organizationId) ?? 0) > time.getTime()) return null;
       unlimited.delete(organizationId);
-      const [standing] = await database.autocommit((em) =>
-        readStandings(em, { organizationIds: [organizationId], counters: [counter], now: time }),
-      );
+      const [standing] = await readStandings(em, {
+        organizationIds: [organizationId],
+        counters: [counter],
+        now: time,
+      });
       const room = standing ? roomWithin(standing.limit, standing.current) : null;
       if (room !== null) return room;
       unlimited.set(organizationId, time.getTime() + rememberedForMs);

@@ -17,7 +17,7 @@ export interface NewAttempt {
 }
 
 /**
- * Takes a slot and writes the attempt's row, in one statement, which waits for nobody: slots others are just taking are
+ * Takes a slot, writes the attempt's row and counts it, in one statement, which waits for nobody: slots others are just taking are
  * passed over.
  *
  * @returns the slot; null where none is free, and nothing was written.
@@ -47,10 +47,16 @@ async function take(
        from free where s.endpoint_id = ? and s.slot = free.slot returning s.slot),
      opened as (
        insert into webhook_delivery_attempts (delivery_id, number, org_id, started_at)
-       select ?, ?, ?, clock_timestamp() from taken)
+       select ?, ?, ?, clock_timestamp() from taken),
+     counted as (
+       insert into usage_deltas (org_id, counter, at, amount)
+       select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken)
      select (select slot from taken) as slot,
        exists (select from webhook_slots where endpoint_id = ?) as known`,
-    [endpointId, slots, leaseMs, deliveryId, endpointId, deliveryId, number, organizationId, endpointId],
+    [
+      ...[endpointId, slots, leaseMs, deliveryId, endpointId],
+      ...[deliveryId, number, organizationId, organizationId, endpointId],
+    ],
   );
   return taken ?? { slot: null, known: true };
 }

@@ -10,6 +10,7 @@ import {
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import { createRoomWatch, type RoomWatch } from '../usage/room-watch.ts';
 import { ATTEMPTS_AT_ONCE, closeAttempt, DEAD_AFTER_FAILURES, openAttempt } from './attempt-slots.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
@@ -56,6 +57,8 @@ export interface DeliveryServiceOptions {
   timeoutMs: number;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
+  /** How many attempts an organization may still make. */
+  room?: RoomWatch;
   /** How long an attempt waits in the worker for a slot. */
   freedWithinMs?: number;
 }
@@ -72,6 +75,7 @@ const KEPT_ANSWER_BYTES = 4_096;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
   const { database, egress, secretBox, timeoutMs, freedWithinMs = FREED_WITHIN_MS } = options;
+  const { room = createRoomWatch({ counter: 'webhook_deliveries' }) } = options;
   const turns = createSlotTurns({ furthestMs: FURTHEST_TURN_MS, now: Date.now });
   const freed = createFreedSlots({
     waitingAtMost: WAITING_AT_MOST,
@@ -88,7 +92,7 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
     for (;;) {
       const leftMs = until - performance.now();
       const mayWait = (endpointId: string) => leftMs > 0 && freed.isNear(endpointId);
-      const due = await begin({ ...options, turns, mayWait }, wanted);
+      const due = await begin({ ...options, room, turns, mayWait }, wanted);
       if (!('kind' in due) || due.kind !== 'in line') return due;
       await freed.wait(due.endpointId, leftMs);
     }
@@ -151,13 +155,14 @@ interface WantedAttempt {
 }
 
 interface BeginOptions extends DeliveryServiceOptions {
+  room: RoomWatch;
   turns: SlotTurns;
   /** Whether to leave the row as it is where no slot is free. */
   mayWait: (endpointId: string) => boolean;
 }
 
 async function begin(
-  { database, timeoutMs, turns, mayWait }: BeginOptions,
+  { database, timeoutMs, room, turns, mayWait }: BeginOptions,
   { deliveryId, now, episode }: WantedAttempt,
 ): Promise<DueAttempt | AttemptOutcome | InLine> {
   return database.systemTransaction(async ({ em }) => {
@@ -176,6 +181,7 @@ async function begin(
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
+    if ((await room.roomOf(em, delivery.organizationId)) === 0) return holdOverLimit(delivery);
     const number = delivery.attempts + 1;
     const slot = await openAttempt(em, {
       deliveryId,
@@ -301,8 +307,16 @@ function close(
 /** Waits without a run until the endpoint is enabled again. */
 function hold(delivery: WebhookDelivery): WebhookDelivery {
   delivery.status = 'held';
+  delivery.heldFor = null;
   delivery.nextAttemptAt = null;
   return delivery;
+}
+
+/** Waits without a run until there is room again: with the month, another tier, override or cap. */
+function holdOverLimit(delivery: WebhookDelivery): AttemptOutcome {
+  hold(delivery).heldFor = 'usage_limit';
+  const detail = 'The organization has used up its webhook_deliveries.';
+  return { kind: 'settled', status: 'held: webhook_deliveries are used up', detail };
 }
 
 function exhaust(delivery: WebhookDelivery): WebhookDelivery {

@@ -3,6 +3,8 @@ import { lowestIdAt } from '../../platform/ids.ts';
 
 /** Events removed in one transaction, with their deliveries and attempts. */
 const BATCH = 1_000;
+/** Deliveries beyond a usage limit wait for a new month. */
+const LONGEST_WAIT_DAYS = 31;
 /** A sweep ends after so many; the next one, a minute later, goes on. */
 const BATCHES = 10;
 
@@ -12,10 +14,18 @@ const BATCHES = 10;
  */
 export async function purgeEvents(database: Database, retentionDays: number): Promise<number> {
   const until = new Date(Date.now() - retentionDays * 86_400_000);
+  // What waits for the next month is not dropped on its last day.
+  const forgotten = lowestIdAt('event', new Date(until.getTime() - LONGEST_WAIT_DAYS * 86_400_000));
+  const kept = {
+    webhook_bulk_jobs: '',
+    events: `and (id < '${forgotten}' or not exists (
+      select from webhook_deliveries d
+      where d.event_id = events.id and d.status = 'held' and d.held_for = 'usage_limit'))`,
+  };
   const remove = (table: 'events' | 'webhook_bulk_jobs', oldest: string) =>
     database.autocommit(async (em) => {
       const { affectedRows } = await em.execute<{ affectedRows: number }>(
-        `delete from ${table} where id in (select id from ${table} where id < ? order by id limit ?)`,
+        `delete from ${table} where id in (select id from ${table} where id < ? ${kept[table]} order by id limit ?)`,
         [oldest, BATCH],
         'run',
       );

@@ -19,7 +19,7 @@ export async function releaseHeldDeliveries(
   return startAnew(transaction, outbox, {
     sql: `select h.id from webhook_deliveries h
       join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-      where h.endpoint_id = ? and h.status = 'held'
+      where h.endpoint_id = ? and h.status = 'held' and h.held_for is null
       order by h.id limit ? for update of h skip locked`,
     values: [endpointId, RELEASE_BATCH],
   });
@@ -37,7 +37,7 @@ export async function releaseForgottenDeliveries(database: Database, outbox: Out
     em.execute<{ id: string }[]>(
       `select w.id from webhook_endpoints w
        where not w.disabled and w.deleted_at is null
-         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held')
+         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held' and h.held_for is null)
        limit ?`,
       [FORGOTTEN_ENDPOINTS],
     ),

@@ -17,7 +17,7 @@ export async function startAnew(
   const rows = await transaction.em.execute<DeliveryStart[]>(
     `update webhook_deliveries d
      set status = 'pending', episode = d.episode + 1, attempts_before = d.attempts, next_attempt_at = now(),
-       completed_at = null, checked_at = null
+       completed_at = null, checked_at = null, held_for = null
      from events e
      where e.id = d.event_id and d.status <> 'pending' and d.id in (${which.sql})
      returning d.id, d.episode, d.org_id as "organizationId", d.endpoint_id as "endpointId",

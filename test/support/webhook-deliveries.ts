@@ -25,7 +25,7 @@ export const answered = (status: number): EgressResult => ({
   durationMs: 1,
 });
 
-type WorkerLimits = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs'>>;
+type WorkerLimits = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs' | 'room'>>;
 
 export interface TestDeliveries {
   organization: TestOrganization;

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { createRoomWatch } from '../../domain/usage/room-watch.ts';
+import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { purgeEvents } from '../../domain/webhooks/purge-events.ts';
+import {
+  releaseForgottenDeliveries,
+  releaseHeldDeliveries,
+} from '../../domain/webhooks/release-held-deliveries.ts';
+import { releaseOverLimit, releaseWithinLimits } from '../../domain/webhooks/release-over-limit.ts';
+import { lowestIdAt, newId } from '../../platform/ids.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+
+let app: TestApp;
+const { outbox, commands } = recordingOutbox();
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({
+    database: app.worker,
+    onChange: async (transaction, organizationId) => {
+      await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
+    },
+  });
+});
+afterAll(() => app?.close());
+
+const nextMonth = () => {
+  const now = new Date();
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1, 12));
+};
+
+/** An endpoint with deliveries of which one may be made, and has been. */
+async function arrange(count = 3) {
+  const given = await arrangeDeliveries(app.worker, count);
+  const { organizationId, token } = given.organization;
+  const allow = (limit: number, expiresAt: Date | null = null) =>
+    limits.setOverride(
+      organizationId,
+      { limited: 'webhook_deliveries', limit, kind: 'hard', expiresAt, reason: 'Test' },
+      'test',
+    );
+  await allow(1);
+  const posted: number[] = [];
+  const deliveries = given.worker(async () => {
+    posted.push(Date.now());
+    return answered(200);
+  });
+  const attemptAll = async () => {
+    const outcomes: string[] = [];
+    for (const { id, episode, status } of await given.deliveries()) {
+      if (status !== 'pending') continue;
+      const outcome = await deliveries.attempt(id, true, episode);
+      outcomes.push(outcome.kind === 'settled' ? outcome.status : outcome.kind);
+    }
+    return outcomes;
+  };
+  const statuses = async () => (await given.deliveries()).map(({ status }) => status);
+  const current = async () =>
+    (await app.call('/org/usage', { token })).json().counters.webhook_deliveries.current;
+  return { ...given, organizationId, token, allow, posted, deliveries, attemptAll, statuses, current };
+}
+
+const HELD = 'held: webhook_deliveries are used up';
+
+test('beyond a hard limit deliveries wait, and the API says what for', async () => {
+  const { deliveryIds, endpointId, token, attemptAll, statuses, posted, current } = await arrange();
+  expect(await attemptAll()).toEqual(['delivered', HELD, HELD]);
+  expect(await statuses()).toEqual(['delivered', 'held', 'held']);
+  expect([posted.length, await current()]).toEqual([1, 1]);
+  const shown = await app.call(`/webhooks/deliveries/${deliveryIds[1]}`, { token });
+  expect(shown.json()).toMatchObject({ status: 'held', held_for: 'usage_limit', next_attempt_at: null });
+  const listed = await app.call(`/webhooks/endpoints/${endpointId}/deliveries?status=delivered`, { token });
+  expect(listed.json().data).toMatchObject([{ held_for: null, attempt_count: 1 }]);
+  // Nothing that looks after endpoints lets them go.
+  await releaseForgottenDeliveries(app.worker, outbox);
+  await app.worker.systemTransaction((transaction) => releaseHeldDeliveries(transaction, outbox, endpointId));
+  expect(await statuses()).toEqual(['delivered', 'held', 'held']);
+});
+
+describe('what waited goes out', () => {
+  test('when the override is raised, as many as there is room for', async () => {
+    const { deliveryIds, allow, attemptAll, statuses, current } = await arrange(4);
+    await attemptAll();
+    await allow(3);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending', 'held']);
+    expect(commands.map(({ start }) => start?.workflowId)).toEqual(
+      expect.arrayContaining([`webhook/${deliveryIds[1]}/2`, `webhook/${deliveryIds[2]}/2`]),
+    );
+    expect(await attemptAll()).toEqual(['delivered', 'delivered']);
+    expect(await current()).toBe(3);
+  });
+
+  test('when the override goes', async () => {
+    const { organizationId, attemptAll, statuses } = await arrange();
+    await attemptAll();
+    await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
+    expect(await attemptAll()).toEqual(['delivered', 'delivered']);
+  });
+
+  test('when the override has expired, by the sweep', async () => {
+    const { organizationId, allow, attemptAll, statuses } = await arrange();
+    await attemptAll();
+    await allow(1, new Date(Date.now() + 3_600_000));
+    expect(await statuses()).toEqual(['delivered', 'held', 'held']);
+    await app.worker.statement(
+      `update limit_overrides set expires_at = now() - interval '1 second' where org_id = ?`,
+      [organizationId],
+    );
+    await releaseWithinLimits(app.worker, outbox);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
+  });
+
+  test('when the tier changes', async () => {
+    const { organizationId, attemptAll, statuses } = await arrange();
+    await attemptAll();
+    await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
+    await app.worker.statement(
+      `update webhook_deliveries set status = 'held', held_for = 'usage_limit' where org_id = ? and status = 'pending'`,
+      [organizationId],
+    );
+    await limits.setTier(organizationId, 'free', 'test');
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
+  });
+
+  test('when the organization takes its own cap away', async () => {
+    const { organizationId, token, attemptAll, statuses } = await arrange();
+    await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
+    const cap = (own_limit: number | null) =>
+      app.call('/org/limits', {
+        method: 'PUT',
+        token,
+        body: { counters: { webhook_deliveries: { own_limit } } },
+      });
+    await cap(1);
+    expect(await attemptAll()).toEqual(['delivered', HELD, HELD]);
+    await cap(2);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'held']);
+    await cap(null);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
+  });
+
+  test('with the month, by the sweep', async () => {
+    const { attemptAll, statuses } = await arrange();
+    await attemptAll();
+    await releaseWithinLimits(app.worker, outbox);
+    expect(await statuses()).toEqual(['delivered', 'held', 'held']);
+    await releaseWithinLimits(app.worker, outbox, nextMonth);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'held']);
+  });
+
+  test('only where the endpoint is enabled', async () => {
+    const { endpointId, allow, attemptAll, statuses } = await arrange();
+    await attemptAll();
+    const disable = (disabled: boolean) =>
+      app.worker.statement('update webhook_endpoints set disabled = ? where id = ?', [disabled, endpointId]);
+    await disable(true);
+    await allow(10);
+    await releaseWithinLimits(app.worker, outbox);
+    expect(await statuses()).toEqual(['delivered', 'held', 'held']);
+    await disable(false);
+    await releaseWithinLimits(app.worker, outbox);
+    expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
+  });
+});
+
+test('the purge of old events leaves what waits for the next month', async () => {
+  const { organizationId, endpointId, organization } = await arrange(0);
+  const oldId = (days: number) => lowestIdAt('event', new Date(Date.now() - days * 86_400_000));
+  const add = async (days: number, heldFor: 'usage_limit' | null) => {
+    // Of this test alone: the lowest id of a time may be another's.
+    const eventId = `${oldId(days).slice(0, -8)}${newId('event').slice(-8)}`;
+    await app.worker.systemTransaction(async ({ em }) => {
+      em.create(EventEntity, {
+        id: eventId,
+        ...{ organizationId, environmentId: organization.productionEnvironmentId },
+        ...{ type: 'message.received', data: {} },
+      });
+      await em.flush();
+      em.create(WebhookDeliveryEntity, {
+        id: newId('webhookDelivery'),
+        ...{ organizationId, endpointId, eventId, status: 'held', heldFor },
+      });
+      await em.flush();
+    });
+    return eventId;
+  };
+  const waiting = await add(31, 'usage_limit');
+  const old = [await add(31, null), await add(62, 'usage_limit')];
+  await purgeEvents(app.worker, 30);
+  const left = await app.worker.autocommit((em) => em.find(EventEntity, { organizationId }));
+  expect(left.map(({ id }) => id)).toContain(waiting);
+  expect(left.filter(({ id }) => old.includes(id))).toEqual([]);
+});
+
+test('an organization without a hard limit costs no statement for a while', async () => {
+  const { organization } = await arrangeDeliveries(app.worker, 0);
+  let now = Date.now();
+  const room = createRoomWatch({
+    counter: 'webhook_deliveries',
+    now: () => new Date(now),
+    rememberedForMs: 5_000,
+  });
+  let statements = 0;
+  const ask = () =>
+    app.worker.autocommit((em) => {
+      const execute = em.execute.bind(em);
+      em.execute = ((...given: Parameters<typeof execute>) => {
+        statements += 1;
+        return execute(...given);
+      }) as typeof em.execute;
+      return room.roomOf(em, organization.organizationId);
+    });
+  expect([await ask(), await ask(), await ask()]).toEqual([null, null, null]);
+  expect(statements).toBe(1);
+  now += 5_000;
+  expect(await ask()).toBeNull();
+  expect(statements).toBe(2);
+});
