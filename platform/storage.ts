@@ -2,14 +2,19 @@ import { createHash } from 'node:crypto';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
   S3ServiceException,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
@@ -24,6 +29,32 @@ export interface StoredObject {
 export interface ObjectPage {
   objects: { key: string; changedAt: Date }[];
   isLast: boolean;
+}
+
+/** Bytes of an object, and how many it has in all. */
+export interface ObjectPiece {
+  bytes: Buffer;
+  totalBytes: number;
+}
+
+/** A part that is there, by its number from 1 and what S3 calls it. */
+export interface UploadedPart {
+  number: number;
+  etag: string;
+}
+
+/**
+ * An object written over many calls, by any process that knows its upload. Parts are of one size, the last one smaller
+ * (some servers demand it), 5 MiB at least, 10,000 at most; a number put again replaces what it was before.
+ */
+export interface PartUploads {
+  begin(key: string, contentType: string): Promise<string>;
+  /** @throws StorageError `missing` where the upload is over: completed, aborted, or forgotten by the server. */
+  putPart(key: string, uploadId: string, number: number, bytes: Uint8Array): Promise<UploadedPart>;
+  /** @throws StorageError `missing` as `putPart`; `mismatched` where a part is not what it was when it was put. */
+  complete(key: string, uploadId: string, parts: readonly UploadedPart[]): Promise<void>;
+  /** Forgets the parts. Aborting what is over succeeds. */
+  abort(key: string, uploadId: string): Promise<void>;
 }
 
 export interface DownloadLink {
@@ -42,6 +73,11 @@ export interface Storage {
   getStream(key: string): Promise<Readable>;
   /** @throws StorageError (`tooLarge`) as soon as the object turns out to be longer than `maxBytes`. */
   getBytes(key: string, maxBytes: number): Promise<Buffer>;
+  /** From `start` on, which lies within it or is 0, at most `maxBytes`. @throws StorageError `missing`. */
+  getPiece(key: string, start: number, maxBytes: number): Promise<ObjectPiece>;
+  /** How long the object is; undefined where there is none. */
+  sizeOf(key: string): Promise<number | undefined>;
+  readonly partUploads: PartUploads;
   /** A link anybody may use until it expires; browsers save it under `filename` and never show it in place. */
   presignGet(key: string, link: DownloadLink): Promise<string>;
   /** Deleting what is not there succeeds. */
@@ -60,7 +96,7 @@ export interface Storage {
   close(): void;
 }
 
-export type StorageFailure = 'missing' | 'tooLarge' | 'unavailable';
+export type StorageFailure = 'missing' | 'tooLarge' | 'mismatched' | 'unavailable';
 
 /** Names the operation and the key, never an address with a signature or a credential. */
 export class StorageError extends Error {
@@ -119,6 +155,18 @@ export function createStorage(config: StorageConfig): Storage {
       const stream = await getStream(key);
       return attempt('get', key, () => readAtMost(stream, key, maxBytes));
     },
+    getPiece: (key, start, maxBytes) =>
+      attempt('get', key, () => readPiece(client, { Bucket, Key: key }, start, maxBytes)),
+    async sizeOf(key) {
+      try {
+        const head = new HeadObjectCommand({ Bucket, Key: key });
+        return (await attempt('look at', key, () => client.send(head))).ContentLength;
+      } catch (error) {
+        if (error instanceof StorageError && error.failure === 'missing') return undefined;
+        throw error;
+      }
+    },
+    partUploads: createPartUploads(client, Bucket),
     presignGet(key, { filename, contentType, expiresInSeconds }) {
       const get = new GetObjectCommand({
         Bucket,
@@ -213,6 +261,72 @@ async function listPage(
   };
 }
 
+/** The first piece is asked for without a range: no range is satisfiable in an empty object (RFC 9110 section 14.1.1). */
+async function readPiece(
+  client: S3Client,
+  target: { Bucket: string; Key: string },
+  start: number,
+  maxBytes: number,
+): Promise<ObjectPiece> {
+  const range = start === 0 ? {} : { Range: `bytes=${start}-${start + maxBytes - 1}` };
+  const {
+    Body,
+    ContentLength = 0,
+    ContentRange,
+  } = await client.send(new GetObjectCommand({ ...target, ...range }));
+  const stream = Body as Readable;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.byteLength;
+    // Leaving the loop destroys the stream and with it the connection.
+    if (length >= maxBytes) break;
+  }
+  const bytes = Buffer.concat(chunks, length).subarray(0, maxBytes);
+  // `bytes 0-99/1234`, RFC 9110 section 14.4.
+  const totalBytes = ContentRange ? Number(ContentRange.split('/')[1]) : ContentLength;
+  return { bytes, totalBytes };
+}
+
+function createPartUploads(client: S3Client, Bucket: string): PartUploads {
+  return {
+    begin: (Key, ContentType) =>
+      attempt('begin to write', Key, async () => {
+        const { UploadId } = await client.send(
+          new CreateMultipartUploadCommand({ Bucket, Key, ContentType }),
+        );
+        if (!UploadId) throw new StorageError('unavailable', `Storage gave no upload for ${Key}`);
+        return UploadId;
+      }),
+
+    putPart: (Key, UploadId, number, bytes) =>
+      attempt('put a part of', Key, async () => {
+        const part = { Bucket, Key, UploadId, PartNumber: number, Body: bytes };
+        const { ETag } = await client.send(new UploadPartCommand(part));
+        if (!ETag) throw new StorageError('unavailable', `Storage gave no ETag for part ${number} of ${Key}`);
+        return { number, etag: ETag };
+      }),
+
+    complete: (Key, UploadId, parts) =>
+      attempt('complete', Key, async () => {
+        const MultipartUpload = {
+          Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })),
+        };
+        await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload }));
+      }),
+
+    async abort(Key, UploadId) {
+      try {
+        const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId });
+        await attempt('abort', Key, () => client.send(abort));
+      } catch (error) {
+        if (!(error instanceof StorageError && error.failure === 'missing')) throw error;
+      }
+    },
+  };
+}
+
 /** One request an object: `DeleteObjects` is refused by some S3 servers. */
 async function deleteAll(keys: readonly string[], deleteOne: (key: string) => Promise<void>): Promise<void> {
   const queue = keys.values();
@@ -244,6 +358,14 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
+/** What S3 answers to a list of parts that are not what was put. */
+const MISMATCHED = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']);
+
+function failureOf(error: unknown): StorageFailure {
+  if (error instanceof S3ServiceException && MISMATCHED.has(error.name)) return 'mismatched';
+  return statusOf(error) === 404 ? 'missing' : 'unavailable';
+}
+
 /** The SDK's errors carry the whole exchange, signatures included; what leaves here is a name, a status, a message. */
 async function attempt<T>(operation: string, key: string, work: () => Promise<T>): Promise<T> {
   try {
@@ -253,7 +375,7 @@ async function attempt<T>(operation: string, key: string, work: () => Promise<T>
     const status = statusOf(error);
     const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
     throw new StorageError(
-      status === 404 ? 'missing' : 'unavailable',
+      failureOf(error),
       `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${said}`,
     );
   }

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import S3rver from '@20minutes/s3rver';
 import { refuseUnsigned, signBucketPathsAsTheSdkDoes, verifyPresignedLinks } from './s3-signatures.ts';
+import { abortUploads } from './s3-uploads.ts';
 
 export interface S3Options {
   directory: string;
@@ -32,7 +33,14 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
     vhostBuckets: false,
     configureBuckets: [{ name: bucket }],
   });
-  s3rver.middleware.splice(-1, 0, refuseUnsigned, verifyPresignedLinks, signBucketPathsAsTheSdkDoes);
+  s3rver.middleware.splice(
+    -1,
+    0,
+    refuseUnsigned,
+    verifyPresignedLinks,
+    signBucketPathsAsTheSdkDoes,
+    abortUploads(directory),
+  );
   // It would otherwise take over the errors of the whole process.
   s3rver.logger.exceptions.unhandle();
   await s3rver.configureBuckets();

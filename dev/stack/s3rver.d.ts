@@ -16,6 +16,7 @@ declare module '@20minutes/s3rver' {
     readonly headers: IncomingHttpHeaders;
     query: Record<string, string>;
     status: number;
+    body: unknown;
     mountPath: string;
     readonly state: { vhost: boolean; account?: unknown };
   }

@@ -43,6 +43,56 @@ describe('storage', () => {
     expect(read.equals(bytes)).toBe(true);
   });
 
+  test('reads an object in pieces, and says how long it is', async () => {
+    const bytes = randomBytes(1_000);
+    await storage.putBytes('pieces/1', bytes, 'text/plain');
+    expect(await storage.getPiece('pieces/1', 0, 400)).toEqual({
+      bytes: bytes.subarray(0, 400),
+      totalBytes: 1_000,
+    });
+    expect(await storage.getPiece('pieces/1', 800, 400)).toEqual({
+      bytes: bytes.subarray(800),
+      totalBytes: 1_000,
+    });
+    await storage.putBytes('pieces/empty', Buffer.alloc(0), 'text/plain');
+    expect(await storage.getPiece('pieces/empty', 0, 400)).toEqual({ bytes: Buffer.alloc(0), totalBytes: 0 });
+    await expect(storage.getPiece('pieces/none', 0, 400)).rejects.toMatchObject({ failure: 'missing' });
+    expect(await storage.sizeOf('pieces/1')).toBe(1_000);
+    expect(await storage.sizeOf('pieces/none')).toBeUndefined();
+  });
+
+  test('writes an object by parts, the last word of each counting, from whatever process', async () => {
+    const { partUploads } = storage;
+    const parts = [randomBytes(5 * MEBIBYTE), randomBytes(5 * MEBIBYTE), randomBytes(10)];
+    const uploadId = await partUploads.begin('parts/1', 'application/zip');
+    await partUploads.putPart('parts/1', uploadId, 2, randomBytes(5 * MEBIBYTE));
+    const put = [];
+    for (const [index, bytes] of parts.entries())
+      put.push(await partUploads.putPart('parts/1', uploadId, index + 1, bytes));
+    expect(await storage.sizeOf('parts/1')).toBeUndefined();
+    await partUploads.complete('parts/1', uploadId, put);
+    const read = await buffer(await storage.getStream('parts/1'));
+    expect(read.equals(Buffer.concat(parts))).toBe(true);
+    await expect(partUploads.complete('parts/1', uploadId, put)).rejects.toMatchObject({
+      failure: 'missing',
+    });
+  });
+
+  test('an upload that was aborted is over, and aborting it again changes nothing', async () => {
+    const { partUploads } = storage;
+    const uploadId = await partUploads.begin('parts/2', 'application/zip');
+    const part = await partUploads.putPart('parts/2', uploadId, 1, randomBytes(10));
+    await partUploads.abort('parts/2', uploadId);
+    await partUploads.abort('parts/2', uploadId);
+    await expect(partUploads.putPart('parts/2', uploadId, 2, randomBytes(10))).rejects.toMatchObject({
+      failure: 'missing',
+    });
+    await expect(partUploads.complete('parts/2', uploadId, [part])).rejects.toMatchObject({
+      failure: 'missing',
+    });
+    expect(await storage.sizeOf('parts/2')).toBeUndefined();
+  });
+
   test('a source that breaks leaves no object and passes its error on', async () => {
     const broken = Readable.from(
       (async function* () {

@@ -1,0 +1,268 @@
+import { promisify } from 'node:util';
+import { constants, crc32, deflateRaw } from 'node:zlib';
+
+/**
+ * The records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10), each as bytes of its own, so that who writes an archive may
+ * stop between any two and go on later, in another process: nothing is kept here.
+ *
+ * An entry whose bytes are at hand is one record ({@link completeEntry}). A longer one is opened ({@link openEntry}),
+ * gets its data piece by piece ({@link addPiece}) and is closed ({@link closeEntry}); between them its state is a
+ * plain object that can be stored. Each entry leaves a record for the central directory, which is written at the end
+ * with {@link endOfArchive} behind it.
+ */
+export interface ZipEntry {
+  /** Path within the archive, with `/`; at most 65,535 bytes as UTF-8. */
+  name: string;
+  /** Milliseconds since 1970. Shown by readers as a local time, to two seconds (section 4.4.6): UTC here. */
+  modifiedAt: number;
+  /** Where its local header begins. */
+  offset: number;
+  /** 0: as it is. 8: deflated (section 4.4.5). */
+  method: 0 | 8;
+  /** Its sizes follow the data (bit 3, section 4.4.4), as they were not known before. */
+  streamed: boolean;
+  /** May grow beyond 4 GiB: both headers have the fields of 8 bytes from the start (section 4.5.3). */
+  zip64: boolean;
+  crc32: number;
+  sizeBytes: number;
+  compressedBytes: number;
+}
+
+export interface ZipRecord {
+  /** To be appended to the archive. */
+  bytes: Buffer;
+  /** For the central directory. */
+  directory: Buffer;
+}
+
+const deflate = promisify<Buffer, object, Buffer>(deflateRaw);
+/** Mail is text and files that are compressed already; higher levels cost twice the time and save a twentieth. */
+const LEVEL = 1;
+/** An empty last block with fixed codes (RFC 1951 section 3.2.6): ends the pieces of an entry. */
+const LAST_BLOCK = Buffer.of(0x03, 0x00);
+
+const MAX_16 = 0xffff;
+const MAX_32 = 0xffff_ffff;
+/** Section 4.4.3: what it takes to extract. */
+const VERSION_DEFLATE = 20;
+const VERSION_ZIP64 = 45;
+/** Section 4.4.2: upper byte 3 is UNIX, so that the upper half of the external attributes is a file mode. */
+const MADE_BY_UNIX = (3 << 8) | VERSION_ZIP64;
+const REGULAR_FILE = (0o100644 << 16) >>> 0;
+const STREAMED = 1 << 3;
+/** Section 4.4.4, bit 11: the name is UTF-8. */
+const UTF_8 = 1 << 11;
+
+/** An entry of bytes that are all at hand: no reader has to look behind the data for their size. */
+export async function completeEntry(
+  { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
+  data: Buffer,
+): Promise<ZipRecord> {
+  const deflated = await deflate(data, { level: LEVEL });
+  const smaller = deflated.length < data.length;
+  const body = smaller ? deflated : data;
+  const entry: ZipEntry = {
+    ...{ name, modifiedAt, offset },
+    method: smaller ? 8 : 0,
+    streamed: false,
+    zip64: false,
+    crc32: crc32(data),
+    sizeBytes: data.length,
+    compressedBytes: body.length,
+  };
+  return { bytes: Buffer.concat([localHeader(entry), body]), directory: directoryHeader(entry) };
+}
+
+/** Begins an entry whose data comes in pieces. */
+export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset' | 'zip64'>): {
+  bytes: Buffer;
+  entry: ZipEntry;
+} {
+  const opened: ZipEntry = {
+    ...entry,
+    ...{ method: 8, streamed: true, crc32: 0, sizeBytes: 0, compressedBytes: 0 },
+  };
+  return { bytes: localHeader(opened), entry: opened };
+}
+
+/**
+ * Adds data to an open entry. Each piece is deflated by itself and ends at a byte (a full flush, as RFC 1951 allows
+ * blocks to): the next one needs no dictionary, and so no process that has kept it.
+ */
+export async function addPiece(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer; entry: ZipEntry }> {
+  if (data.length === 0) return { bytes: data, entry };
+  const bytes = await deflate(data, { level: LEVEL, finishFlush: constants.Z_FULL_FLUSH });
+  return {
+    bytes,
+    entry: {
+      ...entry,
+      crc32: crc32(data, entry.crc32),
+      sizeBytes: entry.sizeBytes + data.length,
+      compressedBytes: entry.compressedBytes + bytes.length,
+    },
+  };
+}
+
+/** Ends an open entry. */
+export function closeEntry(entry: ZipEntry): ZipRecord {
+  const closed = { ...entry, compressedBytes: entry.compressedBytes + LAST_BLOCK.length };
+  return {
+    bytes: Buffer.concat([LAST_BLOCK, dataDescriptor(closed)]),
+    directory: directoryHeader(closed),
+  };
+}
+
+/** Local file header, section 4.3.7. */
+export function localHeader(entry: ZipEntry): Buffer {
+  const name = nameOf(entry);
+  // Section 4.5.3: in the local header, both sizes or none.
+  const extra = entry.zip64
+    ? zip64Extra(entry.streamed ? [0, 0] : [entry.sizeBytes, entry.compressedBytes])
+    : Buffer.alloc(0);
+  const fixed = new Fields(30)
+    .u32(0x04034b50)
+    .u16(entry.zip64 ? VERSION_ZIP64 : VERSION_DEFLATE)
+    .u16(flagsOf(entry))
+    .u16(entry.method)
+    .u16(dosTime(entry.modifiedAt))
+    .u16(dosDate(entry.modifiedAt))
+    .u32(entry.streamed ? 0 : entry.crc32)
+    .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.compressedBytes)
+    .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.sizeBytes)
+    .u16(name.length)
+    .u16(extra.length);
+  return Buffer.concat([fixed.bytes, name, extra]);
+}
+
+/** Section 4.3.9, with the signature that section 4.3.9.3 recommends. */
+export function dataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: ZipEntry): Buffer {
+  if (zip64 || sizeBytes > MAX_32 || compressedBytes > MAX_32)
+    return new Fields(24).u32(0x08074b50).u32(sum).u64(compressedBytes).u64(sizeBytes).bytes;
+  return new Fields(16).u32(0x08074b50).u32(sum).u32(compressedBytes).u32(sizeBytes).bytes;
+}
+
+/** File header of the central directory, section 4.3.12. */
+export function directoryHeader(entry: ZipEntry): Buffer {
+  const { sizeBytes, compressedBytes, offset } = entry;
+  const name = nameOf(entry);
+  const largeSizes = entry.zip64 || sizeBytes >= MAX_32 || compressedBytes >= MAX_32;
+  const farOffset = offset >= MAX_32;
+  // Section 4.5.3: only the fields whose place in the header says 0xFFFFFFFF, in this order.
+  const large = [...(largeSizes ? [sizeBytes, compressedBytes] : []), ...(farOffset ? [offset] : [])];
+  const extra = large.length > 0 ? zip64Extra(large) : Buffer.alloc(0);
+  const fixed = new Fields(46)
+    .u32(0x02014b50)
+    .u16(MADE_BY_UNIX)
+    .u16(large.length > 0 ? VERSION_ZIP64 : VERSION_DEFLATE)
+    .u16(flagsOf(entry))
+    .u16(entry.method)
+    .u16(dosTime(entry.modifiedAt))
+    .u16(dosDate(entry.modifiedAt))
+    .u32(entry.crc32)
+    .u32(largeSizes ? MAX_32 : compressedBytes)
+    .u32(largeSizes ? MAX_32 : sizeBytes)
+    .u16(name.length)
+    .u16(extra.length)
+    // Comment, disk, internal attributes.
+    .u16(0)
+    .u16(0)
+    .u16(0)
+    .u32(REGULAR_FILE)
+    .u32(farOffset ? MAX_32 : offset);
+  return Buffer.concat([fixed.bytes, name, extra]);
+}
+
+export interface CentralDirectory {
+  entries: number;
+  offset: number;
+  sizeBytes: number;
+}
+
+/**
+ * What follows the central directory: its end (section 4.3.16) and, where a number does not fit there, the Zip64 end
+ * and its locator before it (sections 4.3.14 and 4.3.15).
+ */
+export function endOfArchive({ entries, offset, sizeBytes }: CentralDirectory): Buffer {
+  const end = new Fields(22)
+    .u32(0x06054b50)
+    .u16(0)
+    .u16(0)
+    .u16(Math.min(entries, MAX_16))
+    .u16(Math.min(entries, MAX_16))
+    .u32(Math.min(sizeBytes, MAX_32))
+    .u32(Math.min(offset, MAX_32))
+    .u16(0).bytes;
+  if (entries < MAX_16 && sizeBytes < MAX_32 && offset < MAX_32) return end;
+  const zip64End = new Fields(56)
+    .u32(0x06064b50)
+    // Of what follows in this record.
+    .u64(44)
+    .u16(MADE_BY_UNIX)
+    .u16(VERSION_ZIP64)
+    .u32(0)
+    .u32(0)
+    .u64(entries)
+    .u64(entries)
+    .u64(sizeBytes)
+    .u64(offset).bytes;
+  const locator = new Fields(20)
+    .u32(0x07064b50)
+    .u32(0)
+    .u64(offset + sizeBytes)
+    .u32(1).bytes;
+  return Buffer.concat([zip64End, locator, end]);
+}
+
+function nameOf({ name }: ZipEntry): Buffer {
+  const bytes = Buffer.from(name);
+  if (bytes.length > MAX_16) throw new RangeError('The name of an entry is too long');
+  return bytes;
+}
+
+function flagsOf({ streamed }: ZipEntry): number {
+  return UTF_8 | (streamed ? STREAMED : 0);
+}
+
+/** Zip64 extended information, section 4.5.3. */
+function zip64Extra(numbers: number[]): Buffer {
+  const fields = new Fields(4 + 8 * numbers.length).u16(0x0001).u16(8 * numbers.length);
+  for (const number of numbers) fields.u64(number);
+  return fields.bytes;
+}
+
+/** Section 4.4.6. The years it can tell are 1980 to 2107. */
+function dosDate(milliseconds: number): number {
+  const time = new Date(milliseconds);
+  const year = Math.min(Math.max(time.getUTCFullYear(), 1980), 2107);
+  return ((year - 1980) << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
+}
+
+function dosTime(milliseconds: number): number {
+  const time = new Date(milliseconds);
+  return (time.getUTCHours() << 11) | (time.getUTCMinutes() << 5) | (time.getUTCSeconds() >> 1);
+}
+
+/** Little-endian numbers, one after another (section 4.4.1.1). */
+class Fields {
+  readonly bytes: Buffer;
+  #position = 0;
+
+  constructor(length: number) {
+    this.bytes = Buffer.alloc(length);
+  }
+
+  u16(value: number): this {
+    this.#position = this.bytes.writeUInt16LE(value, this.#position);
+    return this;
+  }
+
+  u32(value: number): this {
+    this.#position = this.bytes.writeUInt32LE(value, this.#position);
+    return this;
+  }
+
+  u64(value: number): this {
+    this.#position = this.bytes.writeBigUInt64LE(BigInt(value), this.#position);
+    return this;
+  }
+}
