@@ -10,6 +10,7 @@ import type { ListService } from '../domain/deliverability/list.service.ts';
 import type { SuppressionService } from '../domain/deliverability/suppression.service.ts';
 import type { DomainService } from '../domain/domains/domain.service.ts';
 import type { DraftService } from '../domain/drafts/draft.service.ts';
+import type { ExportService } from '../domain/exports/export.service.ts';
 import type { ApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createAuthenticationService } from '../domain/identity/authentication.service.ts';
 import type { CredentialService } from '../domain/inboxes/credential.service.ts';
@@ -50,6 +51,7 @@ import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { domainRoutes } from './domains/domains.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
+import { exportRoutes } from './exports/exports.routes.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { apiKeyRoutes } from './identity/api-keys.routes.ts';
 import { credentialRoutes } from './inboxes/credentials.routes.ts';
@@ -121,6 +123,7 @@ export interface AppOptions {
     apiCalls: ApiCallMeter;
     usage: UsageService;
     limits: LimitService;
+    exports: ExportService;
     rawMail: RawMailService;
     sesNotifications: SesNotificationService;
   };
@@ -192,6 +195,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(threadRoutes({ ...services, lists }));
       await v1.register(suppressionRoutes({ ...services, lists }));
       await v1.register(listRoutes({ ...services, lists }));
+      await v1.register(exportRoutes({ ...services, versioned: true }));
       await v1.register(rawMailRoutes(services));
       await v1.register(sesNotificationRoutes(services));
       for (const path of ['/webhooks/endpoints', '/webhook-endpoints'] as const) {
@@ -207,6 +211,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   );
   // The specification writes these without the prefix.
   await app.register(retentionPolicyRoutes({ ...services, unversioned: true }));
+  await app.register(exportRoutes({ ...services, versioned: false }));
   methods.finish();
   await app.ready();
   return app;

@@ -6,6 +6,7 @@ import { createSuppressionService } from '../domain/deliverability/suppression.s
 import { createDomainService } from '../domain/domains/domain.service.ts';
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
+import { createExportService } from '../domain/exports/export.service.ts';
 import { createApiKeyService } from '../domain/identity/api-key.service.ts';
 import { createCredentialService } from '../domain/inboxes/credential.service.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
@@ -150,6 +151,7 @@ export function createServices({
       },
     }),
     allowBlockLists: createListService({ database }),
+    exports: createExportService({ database, outbox, storage }),
     rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
     sesNotifications: createSesNotificationService({
       database: worker,

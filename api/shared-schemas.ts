@@ -3,6 +3,7 @@ import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas
 import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
 import { CreateDomain, DomainRecordSchema } from './domains/domains.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
+import { ExportRecord } from './exports/exports.schemas.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
 import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
@@ -109,4 +110,5 @@ export const sharedSchemas = [
   RetentionPolicyRecord,
   SetRetentionPolicy,
   PostponeRetention,
+  ExportRecord,
 ];

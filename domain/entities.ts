@@ -9,6 +9,8 @@ import { SuppressionEntity } from './deliverability/suppression.entity.ts';
 import { DkimKeyEntity } from './domains/dkim-key.entity.ts';
 import { DomainEntity } from './domains/domain.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
+import { ExportEntity } from './exports/export.entity.ts';
+import { ExportPieceEntity } from './exports/export-piece.entity.ts';
 import { ApiKeyEntity } from './identity/api-key.entity.ts';
 import { UserEntity } from './identity/user.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
@@ -84,6 +86,8 @@ export const entities = [
   UsageAlertEntity,
   LimitOverrideEntity,
   OwnLimitEntity,
+  ExportEntity,
+  ExportPieceEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   RateBucketEntity,

@@ -21,6 +21,7 @@ export const ID_PREFIXES = {
   listEntry: 'lse',
   notification: 'ntf',
   usageEvent: 'uev',
+  export: 'exp',
   request: 'req',
 } as const;
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createDomainActivities } from '../activities/domains.activities.ts';
 import { createDraftActivities } from '../activities/drafts.activities.ts';
+import { createExportActivities } from '../activities/exports.activities.ts';
 import { createInboxActivities } from '../activities/inboxes.activities.ts';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createMessageActivities } from '../activities/messages.activities.ts';
@@ -19,6 +20,8 @@ import { createVerificationService } from '../domain/domains/verification.servic
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
+import { createExportRunner } from '../domain/exports/export-runner.ts';
+import { overdueExports } from '../domain/exports/overdue-exports.ts';
 import { createCredentialService } from '../domain/inboxes/credential.service.ts';
 import { createPurgeService, overduePurges } from '../domain/inboxes/purge.service.ts';
 import { createDispatchService } from '../domain/messages/dispatch.service.ts';
@@ -164,6 +167,11 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     returnPath: `notifications@${bounceDomain(config)}`,
   });
   const jobs = createBulkJobRunner({ database, outbox });
+  const exports = createExportRunner({
+    database,
+    storage,
+    notifications: createNotificationService({ outbox }),
+  });
   const sources = [
     overdueMessages(database, dispatch),
     overdueReceipts(database),
@@ -173,6 +181,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
     overduePurges(database),
     overdueDomains(database, verifications),
     overdueNotifications(database, notifications),
+    overdueExports(database, exports),
   ];
   return {
     database,
@@ -216,6 +225,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
           }),
           expiredMail: createExpiredMailService({ database, outbox }),
         }),
+        ...createExportActivities({ exports }),
         ...createMaintenanceActivities({
           outbox,
           workflows,
@@ -231,6 +241,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             events: () => purgeEvents(database, config.EVENT_RETENTION_DAYS),
             unusedUploads: () => removeUnusedUploads(database),
             usage: () => foldUsage(database),
+            exports: () => exports.tidy(),
             objects: () => sweepObjects(database, storage),
           },
           logger,

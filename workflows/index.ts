@@ -1,6 +1,7 @@
 export { recheckDomains } from './domains/recheck-domains.workflow.ts';
 export { verifyDomain } from './domains/verify-domain.workflow.ts';
 export { sendScheduledDraft } from './drafts/send-scheduled-draft.workflow.ts';
+export { exportOrganization } from './exports/export-organization.workflow.ts';
 export { purgeInbox } from './inboxes/purge-inbox.workflow.ts';
 export { reconcile } from './maintenance/reconcile.workflow.ts';
 export { searchStrayObjects } from './maintenance/search-stray-objects.workflow.ts';

@@ -23,6 +23,7 @@ export const PERMISSIONS = [
   'usage:manage',
   'keys:manage',
   'retention:manage',
+  'export:create',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
@@ -39,6 +40,7 @@ const NOT_FOR_AGENTS: readonly Permission[] = [
   'domains:manage',
   'usage:manage',
   'retention:manage',
+  'export:create',
 ];
 
 /** What an agent gets when nobody says otherwise. */

@@ -8,6 +8,15 @@ export interface TemplateParams {
     /** As people read it; null where attempts succeeded until then. */
     failingSince: string | null;
   };
+  'export-ready': {
+    organizationId: string;
+    exportId: string;
+    keyId: string;
+    /** Null where the key is gone. */
+    keyName: string | null;
+    sizeBytes: number;
+    expiresAt: string;
+  };
   'retention-set': RetentionWarning;
   'retention-tomorrow': RetentionWarning;
   'retention-reminder': {
@@ -49,7 +58,6 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
       `When the receiver works again, enable the endpoint: PATCH /api/v1/webhooks/endpoints/${endpointId} with {"disabled": false}. What waited is delivered then, oldest first.`,
     ],
   }),
-
   'retention-set': ({ organizationId, days, firstDeletionAt }) => ({
     subject: `Mail older than ${daysOf(days)} will be deleted, from ${firstDeletionAt} on`,
     body: [
@@ -86,6 +94,22 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
         ['Gone within a month', `mail of before ${before}`],
       ],
       ...waysOut(organizationId),
+    ],
+  }),
+
+  'export-ready': ({ organizationId, exportId, keyId, keyName, sizeBytes, expiresAt }) => ({
+    subject: `An export of your organization is ready: ${exportId}`,
+    body: [
+      'An archive of all mail, files and settings of your organization was made. Whoever has the key below, or another one that may export, can download it.',
+      [
+        ['Organization', organizationId],
+        ['Export', exportId],
+        ['Asked for by', keyName === null ? keyId : `${keyName} (${keyId})`],
+        ['Size', `${sizeBytes.toLocaleString('en-US')} bytes`],
+        ['Offered until', expiresAt],
+      ],
+      `To download it: GET /api/v1/organizations/${organizationId}/exports/${exportId}, which answers with a link. To take it away before its time: DELETE at the same path.`,
+      'If nobody of you asked for it, revoke the key.',
     ],
   }),
 };

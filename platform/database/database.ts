@@ -3,7 +3,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
-import { ORGANIZATION_VARIABLE } from './policies.ts';
+import { EXPORT_ROLE, ORGANIZATION_VARIABLE } from './policies.ts';
 import { quoteText } from './quote-text.ts';
 
 /** What a use-case works in: one PostgreSQL transaction of one organization. */
@@ -37,6 +37,11 @@ export interface Database {
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** The same without an organization: for workers, whose role sees all tenants, and for tables that have none. */
   systemTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Reads rows of one organization under row-level security, although the workers' own role sees every tenant's. What
+   * nobody ought to read has no grant; nothing can be written.
+   */
+  readAsTenant<T>(organizationId: string, work: (em: EntityManager) => Promise<T>): Promise<T>;
   /** One statement without transaction and tenant: for the functions that run before a tenant is known. */
   statement<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
   /**
@@ -153,6 +158,10 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       if (scope.transaction) return join(scope.transaction, work);
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
       return track(run(orm.em.fork({ session: { variables } }), work, scope.requestId));
+    },
+    readAsTenant(organizationId, work) {
+      const session = { role: EXPORT_ROLE, variables: { [ORGANIZATION_VARIABLE]: organizationId } };
+      return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));
     },
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
     statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),

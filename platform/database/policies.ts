@@ -6,6 +6,9 @@ export const WORKER_ROLE = 'agent_email_worker';
 /** Owns the look-ups that happen before a tenant is known (API key, address claim). */
 export const LOOKUP_ROLE = 'agent_email_lookup';
 
+/** What an export reads as, in the workers: a member of the API's role, so that row-level security binds it. */
+export const EXPORT_ROLE = 'agent_email_export';
+
 /** Session variable that names the organization of the running transaction. */
 export const ORGANIZATION_VARIABLE = 'app.org_id';
 

@@ -1,0 +1,82 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { ExportService } from '../../domain/exports/export.service.ts';
+import { changeProblems, closed, id, problems, ref } from '../schemas.ts';
+import { ExportRecord, presentExport } from './exports.schemas.ts';
+
+const OneOrganization = closed({ id: id('Organization id (org_…): the credential’s own.') });
+const OneExport = closed({ ...OneOrganization.properties, export_id: id('Export id (exp_…).') });
+const ExportQuery = closed({
+  fresh: Type.Optional(
+    Type.Boolean({
+      description: 'A new archive although one is ready. One that is being written is joined.',
+    }),
+  ),
+});
+
+/** As long as a poller may well wait. */
+const RETRY_AFTER_SECONDS = 10;
+
+/** The specification has the path without `/api/v1`; both are there, under operation ids of their own. */
+export const exportRoutes =
+  ({ exports, versioned }: { exports: ExportService; versioned: boolean }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const operation = (name: string, summary: string) => ({
+      operationId: `${versioned ? 'exports' : 'exportsUnversioned'}.${name}`,
+      summary: versioned ? summary : `${summary} (same as under /api/v1)`,
+      tags: ['Export'],
+    });
+
+    app.get(
+      '/organizations/:id/export',
+      {
+        config: { permission: 'export:create' },
+        // HEAD must not start anything.
+        exposeHeadRoute: false,
+        schema: {
+          ...operation('startOrJoin', 'Export all of the organization: 202 until the archive is ready'),
+          params: OneOrganization,
+          querystring: ExportQuery,
+          response: { 200: ref(ExportRecord), 202: ref(ExportRecord), ...problems() },
+        },
+      },
+      async ({ scope, params, query }, reply) => {
+        const record = presentExport(
+          await exports.startOrJoin(scope, params.id, { fresh: query.fresh ?? false }),
+        );
+        reply.header('cache-control', 'no-store');
+        if (record.status !== 'ready') reply.code(202).header('retry-after', String(RETRY_AFTER_SECONDS));
+        return record;
+      },
+    );
+
+    app.get(
+      '/organizations/:id/exports/:export_id',
+      {
+        config: { permission: 'export:create' },
+        schema: {
+          ...operation('get', 'Read one export'),
+          params: OneExport,
+          response: { 200: ref(ExportRecord), ...problems() },
+        },
+      },
+      async ({ scope, params }, reply) => {
+        reply.header('cache-control', 'no-store');
+        return presentExport(await exports.get(scope, params.id, params.export_id));
+      },
+    );
+
+    app.delete(
+      '/organizations/:id/exports/:export_id',
+      {
+        config: { permission: 'export:create' },
+        schema: {
+          ...operation('remove', 'Cancel an export, or take its archive away'),
+          params: OneExport,
+          response: { 200: ref(ExportRecord), ...changeProblems() },
+        },
+      },
+      async ({ scope, params }) => presentExport(await exports.remove(scope, params.id, params.export_id)),
+    );
+    done();
+  };

@@ -1,0 +1,82 @@
+import { type Static, Type } from 'typebox';
+import { EXPORT_STATUSES } from '../../domain/exports/export.entity.ts';
+import type { ExportDetails } from '../../domain/exports/export.service.ts';
+import { choice, closed, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+const Previous = closed({
+  export_id: id('Export id.'),
+  status: choice(['failed', 'canceled']),
+  status_detail: nullableText(1_000),
+  completed_at: nullableTimestamp(),
+});
+
+export const ExportRecord = closed(
+  {
+    export_id: id('Export id (exp_…).'),
+    organization_id: id('Organization whose archive it is.'),
+    status: choice(EXPORT_STATUSES),
+    status_detail: nullableText(1_000, { description: 'Why it is failed or canceled; null otherwise.' }),
+    progress: closed({
+      files_done: count('Messages and attachments in the archive so far.'),
+      files_total: count('As counted at the start; 0 before it.'),
+      rows_done: count('Lines of data/*.jsonl so far.'),
+      rows_total: count('As counted at the start; 0 before it.'),
+      bytes_written: count('Of the archive so far.'),
+    }),
+    requested_by: id('Key that asked for it first.'),
+    created_at: timestamp(),
+    completed_at: nullableTimestamp('When it was ready, or ended otherwise.'),
+    available_until: nullableTimestamp('Until when the archive is offered; null unless ready or expired.'),
+    download_url: nullableText(8_192, {
+      description: 'The archive, without a credential, until expires_at; null unless ready.',
+    }),
+    expires_at: nullableTimestamp('When download_url stops working, 24 hours after this answer.'),
+    size_bytes: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 0,
+      description: 'Of the archive; null unless ready.',
+    }),
+    previous: Type.Unsafe<Static<typeof Previous> | null>({
+      anyOf: [Previous, Type.Null()],
+      description: 'The export before this one, where it came to no archive.',
+    }),
+  },
+  { $id: 'Export', title: 'Export' },
+);
+
+export function presentExport(details: ExportDetails): Static<typeof ExportRecord> {
+  const { export: row, link } = details;
+  return {
+    export_id: row.id,
+    organization_id: row.organizationId,
+    status: row.status,
+    status_detail: row.statusDetail,
+    progress: {
+      files_done: row.filesDone,
+      files_total: row.filesTotal,
+      rows_done: row.rowsDone,
+      rows_total: row.rowsTotal,
+      bytes_written: row.sizeBytes,
+    },
+    requested_by: row.requestedBy,
+    created_at: row.createdAt.toISOString(),
+    completed_at: row.completedAt?.toISOString() ?? null,
+    available_until: row.expiresAt?.toISOString() ?? null,
+    download_url: link?.url ?? null,
+    expires_at: link?.expiresAt.toISOString() ?? null,
+    size_bytes: row.status === 'ready' ? row.sizeBytes : null,
+    previous: presentPrevious(details.failedBefore),
+  };
+}
+
+function presentPrevious(row: ExportDetails['failedBefore']): Static<typeof Previous> | null {
+  if (!row || (row.status !== 'failed' && row.status !== 'canceled')) return null;
+  return {
+    export_id: row.id,
+    status: row.status,
+    status_detail: row.statusDetail,
+    completed_at: row.completedAt?.toISOString() ?? null,
+  };
+}

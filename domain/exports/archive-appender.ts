@@ -1,0 +1,98 @@
+import { addPiece, closeEntry, completeEntry, openEntry } from '../../platform/zip.ts';
+import type { ArchivePosition } from './archive-position.ts';
+
+/** What a step appends to the archive, and where it ends. */
+export interface ArchiveStep {
+  bytes: Buffer;
+  /** Records for the central directory. */
+  directory: Buffer;
+  /** Lines that tell of files storage no longer has. */
+  missing: string;
+  position: ArchivePosition;
+}
+
+/** Gathers one step. The position it was made from stays as it is. */
+export class ArchiveAppender {
+  readonly position: ArchivePosition;
+  readonly #bytes: Buffer[] = [];
+  readonly #directory: Buffer[] = [];
+  #missing = '';
+
+  constructor(position: ArchivePosition) {
+    this.position = {
+      ...position,
+      rows: { ...position.rows },
+      files: { ...position.files },
+    };
+  }
+
+  append(bytes: Buffer): void {
+    this.#bytes.push(bytes);
+    this.position.offset += bytes.length;
+  }
+
+  async addFile(name: string, modifiedAt: number, data: Buffer): Promise<void> {
+    this.#record(await completeEntry({ name, modifiedAt, offset: this.position.offset }, data));
+  }
+
+  /** Begins a file that comes in pieces, unless it has begun. */
+  openFile(name: string, modifiedAt: number): void {
+    if (this.position.entry) return;
+    const { offset, large: zip64 } = this.position;
+    const { bytes, entry } = openEntry({ name, modifiedAt, offset, zip64 });
+    this.append(bytes);
+    this.position.entry = entry;
+  }
+
+  async addToFile(data: Buffer): Promise<void> {
+    if (!this.position.entry) throw new Error('No file is open');
+    const { bytes, entry } = await addPiece(this.position.entry, data);
+    this.append(bytes);
+    this.position.entry = entry;
+  }
+
+  closeFile(): void {
+    if (!this.position.entry) throw new Error('No file is open');
+    this.#record(closeEntry(this.position.entry));
+    this.position.entry = null;
+  }
+
+  count(what: 'rows' | 'files', name: string, more: number): void {
+    const counts = this.position[what];
+    counts[name] = (counts[name] ?? 0) + more;
+  }
+
+  /** Notes a file that is not there, or not all of it. */
+  miss(file: string, reason: 'gone' | 'cut short', sizeBytes: number): void {
+    this.#missing += `${JSON.stringify({ file, reason, size_bytes: sizeBytes })}\n`;
+    this.position.missing += 1;
+  }
+
+  nextSource(): void {
+    this.position.source += 1;
+    this.position.after = null;
+    this.position.lastFile = null;
+  }
+
+  nextStage(): void {
+    this.nextSource();
+    this.position.stage += 1;
+    this.position.source = 0;
+    this.position.piece = 0;
+  }
+
+  step(): ArchiveStep {
+    return {
+      bytes: Buffer.concat(this.#bytes),
+      directory: Buffer.concat(this.#directory),
+      missing: this.#missing,
+      position: this.position,
+    };
+  }
+
+  #record({ bytes, directory }: { bytes: Buffer; directory: Buffer }): void {
+    this.append(bytes);
+    this.#directory.push(directory);
+    this.position.entries += 1;
+  }
+}

@@ -1,0 +1,199 @@
+import type { Database } from '../../platform/database/database.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { endOfArchive } from '../../platform/zip.ts';
+import { ArchiveAppender, type ArchiveStep } from './archive-appender.ts';
+import { continueFile, type FileFolder, nextFiles, writeFiles } from './archive-files.ts';
+import { attachmentFile } from './archive-names.ts';
+import type { ArchivePosition } from './archive-position.ts';
+import { FORMAT, README, VERSION } from './archive-readme.ts';
+import type { Export } from './export.entity.ts';
+import { EXPORTED_TABLES, type ExportedTable } from './exported-tables.ts';
+import { nextKeys, rowsOf } from './read-pages.ts';
+
+export type ArchiveOf = Pick<Export, 'id' | 'organizationId' | 'requestedBy'> & { startedAt: Date };
+
+export interface ArchiveWriter {
+  /**
+   * The next bytes of an archive: a page of rows, some files, a piece of a large one. Depends on nothing but the
+   * position, so that any process may go on with any step; repeated, it is made of what is there then.
+   *
+   * @throws StorageError `unavailable`; an object that is gone is written down instead.
+   */
+  step(archive: ArchiveOf, position: ArchivePosition): Promise<ArchiveStep>;
+  /** Whether the next step reads what those before it remember: it has to be stored first. */
+  readsBack(position: ArchivePosition): boolean;
+  isComplete(position: ArchivePosition): boolean;
+}
+
+export interface ArchiveWriterOptions {
+  database: Pick<Database, 'readAsTenant' | 'statement' | 'orm'>;
+  storage: Pick<Storage, 'getPiece'>;
+  /** What of a file is in memory at once. */
+  pieceBytes?: number;
+}
+
+type Stage =
+  | { kind: 'readme' | 'missing' | 'manifest' | 'directory' | 'end' }
+  | { kind: 'files'; folder: FileFolder }
+  | { kind: 'table'; table: ExportedTable };
+
+/** Files before rows: what a row tells of was there when its file was written, or is told to be missing. */
+const PLAN: Stage[] = [
+  { kind: 'readme' },
+  { kind: 'files', folder: 'messages' },
+  { kind: 'files', folder: 'attachments' },
+  ...EXPORTED_TABLES.map((table) => ({ kind: 'table' as const, table })),
+  { kind: 'missing' },
+  { kind: 'manifest' },
+  { kind: 'directory' },
+  { kind: 'end' },
+];
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWriter {
+  const { database, storage, pieceBytes = PIECE_BYTES } = options;
+  const typeOf = columnTypes(database);
+  const kindAt = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
+
+  async function writeStage(stage: Stage, archive: ArchiveOf, appender: ArchiveAppender): Promise<void> {
+    switch (stage.kind) {
+      case 'readme':
+        await appender.addFile('README.txt', archive.startedAt.getTime(), Buffer.from(README));
+        return appender.nextStage();
+      case 'files':
+        return writeSomeFiles(stage.folder, archive, appender);
+      case 'table':
+        return writeSomeRows(stage.table, archive, appender);
+      case 'missing':
+        return writeMissing(archive, appender);
+      case 'manifest':
+        return writeManifest(archive, appender);
+      case 'directory':
+        return writeDirectory(archive, appender);
+      case 'end':
+        return writeEnd(appender);
+    }
+  }
+
+  async function writeSomeFiles(folder: FileFolder, archive: ArchiveOf, appender: ArchiveAppender) {
+    const { position } = appender;
+    if (position.file) return continueFile(appender, storage, pieceBytes);
+    const page = await database.readAsTenant(archive.organizationId, (em) =>
+      nextFiles(em, folder, position, archive.startedAt),
+    );
+    if (page === undefined) appender.nextStage();
+    else if (page === null) appender.nextSource();
+    else await writeFiles(appender, folder, page, storage, pieceBytes);
+  }
+
+  async function writeSomeRows(table: ExportedTable, archive: ArchiveOf, appender: ArchiveAppender) {
+    const { position } = appender;
+    appender.openFile(`data/${table.table}.jsonl`, archive.startedAt.getTime());
+    const source = table.sources[position.source];
+    if (!source) {
+      appender.closeFile();
+      return appender.nextStage();
+    }
+    const page = await database.readAsTenant(archive.organizationId, async (em) => {
+      const found = await nextKeys(em, source.walk, position.after, archive.startedAt);
+      if (!found) return null;
+      const lines = await rowsOf(em, table, source, found.keys, (column) => typeOf(table.table, column));
+      return { lines, after: found.after };
+    });
+    if (!page) return appender.nextSource();
+    const lines = table.table === 'attachments' ? page.lines.map(withFile) : page.lines;
+    await appender.addToFile(Buffer.from(lines.map((line) => `${line}\n`).join('')));
+    appender.count('rows', table.table, lines.length);
+    position.after = page.after;
+  }
+
+  async function writeMissing(archive: ArchiveOf, appender: ArchiveAppender) {
+    appender.openFile('data/missing_files.jsonl', archive.startedAt.getTime());
+    const [piece] = await database.statement<{ number: number; missing: string }>(
+      `select number, missing from export_pieces where export_id = ? and number > ? and missing <> ''
+       order by number limit 1`,
+      [archive.id, appender.position.piece],
+    );
+    if (piece) {
+      await appender.addToFile(Buffer.from(piece.missing));
+      appender.position.piece = piece.number;
+      return;
+    }
+    appender.closeFile();
+    appender.nextStage();
+  }
+
+  async function writeManifest(archive: ArchiveOf, appender: ArchiveAppender) {
+    const { rows, files, missing } = appender.position;
+    const manifest = {
+      format: FORMAT,
+      version: VERSION,
+      export_id: archive.id,
+      organization_id: archive.organizationId,
+      requested_by: archive.requestedBy,
+      started_at: archive.startedAt.toISOString(),
+      completed_at: new Date().toISOString(),
+      tables: EXPORTED_TABLES.map(({ table }) => ({
+        name: table,
+        file: `data/${table}.jsonl`,
+        rows: rows[table] ?? 0,
+      })),
+      files: { messages: files.messages ?? 0, attachments: files.attachments ?? 0 },
+      missing_files: missing,
+    };
+    const text = `${JSON.stringify(manifest, null, 2)}\n`;
+    await appender.addFile('manifest.json', archive.startedAt.getTime(), Buffer.from(text));
+    appender.nextStage();
+  }
+
+  async function writeDirectory(archive: ArchiveOf, appender: ArchiveAppender) {
+    const { position } = appender;
+    position.directoryOffset ||= position.offset;
+    const [piece] = await database.statement<{ number: number; directory: Buffer }>(
+      `select number, directory from export_pieces where export_id = ? and number > ? and directory <> ''
+       order by number limit 1`,
+      [archive.id, position.piece],
+    );
+    if (!piece) return appender.nextStage();
+    appender.append(piece.directory);
+    position.piece = piece.number;
+  }
+
+  return {
+    async step(archive, position) {
+      const stage = PLAN[position.stage];
+      if (!stage) throw new RangeError('The archive is complete');
+      const appender = new ArchiveAppender(position);
+      await writeStage(stage, archive, appender);
+      return appender.step();
+    },
+    readsBack: (position) =>
+      position.piece === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
+    isComplete: ({ stage }) => stage >= PLAN.length,
+  };
+}
+
+function writeEnd(appender: ArchiveAppender): void {
+  const { offset, directoryOffset, entries } = appender.position;
+  appender.append(endOfArchive({ entries, offset: directoryOffset, sizeBytes: offset - directoryOffset }));
+  appender.nextStage();
+}
+
+/** The name in the archive is not the sender's, so the row says it. */
+function withFile(line: string): string {
+  const row = JSON.parse(line) as { id: string; filename: string };
+  return JSON.stringify({ ...row, file: attachmentFile(row.id, row.filename) });
+}
+
+function columnTypes({ orm }: Pick<Database, 'orm'>): (table: string, column: string) => string {
+  const types = new Map<string, string>();
+  for (const { tableName, props } of orm.getMetadata().getAll().values())
+    for (const { fieldNames = [], columnTypes: of = [] } of props)
+      for (const [index, field] of fieldNames.entries()) types.set(`${tableName}.${field}`, of[index] ?? '');
+  return (table, column) => {
+    const type = types.get(`${table}.${column}`);
+    if (type === undefined) throw new Error(`There is no column ${table}.${column}`);
+    return type;
+  };
+}

@@ -1,0 +1,175 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Storage } from '../../platform/storage.ts';
+import {
+  CANCEL_EXPORT,
+  exportOrganizationWorkflowId,
+} from '../../workflows/exports/export-organization.contract.ts';
+import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
+import type { Scope } from '../identity/scope.ts';
+import { type Export, ExportEntity } from './export.entity.ts';
+import { startOfExport } from './export-start.ts';
+
+export interface ExportDetails {
+  export: Export;
+  /** The one before, where it came to no archive: whoever polls learns of it so. */
+  failedBefore: Export | null;
+  /** Of a ready one. */
+  link: { url: string; expiresAt: Date } | null;
+}
+
+export interface ExportService {
+  /**
+   * The export of the caller's organization: the ready one, the one that runs, or a new one. Asking again joins it, also
+   * at the same time; one runs at most.
+   *
+   * @param fresh a ready one does not count; one that runs does.
+   * @throws AppError `not_found` for another organization, `permission_denied` for a credential that does not reach all
+   * of it.
+   */
+  startOrJoin(scope: Scope, organizationId: string, options: { fresh: boolean }): Promise<ExportDetails>;
+  /** @throws AppError as {@link startOrJoin}; `not_found`. */
+  get(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
+  /** Stops one that runs; takes a ready archive away. One that has ended otherwise stays as it is. @throws as `get`. */
+  remove(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
+}
+
+export interface ExportServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  storage: Pick<Storage, 'presignGet'>;
+  now?: () => Date;
+}
+
+const LINK_LIFETIME_SECONDS = 24 * 3_600;
+
+export function createExportService({
+  database,
+  outbox,
+  storage,
+  now = () => new Date(),
+}: ExportServiceOptions): ExportService {
+  /** Signing asks nobody, but needs no transaction either. */
+  async function detailsOf({ row, before }: { row: Export; before: Export | null }): Promise<ExportDetails> {
+    const failedBefore = before && ENDED_WITHOUT.includes(before.status) ? before : null;
+    if (row.status !== 'ready') return { export: row, failedBefore, link: null };
+    const url = await storage.presignGet(row.storageKey, {
+      filename: `${row.id}.zip`,
+      contentType: 'application/zip',
+      expiresInSeconds: LINK_LIFETIME_SECONDS,
+    });
+    const expiresAt = new Date(now().getTime() + LINK_LIFETIME_SECONDS * 1000);
+    return { export: row, failedBefore, link: { url, expiresAt } };
+  }
+
+  async function find(
+    em: EntityManager,
+    scope: Scope,
+    exportId: string,
+    lockMode?: LockMode,
+  ): Promise<Export> {
+    const { organizationId } = scope;
+    const row = await em.findOne(
+      ExportEntity,
+      { id: exportId, organizationId },
+      lockMode ? { lockMode } : {},
+    );
+    if (!row) throw notFound('export', exportId);
+    expireWhenDue(row, now());
+    return row;
+  }
+
+  return {
+    async startOrJoin(scope, organizationId, { fresh }) {
+      requireWholeOrganization(scope, organizationId);
+      return detailsOf(
+        await database.transaction(scope, async (transaction) => {
+          const { em } = transaction;
+          const latest = await latestOf(em, organizationId);
+          if (latest) expireWhenDue(latest, now());
+          if (latest && (RUNNING.includes(latest.status) || (latest.status === 'ready' && !fresh)))
+            return { row: latest, before: await latestOf(em, organizationId, latest.id) };
+          const id = await insertOnce(em, scope, now());
+          if (id)
+            outbox.enqueue(transaction, organizationId, { start: startOfExport({ id, organizationId }) });
+          const row = id
+            ? await em.findOneOrFail(ExportEntity, { id })
+            : await em.findOneOrFail(ExportEntity, { organizationId, status: { $in: RUNNING } });
+          return { row, before: latest?.id === row.id ? null : latest };
+        }),
+      );
+    },
+
+    async get(scope, organizationId, exportId) {
+      requireWholeOrganization(scope, organizationId);
+      const row = await database.transaction(scope, ({ em }) => find(em, scope, exportId));
+      return detailsOf({ row, before: null });
+    },
+
+    async remove(scope, organizationId, exportId) {
+      requireWholeOrganization(scope, organizationId);
+      const row = await database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const found = await find(em, scope, exportId, LockMode.PESSIMISTIC_WRITE);
+        const at = now();
+        if (found.status === 'ready') {
+          Object.assign(found, { status: 'expired', expiresAt: at });
+          const { storageKey } = found;
+          await em.upsert(DiscardedObjectEntity, { storageKey, organizationId, dueAt: at, deleting: false });
+        } else if (RUNNING.includes(found.status)) {
+          Object.assign(found, { status: 'canceled', statusDetail: 'Canceled.', completedAt: at });
+          const workflowId = exportOrganizationWorkflowId(exportId);
+          outbox.enqueue(transaction, organizationId, {
+            signal: { workflowId, signalName: CANCEL_EXPORT, args: [] },
+          });
+        }
+        return found;
+      });
+      return detailsOf({ row, before: null });
+    },
+  };
+}
+
+const RUNNING: Export['status'][] = ['queued', 'running'];
+const ENDED_WITHOUT: Export['status'][] = ['failed', 'canceled'];
+
+/** Says so before the sweep has written it down. */
+function expireWhenDue(row: Export, now: Date): void {
+  if (row.status === 'ready' && row.expiresAt && row.expiresAt <= now) row.status = 'expired';
+}
+
+async function latestOf(em: EntityManager, organizationId: string, before?: string): Promise<Export | null> {
+  const [latest] = await em.find(
+    ExportEntity,
+    { organizationId, ...(before === undefined ? {} : { id: { $lt: before } }) },
+    { orderBy: { id: 'desc' }, limit: 1 },
+  );
+  return latest ?? null;
+}
+
+/** @returns null where one runs: it was started at the same time. */
+async function insertOnce(em: EntityManager, scope: Scope, at: Date): Promise<string | null> {
+  const id = newId('export');
+  const inserted = await em.execute<{ id: string }[]>(
+    `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
+     values (?, ?, ?, ?, ?, ?)
+     on conflict (org_id) where status in ('queued', 'running') do nothing returning id`,
+    [id, scope.organizationId, scope.actor.id, `exports/${id}.zip`, at, at],
+  );
+  return inserted.length > 0 ? id : null;
+}
+
+/** An export is of everything; half of it would pass for all. */
+function requireWholeOrganization(scope: Scope, organizationId: string): void {
+  if (organizationId !== scope.organizationId) throw notFound('organization', organizationId);
+  if (!scope.environmentBound && scope.inboxId === undefined) return;
+  throw new AppError('permission_denied', {
+    detail: 'An export holds all of the organization, and this key is bound to a part of it.',
+    fix: 'Use a key that is bound to no environment and no inbox and has the permission export:create.',
+    extensions: { permission: 'export:create' },
+  });
+}

@@ -1,0 +1,88 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { lowestIdAt } from '../../platform/ids.ts';
+import type { ArchivePosition } from './archive-position.ts';
+import type { ExportedTable, RowSource, Walk } from './exported-tables.ts';
+
+export type PagePosition = NonNullable<ArchivePosition['after']>;
+
+/** Bytes of rows read at once, about. One row alone may be longer. */
+const PAGE_BYTES = 1024 * 1024;
+
+/**
+ * The next page of a walk, in the transaction of one organization.
+ *
+ * @param startedAt rows made later are left out.
+ * @returns null at the end; no keys where an outer row has no more.
+ */
+export async function nextKeys(
+  em: EntityManager,
+  walk: Walk,
+  after: ArchivePosition['after'],
+  startedAt: Date,
+): Promise<{ keys: string[]; after: PagePosition } | null> {
+  const place = after ?? (await nextOuter(em, walk, ''));
+  if (!place) return null;
+  const { table, key, idKind, within, weight, pageSize } = walk;
+  const bound = idKind ? lowestIdAt(idKind, new Date(startedAt.getTime() + 1)) : null;
+  const rows = await em.execute<{ key: string; weight: number | string }[]>(
+    `select "${key}" as key, ${weight ?? '0'} as weight from "${table}"
+     where "${key}" > ? ${bound ? `and "${key}" < ?` : ''} ${within ? `and "${within.column}" = ?` : ''}
+     order by "${key}" limit ${pageSize}`,
+    [place.key, ...(bound ? [bound] : []), ...(within ? [place.outer] : [])],
+  );
+  const keys = takeWeighing(rows, PAGE_BYTES);
+  const last = keys.at(-1);
+  if (last !== undefined) return { keys, after: { outer: place.outer, key: last } };
+  const next = await nextOuter(em, walk, place.outer);
+  return next && { keys: [], after: next };
+}
+
+async function nextOuter(em: EntityManager, { within }: Walk, outer: string): Promise<PagePosition | null> {
+  if (!within) return outer === '' ? { outer: 'whole', key: '' } : null;
+  const [next] = await em.execute<{ id: string }[]>(
+    `select id from "${within.table}" where id > ? order by id limit 1`,
+    [outer],
+  );
+  return next ? { outer: next.id, key: '' } : null;
+}
+
+/** As many as weigh no more than `limit`, and at least one. */
+export function takeWeighing(rows: { key: string; weight: number | string }[], limit: number): string[] {
+  let sum = 0;
+  const end = rows.findIndex(({ weight }, index) => {
+    sum += Number(weight);
+    return index > 0 && sum > limit;
+  });
+  return rows.slice(0, end === -1 ? rows.length : end).map(({ key }) => key);
+}
+
+/** Rows of a page as JSON texts; PostgreSQL writes them, so that no value is changed on its way. */
+export async function rowsOf(
+  em: EntityManager,
+  table: ExportedTable,
+  source: RowSource,
+  keys: string[],
+  typeOf: (column: string) => string,
+): Promise<string[]> {
+  if (keys.length === 0) return [];
+  const where = source.where.replace(':keys', keys.map(() => '?').join());
+  const rows = await em.execute<{ line: string }[]>(
+    `select row_to_json(r)::text as line from (
+       select ${selection(table, typeOf)} from "${table.table}" t where ${where} order by ${source.order}) r`,
+    keys,
+  );
+  return rows.map(({ line }) => line);
+}
+
+function selection({ columns, derived = {} }: ExportedTable, typeOf: (column: string) => string): string {
+  const plain = columns.map((column) => `${written(`t."${column}"`, typeOf(column))} as "${column}"`);
+  const further = Object.entries(derived).map(([name, { sql }]) => `${sql} as "${name}"`);
+  return [...plain, ...further].join(', ');
+}
+
+/** As the API writes it. */
+function written(column: string, type: string): string {
+  if (type.startsWith('timestamptz'))
+    return `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+  return type === 'bytea' ? `encode(${column}, 'hex')` : column;
+}

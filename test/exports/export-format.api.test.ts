@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createExportRunner, type ExportRunner } from '../../domain/exports/export-runner.ts';
+import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { newId } from '../../platform/ids.ts';
+import { importArchive, linesOf } from '../support/import-archive.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import {
+  asOwner,
+  createRichOrganization,
+  type RichOrganization,
+  SECRET,
+} from '../support/rich-organization.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { readZip } from '../support/zip-reader.ts';
+
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let runner: ExportRunner;
+const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-'));
+
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({ config: objects.environment });
+  runner = createExportRunner({
+    database: app.worker,
+    storage: app.storage,
+    notifications: createNotificationService({ outbox: recordingOutbox().outbox }),
+    // Small parts and pieces, so that a small organization has many.
+    minPartBytes: 2_000,
+    pieceBytes: 700,
+  });
+});
+afterAll(async () => {
+  await app?.close();
+  await objects?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function begin(organization: RichOrganization): Promise<string> {
+  const id = newId('export');
+  await asOwner((client) =>
+    client.query(
+      `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
+       values ($1, $2, $3, $4, now(), now())`,
+      [id, organization.organizationId, organization.keyId, `exports/${id}.zip`],
+    ),
+  );
+  return id;
+}
+
+/** Writes the archive, each call to the runner one step: what it knows it knows from the database. */
+async function exported(organization: RichOrganization): Promise<string> {
+  const id = await begin(organization);
+  for (let calls = 0; ; calls += 1) {
+    const { status } = await runner.write(id, { until: 0 });
+    if (status === 'ready') break;
+    expect(status).toBe('running');
+    expect(calls).toBeLessThan(2_000);
+  }
+  const path = join(folder, `${id}.zip`);
+  await pipeline(await app.storage.getStream(`exports/${id}.zip`), createWriteStream(path));
+  return path;
+}
+
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+/** Rows of a table as PostgreSQL has them, without what is withheld. */
+async function rowsOf(table: string, organizationId: string): Promise<Record<string, unknown>[]> {
+  const { withheld = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
+  const column = table === 'organizations' ? 'id' : 'org_id';
+  const { rows } = await asOwner((client) =>
+    client.query(`select to_json(t)::text as row from "${table}" t where ${column} = $1 order by 1`, [
+      organizationId,
+    ]),
+  );
+  return rows.map(({ row }) => {
+    const parsed = JSON.parse(row) as Record<string, unknown>;
+    for (const name of [...Object.keys(withheld), 'org_id', 'storage_key', 'raw_key']) delete parsed[name];
+    return parsed;
+  });
+}
+
+/** What the importing organization calls the things of the exported one. Order is kept. */
+function renaming(from: RichOrganization, organizationId: string) {
+  const renamedId = (id: string) => `${id.slice(0, -4)}zzzz`;
+  const marker = `i${from.marker.slice(1)}`;
+  return (text: string) =>
+    text
+      .replaceAll(from.organizationId, organizationId)
+      .replaceAll(from.marker, marker)
+      .replace(/\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b/g, (id) => (id === organizationId ? id : renamedId(id)));
+}
+
+describe('an export', () => {
+  test('imported into an empty organization makes the same rows, and files of the same SHA-256', async () => {
+    const organization = await createRichOrganization(app.storage, { messages: 7 });
+    const originals = new Map<string, Record<string, unknown>[]>();
+    for (const { table } of EXPORTED_TABLES)
+      originals.set(table, await rowsOf(table, organization.organizationId));
+    const path = await exported(organization);
+    const organizationId = newId('organization');
+    const renamed = renaming(organization, organizationId);
+    await importArchive(path, organizationId, app.storage, renamed);
+    for (const [table, original] of originals) {
+      expect({ table, some: original.length > 0 }).toEqual({ table, some: true });
+      const expected = original.map((row) => JSON.parse(renamed(JSON.stringify(row))));
+      const byText = (rows: unknown[]) => rows.map((row) => JSON.stringify(row)).sort();
+      expect(byText(await rowsOf(table, organizationId))).toEqual(byText(expected));
+    }
+    const { rows: files } = await asOwner((client) =>
+      client.query(
+        `select raw_key as key, null as sha256 from messages where org_id = $1
+         union all select storage_key, encode(sha256, 'hex') from attachments where org_id = $1`,
+        [organizationId],
+      ),
+    );
+    const imported = await Promise.all(
+      files.map(async ({ key, sha256: said }) => {
+        const sum = sha256(await app.storage.getBytes(key, 1_000_000));
+        expect(said ?? sum).toBe(sum);
+        return sum;
+      }),
+    );
+    expect(imported.sort()).toEqual([...organization.objects.values()].map(sha256).sort());
+  });
+
+  test('has nothing of another organization, and no secret', async () => {
+    const [one, other] = [
+      await createRichOrganization(app.storage),
+      await createRichOrganization(app.storage),
+    ];
+    const { rows: ids } = await asOwner((client) =>
+      client.query(
+        EXPORTED_TABLES.filter(({ columns }) => columns.includes('id'))
+          .map(
+            ({ table }) =>
+              `select id from "${table}" where ${table === 'organizations' ? 'id' : 'org_id'} = $1`,
+          )
+          .join(' union all '),
+        [other.organizationId],
+      ),
+    );
+    expect(ids.length).toBeGreaterThan(20);
+    const files = await readZip(await exported(one));
+    let found = 0;
+    for (const file of files) {
+      const text = `${file.name}\n${(await file.read()).toString('latin1')}`;
+      for (const { id } of ids) expect(text).not.toContain(id);
+      expect(text).not.toContain(other.marker);
+      expect(text).not.toContain(SECRET);
+      expect(text).not.toContain(Buffer.from(SECRET).toString('hex'));
+      if (text.includes(one.marker)) found += 1;
+    }
+    expect(found).toBeGreaterThan(25);
+  });
+
+  test('says in its manifest what is in it, also where storage has lost a file', async () => {
+    const bytes = Buffer.alloc(3_000, 'large');
+    const organization = await createRichOrganization(app.storage, {
+      attachments: [
+        { filename: 'lost.bin', bytes },
+        { filename: 'kept.bin', bytes },
+      ],
+    });
+    const lost = [...organization.objects.keys()].filter((key) => key.startsWith('attachments/'))[1] ?? '';
+    await app.storage.delete(lost);
+    await app.storage.delete(`raw/${organization.messageIds[1]}`);
+    const files = new Map((await readZip(await exported(organization))).map((file) => [file.name, file]));
+    const manifest = JSON.parse((await files.get('manifest.json')?.read())?.toString() ?? '');
+    expect(manifest).toMatchObject({
+      format: 'agent-email-export',
+      version: 1,
+      organization_id: organization.organizationId,
+      requested_by: organization.keyId,
+      files: { messages: 5, attachments: 5 },
+      missing_files: 2,
+    });
+    for (const { name, file, rows } of manifest.tables) {
+      const lines = await linesOf(files.get(file) as never);
+      expect({ name, rows }).toEqual({ name, rows: lines.length });
+    }
+    const names = [...files.keys()];
+    expect(names.filter((name) => name.startsWith('messages/'))).toHaveLength(5);
+    expect(names.filter((name) => name.startsWith('attachments/'))).toHaveLength(5);
+    expect(await linesOf(files.get('data/missing_files.jsonl') as never)).toEqual(
+      expect.arrayContaining([
+        {
+          file: `messages/${organization.messageIds[1]}.eml`,
+          reason: 'gone',
+          size_bytes: expect.any(Number),
+        },
+        {
+          file: expect.stringMatching(/^attachments\/att_\w+\/lost\.bin$/),
+          reason: 'gone',
+          size_bytes: 3_000,
+        },
+      ]),
+    );
+  });
+});

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { EXPORTED_TABLES, NOT_EXPORTED } from '../../domain/exports/exported-tables.ts';
+import { testStack } from '../support/stack.ts';
+
+let owner: pg.Client;
+const columns = new Map<string, string[]>();
+
+beforeAll(async () => {
+  owner = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
+  await owner.connect();
+  const { rows } = await owner.query(
+    `select c.relname as name, array_agg(a.attname::text) as columns from pg_class c join pg_attribute a on a.attrelid = c.oid
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and a.attnum > 0 and not a.attisdropped
+     group by c.relname`,
+  );
+  for (const row of rows) columns.set(row.name, row.columns);
+});
+afterAll(() => owner?.end());
+
+describe('an export', () => {
+  test('holds every table, or says why not (domain/exports/exported-tables.ts)', () => {
+    const named = [...EXPORTED_TABLES.map(({ table }) => table), ...Object.keys(NOT_EXPORTED)];
+    expect(columns.size).toBeGreaterThan(30);
+    expect(named.sort()).toEqual([...columns.keys()].sort());
+  });
+
+  test('holds every column of its tables, or says why not', () => {
+    for (const { table, columns: plain, derived = {}, withheld = {} } of EXPORTED_TABLES) {
+      const of = Object.values(derived).flatMap((field) => field.of);
+      // The archive is of one organization.
+      const named = [
+        ...plain,
+        ...of,
+        ...Object.keys(withheld),
+        ...(table === 'organizations' ? [] : ['org_id']),
+      ];
+      expect({ table, columns: named.sort() }).toEqual({ table, columns: columns.get(table)?.sort() });
+    }
+  });
+
+  test('reads with a role that may neither write, nor see a secret of a person, nor any organization by itself', async () => {
+    const role = 'agent_email_export';
+    const { rows } = await owner.query(
+      `select rolcanlogin, rolsuper, rolbypassrls, has_column_privilege($1, 'users', 'password_hash', 'select') as secret
+       from pg_roles where rolname = $1`,
+      [role],
+    );
+    expect(rows).toEqual([{ rolcanlogin: false, rolsuper: false, rolbypassrls: false, secret: false }]);
+    await owner.query('begin');
+    await owner.query(`set local role ${role}`);
+    for (const { table } of EXPORTED_TABLES) {
+      const { rows: seen } = await owner.query(`select count(*)::int as count from "${table}"`);
+      expect({ table, seen: seen[0].count }).toEqual({ table, seen: 0 });
+    }
+    await owner.query('rollback');
+  });
+});

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { asOwner } from './rich-organization.ts';
+import { readZip, type ZipFile } from './zip-reader.ts';
+
+type Row = Record<string, unknown>;
+
+/**
+ * Brings an archive into an organization that has nothing, by the description of docs/export.md alone.
+ *
+ * @param renamed ids and names of the archive as they are called here: both organizations are in one database.
+ */
+export async function importArchive(
+  path: string,
+  organizationId: string,
+  storage: Pick<Storage, 'putBytes'>,
+  renamed: (text: string) => string,
+): Promise<void> {
+  const files = new Map((await readZip(path)).map((file) => [file.name, file]));
+  const put = async (name: unknown) => {
+    const file = typeof name === 'string' ? files.get(name) : undefined;
+    if (!file) return null;
+    const key = `imported/${organizationId}/${file.name}`;
+    await storage.putBytes(key, await file.read(), 'application/octet-stream');
+    return key;
+  };
+  await asOwner(async (client) => {
+    for (const { table } of EXPORTED_TABLES) {
+      const file = files.get(`data/${table}.jsonl`);
+      if (!file) throw new Error(`The archive has no ${table}`);
+      for (const row of await linesOf(file)) {
+        // Paths are of the archive, not of what the rows are called here.
+        const key = 'file' in row ? await put(row.file) : null;
+        const own = JSON.parse(renamed(JSON.stringify(row))) as Row;
+        if (table === 'members') await insert(client, 'users', userOf(own));
+        await insert(client, table, asColumns(table, own, organizationId, key));
+      }
+    }
+  });
+}
+
+export async function linesOf(file: ZipFile): Promise<Row[]> {
+  const text = (await file.read()).toString();
+  if (text !== '' && !text.endsWith('\n')) throw new Error(`${file.name} does not end with a line`);
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Row);
+}
+
+function userOf({ user_id, email, name, created_at }: Row): Row {
+  return { id: user_id, email, name, created_at, updated_at: created_at };
+}
+
+function asColumns(table: string, row: Row, organizationId: string, key: string | null): Row {
+  const { file: _file, ...given } = row;
+  const own: Row = { ...given, ...(table === 'organizations' ? {} : { org_id: organizationId }) };
+  switch (table) {
+    case 'organizations':
+      return { ...own, id: organizationId };
+    case 'members':
+      return { org_id: organizationId, user_id: row.user_id, role: row.role, created_at: row.created_at };
+    case 'messages': {
+      const { from_address, references, ...rest } = own;
+      const from = from_address as { email: string; name?: string };
+      return {
+        ...rest,
+        from_email: from.email,
+        from_name: from.name,
+        reference_ids: references,
+        raw_key: key,
+      };
+    }
+    case 'attachments':
+      return { ...own, sha256: `\\x${row.sha256}`, storage_key: key };
+    case 'api_keys':
+      return { ...own, token_hash: aSecret() };
+    case 'dkim_keys':
+      return { ...own, private_key: aSecret() };
+    case 'webhook_endpoints':
+      return { ...own, secret: aSecret() };
+    case 'domains':
+      return { ...own, episode_started_at: row.created_at };
+    case 'notifications':
+      return { ...own, dedupe_key: String(row.id) };
+    default:
+      return own;
+  }
+}
+
+/** What an archive does not hold is made anew. */
+const aSecret = () => `\\x${randomBytes(32).toString('hex')}`;
+
+async function insert(client: pg.Client, table: string, row: Row): Promise<void> {
+  const columns = Object.keys(row)
+    .map((name) => `"${name}"`)
+    .join();
+  await client.query(
+    `insert into "${table}" (${columns}) select ${columns} from json_populate_record(null::"${table}", $1)`,
+    [JSON.stringify(row)],
+  );
+}

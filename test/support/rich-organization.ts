@@ -1,0 +1,258 @@
+import { createHash, randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { type IdKind, newId } from '../../platform/ids.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { testStack } from './stack.ts';
+
+export interface RichOrganization {
+  organizationId: string;
+  /** Occurs in every address, name and file of it, and in nothing else. */
+  marker: string;
+  keyId: string;
+  ownerEmail: string;
+  messageIds: string[];
+  /** Bytes by storage key. */
+  objects: Map<string, Buffer>;
+}
+
+export interface Riches {
+  /** In each of two inboxes. */
+  messages?: number;
+  /** Names of the first message's attachments, with their bytes. */
+  attachments?: { filename: string; bytes: Buffer }[];
+}
+
+const NAMES = ['Übersicht 令和 📎.pdf', '../../etc/passwd', 'CON', ''];
+
+/** The owner of the schema, who is above all policies; tests only. */
+export async function asOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** An organization that has some of everything there is. */
+export async function createRichOrganization(
+  storage: Pick<Storage, 'putBytes'>,
+  { messages = 3, attachments }: Riches = {},
+): Promise<RichOrganization> {
+  const marker = `m${randomBytes(6).toString('hex')}`;
+  const organizationId = newId('organization');
+  const objects = new Map<string, Buffer>();
+  const put = async (key: string, bytes: Buffer) => {
+    await storage.putBytes(key, bytes, 'application/octet-stream');
+    objects.set(key, bytes);
+    return key;
+  };
+  const files =
+    attachments ?? NAMES.map((filename) => ({ filename, bytes: Buffer.from(`${marker} ${filename}`) }));
+  const ids = <Kind extends IdKind>(kind: Kind) => newId(kind);
+  const [ownerId, productionId, sandboxId, domainId, endpointId, keyId] = [
+    ...[
+      ids('user'),
+      ids('environment'),
+      ids('environment'),
+      ids('domain'),
+      ids('webhookEndpoint'),
+      ids('apiKey'),
+    ],
+  ] as [string, string, string, string, string, string];
+  const messageIds: string[] = [];
+  const ownerEmail = `owner@${marker}.test`;
+  const now = '2026-11-20T10:20:30.120Z';
+  const stamps = { created_at: now, updated_at: now };
+  const org = { org_id: organizationId };
+
+  await asOwner(async (client) => {
+    const insert = (table: string, row: Record<string, unknown>) => {
+      const columns = Object.keys(row).map((name) => `"${name}"`);
+      const values = columns.map((_, index) => `$${index + 1}`);
+      return client.query(`insert into "${table}" (${columns}) values (${values})`, Object.values(row));
+    };
+    const json = (value: unknown) => JSON.stringify(value);
+    await insert('organizations', { id: organizationId, name: `Org ${marker}`, slug: marker, ...stamps });
+    for (const [id, kind] of [
+      [productionId, 'production'],
+      [sandboxId, 'sandbox'],
+    ])
+      await insert('environments', { id, ...org, name: kind, kind, ...stamps });
+    await insert('users', {
+      id: ownerId,
+      email: ownerEmail,
+      name: `Ada ${marker}`,
+      password_hash: SECRET,
+      ...stamps,
+    });
+    await insert('members', { ...org, user_id: ownerId, role: 'owner', created_at: now });
+    await insert('api_keys', {
+      ...{ id: keyId, ...org, name: `Key ${marker}`, token_hash: randomBytes(32), last_four: 'abcd' },
+      ...{ permissions: ['export:create', 'keys:manage'], created_at: now },
+    });
+    await insert('domains', {
+      ...{ id: domainId, ...org, domain_name: `${marker}.test`, ownership_token: `token-${marker}` },
+      ...{
+        verification_status: 'verified',
+        observed: json({ spf: { found: [marker] } }),
+        episode_started_at: now,
+      },
+      ...{ verified_at: now, ...stamps },
+    });
+    await insert('dkim_keys', {
+      ...{ domain_id: domainId, selector: 's1', ...org, state: 'active', public_key: `MII${marker}` },
+      ...{ private_key: Buffer.from(SECRET), created_at: now },
+    });
+    await insert('webhook_endpoints', {
+      ...{ id: endpointId, ...org, env_id: productionId, url: `https://${marker}.test/hook` },
+      ...{ events: ['message.received'], secret: Buffer.from(SECRET), description: null, ...stamps },
+    });
+    await insert('webhook_bulk_jobs', {
+      ...{ id: ids('bulkJob'), ...org, env_id: productionId, endpoint_id: endpointId, kind: 'replay' },
+      ...{ status: 'completed', until: now, since: now, event_types: ['message.received'], created_at: now },
+    });
+    await insert('notifications', {
+      ...{ id: ids('notification'), ...org, user_id: ownerId, email: ownerEmail, template: 'export-ready' },
+      ...{ params: json({ exportId: marker }), dedupe_key: marker, status: 'sent', created_at: now },
+    });
+    await insert('suppressions', {
+      ...{ id: ids('suppression'), ...org, email: `gone@${marker}.test`, origin: 'manual', created_at: now },
+    });
+    await insert('list_entries', {
+      ...{ id: ids('listEntry'), ...org, direction: 'send', effect: 'block', entry: `${marker}.example` },
+      created_at: now,
+    });
+    for (const environmentId of [productionId, sandboxId]) {
+      const inboxId = ids('inbox');
+      const email = `${environmentId.slice(-6)}@${marker}.test`;
+      const within = { ...org, env_id: environmentId };
+      await insert('inboxes', {
+        ...{ id: inboxId, ...within, email, username: environmentId.slice(-6), domain: `${marker}.test` },
+        ...{ domain_id: domainId, display_name: `Größe ${marker}`, ...stamps },
+      });
+      const draftId = ids('draft');
+      await insert('drafts', {
+        ...{ id: draftId, ...within, inbox_id: inboxId, subject: `Draft ${marker}`, text_body: 'Hello\n' },
+        ...{
+          to: json([{ email: `to@${marker}.test` }]),
+          cc: '[]',
+          bcc: '[]',
+          reply_to: '[]',
+          headers: '{}',
+          ...stamps,
+        },
+      });
+      const attach = async (owner: object, position: number, filename: string, bytes: Buffer) => {
+        const id = ids('attachment');
+        await insert('attachments', {
+          ...{ id, ...within, inbox_id: inboxId, ...owner, position, filename, content_type: 'text/plain' },
+          ...{ size_bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() },
+          ...{
+            storage_key: await put(`attachments/${id}`, bytes),
+            disposition: 'attachment',
+            created_at: now,
+          },
+        });
+      };
+      await attach({ draft_id: draftId }, 0, `draft ${marker}.txt`, Buffer.from(`draft ${marker}`));
+      let threadId = '';
+      for (let number = 0; number < messages; number += 1) {
+        const id = ids('message');
+        messageIds.push(id);
+        const inbound = number % 2 === 0;
+        if (number % 2 === 0) {
+          threadId = ids('thread');
+          await insert('threads', {
+            ...{ id: threadId, ...within, inbox_id: inboxId, subject: `Re: ${marker}`, base_subject: marker },
+            ...{
+              participants: [`p@${marker}.test`],
+              message_count: 2,
+              last_message_id: id,
+              last_message_at: now,
+            },
+            ...stamps,
+          });
+        }
+        const raw = Buffer.from(
+          `From: a@${marker}.test\r\nSubject: ${number}\r\n\r\n${marker} \u00e9\r\n`,
+          'latin1',
+        );
+        await insert('messages', {
+          ...{ id, ...within, inbox_id: inboxId, thread_id: threadId, status: inbound ? 'received' : 'sent' },
+          ...{ direction: inbound ? 'inbound' : 'outbound', from_email: `a@${marker}.test` },
+          ...{
+            from_name: inbound ? `Zoë "${marker}"` : null,
+            to: json([{ email, name: null }]),
+            cc: '[]',
+            bcc: '[]',
+          },
+          ...{
+            reply_to: '[]',
+            subject: `Grüße ${number}\u2028${marker}`,
+            text_body: `Line\n"${marker}" \\ 令和`,
+          },
+          ...{ headers: json({ 'x-tag': marker }), labels: ['inbox', `tag "${marker}"`] },
+          ...{ authentication: inbound ? json({ spf: 'pass', dkim: 'pass', dmarc: 'pass' }) : null },
+          ...{
+            reference_ids: [`${number}@${marker}.test`],
+            has_attachments: number === 0,
+            size_bytes: raw.length,
+          },
+          ...{
+            raw_key: await put(`raw/${id}`, raw),
+            rfc_message_id: `${id}@${marker}.test`,
+            ...stamps,
+            received_at: now,
+          },
+        });
+        if (!inbound) {
+          await insert('message_recipients', {
+            ...{
+              message_id: id,
+              position: 0,
+              ...org,
+              field: 'to',
+              email: `to@${marker}.test`,
+              status: 'sent',
+            },
+            ...{ updated_at: now },
+          });
+          await insert('send_attempts', {
+            ...{
+              message_id: id,
+              position: 0,
+              number: 1,
+              ...org,
+              state: 'accepted',
+              response: `250 ${marker}`,
+            },
+            ...{ started_at: now, finished_at: now },
+          });
+        }
+        if (number === 0)
+          for (const [position, { filename, bytes }] of files.entries())
+            await attach({ message_id: id }, position, filename, bytes);
+        const eventId = ids('event');
+        await insert('events', {
+          ...{ id: eventId, ...within, inbox_id: inboxId, type: 'message.received', created_at: now },
+          data: json({ message_id: id, text: marker }),
+        });
+        const deliveryId = ids('webhookDelivery');
+        await insert('webhook_deliveries', {
+          ...{ id: deliveryId, ...org, endpoint_id: endpointId, event_id: eventId, status: 'delivered' },
+          ...{ attempts: 1, created_at: now, completed_at: now },
+        });
+        await insert('webhook_delivery_attempts', {
+          ...{ delivery_id: deliveryId, number: 1, ...org, started_at: now, status_code: 200 },
+          response_body: marker,
+        });
+      }
+    }
+  });
+  return { organizationId, marker, keyId, ownerEmail, messageIds, objects };
+}
+
+/** In every column that must be in no export. */
+export const SECRET = 'A-SECRET-THAT-NOBODY-EXPORTS';
