@@ -6,6 +6,7 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
+import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
 import { SEARCH_STRAY_OBJECTS } from '../../workflows/maintenance/search-stray-objects.contract.ts';
@@ -192,6 +193,24 @@ const PATHS: Path[] = [
     input: { domainId: 'dom_1', episode: 1 },
     activities: { lookAtDomain: async () => missing(), stopVerification: async () => undefined },
     cancels: true,
+  },
+  {
+    name: 'export-organization.ready',
+    workflowType: EXPORT_ORGANIZATION,
+    input: { exportId: 'exp_1' },
+    activities: {
+      writeArchive: once(() => ({ status: 'running', progress: '1 of 2 files' }), {
+        status: 'ready',
+        progress: '2 of 2 files',
+      }),
+    },
+  },
+  {
+    name: 'export-organization.canceled',
+    workflowType: EXPORT_ORGANIZATION,
+    input: { exportId: 'exp_1' },
+    activities: { writeArchive: async () => failing(), giveUpExport: async () => 'canceled' },
+    signals: [{ name: CANCEL_EXPORT, args: [] }],
   },
   {
     name: 'recheck-domains.looked',

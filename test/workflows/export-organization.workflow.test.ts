@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { ExportActivities } from '../../activities/exports.activities.ts';
+import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+
+let environment: WorkflowTestEnvironment;
+beforeAll(async () => {
+  environment = await startWorkflowEnvironment();
+}, 120_000);
+afterAll(() => environment?.stop());
+
+const start = (taskQueue: string) =>
+  environment.temporal.client.workflow.start(EXPORT_ORGANIZATION, {
+    taskQueue,
+    workflowId: `export/${randomUUID()}`,
+    args: [{ exportId: 'exp_1' }],
+  });
+
+type GivenUp = Parameters<ExportActivities['giveUpExport']>[0];
+
+function fakes(writeArchive: ExportActivities['writeArchive']) {
+  const givenUp: GivenUp[] = [];
+  const activities: ExportActivities = {
+    writeArchive,
+    async giveUpExport(wish) {
+      givenUp.push(wish);
+      return wish.status;
+    },
+  };
+  return { activities, givenUp };
+}
+
+const down = () =>
+  ApplicationFailure.create({
+    type: 'StorageError',
+    message: 'Storage could not put a part of exports/exp_1.zip',
+  });
+
+describe('exportOrganization', () => {
+  test('writes a while at a time until the archive is ready, through hours without storage', async () => {
+    const queue = randomUUID();
+    let calls = 0;
+    const { activities, givenUp } = fakes(async () => {
+      calls += 1;
+      if (calls > 1 && calls < 100) throw down();
+      return calls < 102
+        ? { status: 'running', progress: `${calls} files` }
+        : { status: 'ready', progress: 'all' };
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('ready');
+      expect((await handle.describe()).searchAttributes?.Stage).toEqual(['ready']);
+    });
+    expect(calls).toBe(102);
+    expect(givenUp).toEqual([]);
+  });
+
+  test('without storage for a day has failed, with the reason in its row and in Temporal', async () => {
+    const queue = randomUUID();
+    let calls = 0;
+    const { activities, givenUp } = fakes(async () => {
+      calls += 1;
+      throw down();
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(calls).toBeGreaterThan(100);
+    expect(givenUp).toEqual([
+      { exportId: 'exp_1', status: 'failed', detail: 'Storage could not put a part of exports/exp_1.zip' },
+    ]);
+  });
+
+  test('canceled by signal waits until nobody writes, then gives up what there is', async () => {
+    const queue = randomUUID();
+    const order: string[] = [];
+    const { activities, givenUp } = fakes(async () => {
+      order.push('writing');
+      const context = Context.current();
+      const heart = setInterval(() => context.heartbeat(), 50);
+      try {
+        return await context.cancelled;
+      } finally {
+        clearInterval(heart);
+        order.push('ended');
+      }
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(order).toEqual(['writing']));
+      await handle.signal(CANCEL_EXPORT);
+      await expect(handle.result()).resolves.toBe('canceled');
+    });
+    expect(order).toEqual(['writing', 'ended']);
+    expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled.' }]);
+  });
+
+  test('canceled in the Temporal UI leaves a row that says so', async () => {
+    const queue = randomUUID();
+    let calls = 0;
+    const { activities, givenUp } = fakes(async () => {
+      calls += 1;
+      throw ApplicationFailure.create({ type: 'Down', message: 'down', nextRetryDelay: '10 hours' });
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(calls).toBe(1));
+      await handle.cancel();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+    });
+    expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled by an operator.' }]);
+  });
+
+  test('found canceled in its row cleans up and ends', async () => {
+    const queue = randomUUID();
+    const { activities, givenUp } = fakes(async () => ({ status: 'canceled', progress: '' }));
+    await environment.withWorker(queue, activities, async () => {
+      await expect((await start(queue)).result()).resolves.toBe('canceled');
+    });
+    expect(givenUp).toHaveLength(1);
+  });
+});
