@@ -195,7 +195,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       await v1.register(threadRoutes({ ...services, lists }));
       await v1.register(suppressionRoutes({ ...services, lists }));
       await v1.register(listRoutes({ ...services, lists }));
-      await v1.register(exportRoutes({ ...services, versioned: true }));
+      await v1.register(exportRoutes(services));
       await v1.register(rawMailRoutes(services));
       await v1.register(sesNotificationRoutes(services));
       for (const path of ['/webhooks/endpoints', '/webhook-endpoints'] as const) {
@@ -211,7 +211,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   );
   // The specification writes these without the prefix.
   await app.register(retentionPolicyRoutes({ ...services, unversioned: true }));
-  await app.register(exportRoutes({ ...services, versioned: false }));
+  await app.register(exportRoutes({ ...services, unversioned: true }));
   methods.finish();
   await app.ready();
   return app;

@@ -17,13 +17,19 @@ const ExportQuery = closed({
 /** As long as a poller may well wait. */
 const RETRY_AFTER_SECONDS = 10;
 
-/** The specification has the path without `/api/v1`; both are there, under operation ids of their own. */
 export const exportRoutes =
-  ({ exports, versioned }: { exports: ExportService; versioned: boolean }): FastifyPluginCallbackTypebox =>
+  ({
+    exports,
+    unversioned = false,
+  }: {
+    exports: ExportService;
+    /** The same operations at the path without /api/v1. */
+    unversioned?: boolean;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const operation = (name: string, summary: string) => ({
-      operationId: `${versioned ? 'exports' : 'exportsUnversioned'}.${name}`,
-      summary: versioned ? summary : `${summary} (same as under /api/v1)`,
+      operationId: `${unversioned ? 'exportsUnversioned' : 'exports'}.${name}`,
+      summary: unversioned ? `${summary} (same as /api/v1)` : summary,
       tags: ['Export'],
     });
 

@@ -79,7 +79,7 @@ const RUN_OF_ITS_OWN = 'belongs to the run that moves the row';
 export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'organizations',
-    columns: ['id', 'name', 'slug', 'status', 'created_at', 'updated_at'],
+    columns: ['id', 'name', 'slug', 'status', 'tier', 'created_at', 'updated_at'],
     sources: [itself(whole('organizations', null))],
   },
   {
@@ -95,6 +95,31 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       name: { sql: '(select u.name from users u where u.id = t.user_id)', of: [] },
     },
     sources: [itself(whole('members', null, 'user_id'))],
+  },
+  {
+    table: 'retention_policies',
+    columns: [
+      ...[
+        'retention_days',
+        'applied_days',
+        'applied_since',
+        'steps',
+        'postponed_until',
+        'changed_at',
+        'created_at',
+      ],
+    ],
+    withheld: {
+      resume_warned_at: RUN_OF_ITS_OWN,
+      reminded_at: RUN_OF_ITS_OWN,
+      version: RUN_OF_ITS_OWN,
+    },
+    sources: [itself(whole('retention_policies', null, 'org_id'))],
+  },
+  {
+    table: 'own_limits',
+    columns: ['counter', 'amount', 'warning_percent', 'updated_at'],
+    sources: [itself(whole('own_limits', null, 'counter'))],
   },
   {
     table: 'domains',
@@ -281,7 +306,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     table: 'webhook_deliveries',
     columns: [
       ...['id', 'endpoint_id', 'event_id', 'status', 'attempts', 'episode', 'next_attempt_at'],
-      ...['last_status_code', 'last_error', 'created_at', 'completed_at'],
+      ...['last_status_code', 'last_error', 'held_for', 'created_at', 'completed_at'],
     ],
     withheld: { attempts_before: RUN_OF_ITS_OWN, checked_at: RUN_OF_ITS_OWN },
     sources: [itself(DELIVERIES)],
@@ -324,12 +349,20 @@ export const NOT_EXPORTED: Record<string, string> = {
   idempotency_keys: 'answers of the last day, sealed',
   inbound_receipts: 'how mail reached this service, for operators; the raw message has its trace fields',
   inbox_credentials: 'hashes of secrets',
+  limit_overrides: 'what an administrator of the service decided',
   message_search: 'derived from messages',
+  metric_deltas: 'derived from messages',
+  metric_hours: 'derived from messages',
   mikro_orm_migrations: 'of the schema itself',
   outbox: 'commands on their way to Temporal',
   rate_buckets: 'tokens of the rate limits',
   reputation_outcomes: 'derived from messages and their recipients',
   unattributed_reports: 'nobody knows whose they are',
+  usage_alerts: 'what the service has counted and told',
+  usage_counters: 'what the service has counted',
+  usage_deltas: 'what the service has counted',
+  usage_events: 'what the service has counted and decided, for its administrators',
+  usage_hours: 'what the service has counted',
   users: 'members have what an organization knows of a person',
   webhook_slots: 'leases of attempts under way',
 };

@@ -88,6 +88,11 @@ export async function createRichOrganization(
       ...stamps,
     });
     await insert('members', { ...org, user_id: ownerId, role: 'owner', created_at: now });
+    await insert('retention_policies', {
+      ...{ ...org, retention_days: 365, applied_days: 365, applied_since: now, steps: '[]' },
+      ...{ changed_at: now, created_at: now },
+    });
+    await insert('own_limits', { ...org, counter: 'messages_sent', amount: 1_000, updated_at: now });
     await insert('api_keys', {
       ...{ id: keyId, ...org, name: `Key ${marker}`, token_hash: randomBytes(32), last_four: 'abcd' },
       ...{ permissions: ['export:create', 'keys:manage'], created_at: now },
