@@ -39,9 +39,17 @@ export async function createBenchInbox(owner: pg.Client, name: string): Promise<
   );
 }
 
+/** TypeIDs of the kind made at `time`: its milliseconds as ten letters, then sixteen that follow from the row's number. */
+const idAt = (prefix: string, name: string, time: string) =>
+  `'${prefix}_' || (select string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
+       ((floor(extract(epoch from ${time}) * 1000)::bigint >> (45 - 5 * place)) & 31)::int + 1, 1), '' order by place)
+     from generate_series(0, 9) place) || left(md5('${name}' || n), 16)`;
+
+const PER_THREAD = 10;
+
 /**
  * Fills an inbox of its own organization: 30 words a message out of 20,000, some far more frequent than others, one
- * message a minute up to now, ten in a thread.
+ * message a minute up to now, every third one sent, ten in a thread.
  */
 export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<void> {
   const { name, count } = inbox;
@@ -52,25 +60,25 @@ export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<v
   await owner.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at, created_at, updated_at)
      select 'thr_${name}' || lpad(n::text, 8, '0'), '${ids.org}', '${ids.env}', '${ids.inbox}', 'Subject', 'subject', ${PER_THREAD},
-       now() - (${threads} - n) * interval '10 minutes', now(), now()
+       now() - (${threads} - n) * interval '${PER_THREAD} minutes', now(), now()
      from generate_series(1, ${threads}) n`,
   );
   for (let from = 1; from <= count; from += BATCH) {
     const to = Math.min(count, from + BATCH - 1);
     await owner.query(
       `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
-         reply_to, subject, text_body, preview, labels, headers, created_at, updated_at)
-       select 'msg_${name}' || lpad(n::text, 8, '0'), '${ids.org}', '${ids.env}', '${ids.inbox}',
+         reply_to, subject, text_body, preview, labels, headers, created_at, updated_at, sent_at, received_at)
+       select ${idAt('msg', name, 'at')}, '${ids.org}', '${ids.env}', '${ids.inbox}',
          'thr_${name}' || lpad(((n - 1) / ${PER_THREAD} + 1)::text, 8, '0'),
-         case when n % 3 = 0 then 'outbound' else 'inbound' end, 'received', 'sender' || n % 5000 || '@example.com',
+         case when n % 3 = 0 then 'outbound' else 'inbound' end, case when n % 3 = 0 then 'sent' else 'received' end,
+         'sender' || n % 5000 || '@example.com',
          '[{"email":"agent@bench.test"}]', '[]', '[]', '[]', 'Subject word' || n % 1000,
          (select string_agg('word' || (20000 * random() ^ 3)::int, ' ') from generate_series(1, 30) where n > 0)
            || case when n % 9973 = 0 then ' sesquipedalian' else '' end,
-         'preview', case when n % 5000 = 0 then '{rare}'::text[] else '{}' end, '{}', now() - (${count} - n) * interval '1 minute', now()
-       from generate_series(${from}, ${to}) n`,
+         'preview', case when n % 5000 = 0 then '{rare}'::text[] else '{}' end, '{}', at, at,
+         case when n % 3 = 0 then at end, case when n % 3 > 0 then at end
+       from (select n, now() - (${count} - n) * interval '1 minute' as at from generate_series(${from}, ${to}) n) numbers`,
     );
   }
   console.log(`${count} messages in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
 }
-
-const PER_THREAD = 10;

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
 import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { startBareWorker } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { createInbox } from './send.ts';
@@ -107,14 +108,7 @@ async function bareInbound(): Promise<number> {
 
 /** Beside it a server that keeps the mail, too, with a workflow a mail; seconds until accepted, and until all have run. */
 async function durableInbound(stack: OwnService): Promise<{ accepted: number; done: number }> {
-  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [stack.temporalAddress]);
-  let ran = 0;
-  await new Promise<void>((done) =>
-    worker.on('message', (message) => {
-      if (message === 'ready') done();
-      else ran += 1;
-    }),
-  );
+  const worker = await startBareWorker(stack.temporalAddress);
   const environment = Object.fromEntries(
     Object.entries(stack.config).map(([name, value]) => [name, String(value)]),
   );
@@ -125,17 +119,17 @@ async function durableInbound(stack: OwnService): Promise<{ accepted: number; do
     server.once('message', (message) => done(Number(message))),
   );
   const take = async (count: number) => {
-    const goal = ran + count;
+    const goal = worker.ran() + count;
     const startedAt = performance.now();
     await handOver(port, 'bench@agents.example', count);
     const accepted = (performance.now() - startedAt) / 1000;
     await patiently('the bare workflows', async () => {
-      if (ran < goal) throw new Error('not yet');
+      if (worker.ran() < goal) throw new Error('not yet');
     });
     return { accepted, done: (performance.now() - startedAt) / 1000 };
   };
   await take(WARM_UP);
   const seconds = await take(MESSAGES);
-  await Promise.all([ended(server), ended(worker)]);
+  await Promise.all([ended(server), worker.stop()]);
   return seconds;
 }

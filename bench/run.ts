@@ -1,7 +1,9 @@
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
+import { benchMetrics } from './metrics.ts';
 import { benchRetention } from './retention.ts';
+import { benchScale } from './scale.ts';
 import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
 import { benchWebhooks } from './webhooks.ts';
@@ -14,6 +16,8 @@ const BENCHES: Record<string, () => Promise<void>> = {
   memory: benchMemory,
   search: benchSearch,
   retention: benchRetention,
+  scale: benchScale,
+  metrics: benchMetrics,
   webhooks: benchWebhooks,
 };
 

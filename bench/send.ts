@@ -1,10 +1,8 @@
-import { fork } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
 import { sendMessageWorkflowId } from '../workflows/messages/send-message.contract.ts';
+import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';
 import { startSmtpSink } from './smtp-sink.ts';
@@ -13,6 +11,7 @@ const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
 const WARM_UP = 100;
 const LANES = 20;
 const AIM = 0.7;
+const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2 };
 
 /**
  * `npm run bench -- send`: messages posted over HTTP until the relay has each and the database says `sent`, beside
@@ -27,7 +26,7 @@ export async function benchSend(): Promise<void> {
     const before = cpuSeconds();
     const ours = MESSAGES / (await sendMany(stack, inboxId, MESSAGES));
     const used = cpuBetween(before, cpuSeconds());
-    const bare = await bareMany(stack.temporalAddress, MESSAGES);
+    const bare = await runBareWorkflows(stack.temporalAddress, BARE_SEND, MESSAGES);
     const floor = MESSAGES / bare.seconds;
     printFigures([{ name: 'sends', ours, floor, unit: '1/s', aim: AIM }]);
     console.log('CPU seconds of ours', used);
@@ -80,46 +79,6 @@ export async function sendMany(stack: OwnService, inboxId: string, count: number
   const seconds = (performance.now() - startedAt) / 1000;
   await database.end();
   return seconds;
-}
-
-/** @returns seconds from the first start to the last second activity. */
-async function bareMany(
-  address: string,
-  count: number,
-): Promise<{ seconds: number; used: Record<string, number> }> {
-  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
-  let ran = 0;
-  const ready = new Promise<void>((done) => {
-    worker.on('message', (message) => {
-      if (message === 'ready') done();
-      else ran += 1;
-    });
-  });
-  await ready;
-  const connection = await Connection.connect({ address });
-  const client = new Client({ connection });
-  const starts = async (number: number) => {
-    const goal = ran + 2 * number;
-    await runLanes(number, LANES, async () => {
-      await client.workflow.start('bareSend', {
-        taskQueue: 'bare',
-        workflowId: randomUUID(),
-        args: [{ messageId: 'msg' }],
-      });
-    });
-    await patiently('the bare workflows', async () => {
-      if (ran < goal) throw new Error('not yet');
-    });
-  };
-  await starts(WARM_UP);
-  const before = cpuSeconds();
-  const startedAt = performance.now();
-  await starts(count);
-  const seconds = (performance.now() - startedAt) / 1000;
-  const used = cpuBetween(before, cpuSeconds());
-  await connection.close();
-  await ended(worker);
-  return { seconds, used };
 }
 
 async function historyEvents(stack: OwnService): Promise<number> {

@@ -1,8 +1,6 @@
-import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
@@ -13,8 +11,9 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
-import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
 import { deliverWebhookWorkflowId } from '../workflows/webhooks/deliver-webhook.contract.ts';
+import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { percentile, printFigures, runLanes } from './measure.ts';
 import { createInbox, post } from './send.ts';
@@ -28,6 +27,7 @@ const AIM = 0.8;
 const FAIR_SECONDS = 60;
 const AIM_FAIR_MS = 1_000;
 const AIM_HISTORY_EVENTS = 11;
+const BARE_DELIVERY = { type: 'bareDelivery', input: { deliveryId: 'whd' }, activities: 1 };
 
 /**
  * `npm run bench -- webhooks`: from the commit of an event to its receiver, deliveries a second beside bare workflows of
@@ -192,49 +192,11 @@ async function measureThroughput(stack: OwnService, source: Source): Promise<voi
   const ours = EVENTS / (await emitMany(source, inboxId, receiver, EVENTS));
   const used = cpuBetween(before, cpuSeconds());
   await source.drain();
-  const bare = await bareMany(stack.temporalAddress, EVENTS);
+  const bare = await runBareWorkflows(stack.temporalAddress, BARE_DELIVERY, EVENTS);
   printFigures([{ name: 'deliveries', ours, floor: EVENTS / bare.seconds, unit: '1/s', aim: AIM }]);
   console.log('CPU seconds of ours', used);
   console.log('CPU seconds of the floor', bare.used);
   stopReceiver(receiver);
-}
-
-async function bareMany(
-  address: string,
-  count: number,
-): Promise<{ seconds: number; used: Record<string, number> }> {
-  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
-  let ran = 0;
-  await new Promise<void>((done) => {
-    worker.on('message', (message) => {
-      if (message === 'ready') done();
-      else ran += 1;
-    });
-  });
-  const connection = await Connection.connect({ address });
-  const client = new Client({ connection });
-  const starts = async (number: number) => {
-    const goal = ran + number;
-    await runLanes(number, LANES, async () => {
-      await client.workflow.start('bareDelivery', {
-        taskQueue: 'bare',
-        workflowId: randomUUID(),
-        args: [{ deliveryId: 'whd' }],
-      });
-    });
-    await patiently('the bare workflows', async () => {
-      if (ran < goal) throw new Error('not yet');
-    });
-  };
-  await starts(WARM_UP);
-  const before = cpuSeconds();
-  const startedAt = performance.now();
-  await starts(count);
-  const seconds = (performance.now() - startedAt) / 1000;
-  const used = cpuBetween(before, cpuSeconds());
-  await connection.close();
-  await ended(worker);
-  return { seconds, used };
 }
 
 /** Events of a delivery that succeeds at once, and of one that needs a second attempt. */

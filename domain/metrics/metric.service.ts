@@ -3,8 +3,9 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import { type Deliverability, judgeDeliverability } from './deliverability-score.ts';
-import { addCounts, COUNT_COLUMNS, type MetricCounts, noCounts } from './metric-counts.ts';
+import { addCounts, type MetricCounts, noCounts } from './metric-counts.ts';
 import { type AskedRange, hoursOf, type MetricRange, readRange } from './metric-range.ts';
+import { type MetricSubject, metricStatement } from './metric-statement.ts';
 
 /** Whose mail, and of which time. Without inbox and domain: all the credential may see of its environment. */
 export interface MetricFilter extends AskedRange {
@@ -75,69 +76,28 @@ export function createMetricService({
   };
 }
 
-interface Question {
-  filter: MetricFilter;
-  range: MetricRange;
-  by: 'hour' | 'range';
-}
-
-function count(database: Database, scope: Scope, question: Question): Promise<HourCounts[]> {
+function count(
+  database: Database,
+  scope: Scope,
+  { filter, ...asked }: { filter: MetricFilter; range: MetricRange; by: 'hour' | 'range' },
+): Promise<HourCounts[]> {
   return database.transaction(scope, async ({ em }) => {
-    const subject = await subjectOf(em, scope, question.filter);
-    return subject === 'nothing' ? [] : em.execute<HourCounts[]>(...statementOf(scope, subject, question));
+    const subject = await subjectOf(em, scope, filter);
+    if (subject === 'nothing') return [];
+    return em.execute<HourCounts[]>(
+      ...metricStatement({ environmentId: scope.environmentId, subject, ...asked }),
+    );
   });
 }
-
-/** One of the three things counts are kept for. */
-type Subject = { kind: 'environment' } | { kind: 'inbox'; id: string } | { kind: 'domain'; name: string };
 
 /** A credential of one inbox sees the mail of that inbox, whatever it asks for. */
 async function subjectOf(
   em: EntityManager,
   scope: Scope,
   { inboxId = scope.inboxId, domain }: MetricFilter,
-): Promise<Subject | 'nothing'> {
+): Promise<MetricSubject | 'nothing'> {
   const name = domain?.toLowerCase();
   if (inboxId === undefined) return name === undefined ? { kind: 'environment' } : { kind: 'domain', name };
   const inbox = await findInboxOrDeleted(em, scope, inboxId);
   return name === undefined || inbox.domain === name ? { kind: 'inbox', id: inbox.id } : 'nothing';
-}
-
-const sums = COUNT_COLUMNS.map((name) => `coalesce(sum(${name}), 0)::int as ${name}`).join(', ');
-const names = COUNT_COLUMNS.join(', ');
-
-/**
- * What was folded, and what was not yet: together in one statement, so that it sees each change once. Both parts read a
- * range of one index; nothing depends on how much mail others have.
- */
-function statementOf(
-  { environmentId }: Scope,
-  subject: Subject,
-  { range: { start, end }, by }: Question,
-): [string, unknown[]] {
-  const within = 'env_id = ? and hour >= ? and hour < ?';
-  const bounds = [environmentId, start, end];
-  const delta = deltaCondition(environmentId, subject);
-  return [
-    `select ${by === 'hour' ? 'hour, ' : ''}${sums} from (
-       select hour, ${names} from metric_hours where ${within} and subject = ?
-       union all
-       select hour, ${names} from metric_deltas where ${within} ${delta.sql}
-     ) counted ${by === 'hour' ? 'group by hour' : ''}`,
-    [...bounds, keyOf(subject), ...bounds, ...delta.values],
-  ];
-}
-
-function keyOf(subject: Subject): string {
-  if (subject.kind === 'environment') return '';
-  return subject.kind === 'inbox' ? subject.id : subject.name;
-}
-
-function deltaCondition(environmentId: string, subject: Subject): { sql: string; values: unknown[] } {
-  if (subject.kind === 'environment') return { sql: '', values: [] };
-  if (subject.kind === 'inbox') return { sql: 'and inbox_id = ?', values: [subject.id] };
-  return {
-    sql: 'and inbox_id in (select id from inboxes where env_id = ? and domain = ?)',
-    values: [environmentId, subject.name],
-  };
 }

@@ -1,0 +1,70 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { ended, patiently } from '../test/support/own-service.ts';
+import { cpuBetween, cpuSeconds } from './cpu.ts';
+import { runLanes } from './measure.ts';
+
+const WARM_UP = 100;
+const LANES = 20;
+
+export interface BareWorker {
+  /** Activities that told of themselves so far. */
+  ran(): number;
+  stop(): Promise<void>;
+}
+
+/** The floor's worker, in a process of its own as ours is. */
+export async function startBareWorker(address: string): Promise<BareWorker> {
+  const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
+  let ran = 0;
+  await new Promise<void>((done) => {
+    worker.on('message', (message) => {
+      if (message === 'ready') done();
+      else ran += 1;
+    });
+  });
+  return { ran: () => ran, stop: () => ended(worker) };
+}
+
+export interface BareWorkflow {
+  /** Of `workflows/bare.workflow.ts`. */
+  type: string;
+  input: object;
+  /** Activities of a run that tell of themselves. */
+  activities: number;
+}
+
+/**
+ * The floor of what runs as workflows: bare ones that do nothing, on the same Temporal server.
+ *
+ * @returns seconds from the first start to the last activity, and the CPU seconds they took.
+ */
+export async function runBareWorkflows(
+  address: string,
+  { type, input, activities }: BareWorkflow,
+  count: number,
+): Promise<{ seconds: number; used: Record<string, number> }> {
+  const worker = await startBareWorker(address);
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  const run = async (number: number) => {
+    const goal = worker.ran() + activities * number;
+    await runLanes(number, LANES, async () => {
+      await client.workflow.start(type, { taskQueue: 'bare', workflowId: randomUUID(), args: [input] });
+    });
+    await patiently('the bare workflows', async () => {
+      if (worker.ran() < goal) throw new Error('not yet');
+    });
+  };
+  await run(WARM_UP);
+  const before = cpuSeconds();
+  const startedAt = performance.now();
+  await run(count);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const used = cpuBetween(before, cpuSeconds());
+  await connection.close();
+  await worker.stop();
+  return { seconds, used };
+}

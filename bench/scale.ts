@@ -1,0 +1,148 @@
+import { entities } from '../domain/entities.ts';
+import { createMessageService, type MessageFilter } from '../domain/messages/message.service.ts';
+import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
+import { createMetricService } from '../domain/metrics/metric.service.ts';
+import { DAY_MS } from '../domain/metrics/metric-range.ts';
+import { BATCH, deleteExpiredBatch } from '../domain/retention/expired-batch.ts';
+import { createThreadService } from '../domain/threads/thread.service.ts';
+import { createEventService } from '../domain/webhooks/event.service.ts';
+import { createDatabase, type Database } from '../platform/database/database.ts';
+import type { Outbox } from '../platform/outbox/outbox.ts';
+import type { Page, PageRequest } from '../platform/pagination.ts';
+import { withBenchDatabase } from './bench-database.ts';
+import { type FilledInbox, fillInbox, idsOf, scopeOf } from './fill-messages.ts';
+import { percentile } from './measure.ts';
+
+const LARGE = Number(process.env.BENCH_SCALE_MESSAGES ?? 1_000_000);
+const SMALL = Math.min(10_000, LARGE);
+const WARM_UP = 10;
+const RUNS = 60;
+/** Batches of a deletion change what they are measured on: a sixth of the small inbox. */
+const DELETIONS = 8;
+const AIM = 1.5;
+
+/** One thing that is asked for, prepared for an inbox. */
+type Operation = (inbox: FilledInbox) => Promise<() => Promise<unknown>>;
+
+/**
+ * `npm run bench -- scale`: what the API and retention ask of the database, in an inbox of 10,000 messages and in one of
+ * BENCH_SCALE_MESSAGES (1,000,000) of the same database, in turns; the large one may take half as long again.
+ */
+export function benchScale(): Promise<void> {
+  return withBenchDatabase(async ({ owner, apiUrl, workerUrl }) => {
+    const inboxes = [
+      { name: 'small', count: SMALL },
+      { name: 'large', count: LARGE },
+    ];
+    for (const inbox of inboxes) await fillInbox(owner, inbox);
+    const connect = (url: string) => createDatabase({ url, poolSize: 2, entities });
+    const [api, worker] = [await connect(apiUrl), await connect(workerUrl)];
+    let folded = 0;
+    for (let some = await foldMetrics(worker); some > 0; some = await foldMetrics(worker)) folded += some;
+    console.log(`${folded} changes added up in the metrics`);
+    await owner.query('vacuum analyze');
+    const rows: Record<string, object> = {};
+    for (const [name, operation] of Object.entries(operations(api)))
+      rows[name] = await compare(operation, inboxes, RUNS);
+    rows[`retention, a batch of ${BATCH}`] = await compare(deletion(worker), inboxes, DELETIONS);
+    console.table(rows);
+    await Promise.all([api.close(), worker.close()]);
+  });
+}
+
+const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };
+
+function operations(database: Database): Record<string, Operation> {
+  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const threads = createThreadService({ database });
+  const metrics = createMetricService({ database });
+  const listed =
+    (filter: MessageFilter, page = 1): Operation =>
+    (inbox) => {
+      const asked = { ...filter, inboxId: idsOf(inbox).inbox };
+      return turned((request) => messages.list(scopeOf(inbox), asked, request), page);
+    };
+  const threaded =
+    (page: number): Operation =>
+    (inbox) =>
+      turned((request) => threads.list(scopeOf(inbox), { inboxId: idsOf(inbox).inbox }, request), page);
+  const month = () => ({ start: new Date(Date.now() - 30 * DAY_MS) });
+  return {
+    'list messages, first page': listed({}),
+    'list messages, page 100': listed({}, 100),
+    'list threads, first page': threaded(1),
+    'list threads, page 30': threaded(30),
+    'search, a rare word': listed({ q: 'sesquipedalian' }),
+    'search, a frequent word': listed({ q: 'word1' }),
+    'search, two words and a subject': listed({ q: 'word10 word200 subject:word7' }),
+    'search, a rare label': listed({ label: 'rare' }),
+    'search, a sender': listed({ from: 'sender42@example.com' }),
+    'metrics, 30 days by the hour': async (inbox) => () => metrics.activity(scopeOf(inbox), month()),
+    'metrics, summary of an inbox': async (inbox) => () =>
+      metrics.summary(scopeOf(inbox), { ...month(), inboxId: idsOf(inbox).inbox }),
+    'metrics, the last 24 hours': async (inbox) => () => metrics.overview(scopeOf(inbox)),
+  };
+}
+
+/** Asks for one page again and again, after the way there. */
+async function turned(
+  list: (request: PageRequest) => Promise<Page<unknown>>,
+  page: number,
+): Promise<() => Promise<unknown>> {
+  let request: PageRequest = { limit: 25, order: 'desc' };
+  for (let at = 1; at < page; at += 1) {
+    const { next } = await list(request);
+    if (next) request = { ...request, after: next };
+  }
+  return () => list(request);
+}
+
+/** The oldest messages go, batch by batch, each beginning where the last one ended. */
+function deletion(database: Database): Operation {
+  return async (inbox) => {
+    const { org, env } = idsOf(inbox);
+    let after: string | null = null;
+    return async () => {
+      const { last } = await database.systemTransaction((transaction) =>
+        deleteExpiredBatch(transaction, outbox, {
+          organizationId: org,
+          environmentId: env,
+          before: new Date(),
+          after,
+          now: new Date(),
+        }),
+      );
+      after = last;
+    };
+  };
+}
+
+/** In turns, so that what else the machine does falls on both. */
+async function compare(operation: Operation, inboxes: FilledInbox[], runs: number): Promise<object> {
+  const asked = await Promise.all(
+    inboxes.map(async (inbox) => ({ inbox, run: await operation(inbox), durations: [] as number[] })),
+  );
+  const warmUp = Math.min(WARM_UP, Math.floor(runs / 4));
+  for (let run = 0; run < warmUp + runs; run += 1) {
+    for (const one of asked) {
+      const startedAt = performance.now();
+      await one.run();
+      if (run >= warmUp) one.durations.push(performance.now() - startedAt);
+    }
+  }
+  const figures: Record<string, number | string> = {};
+  for (const { inbox, durations } of asked) {
+    figures[`p50 ms of ${inbox.count}`] = round(percentile(durations, 0.5));
+    figures[`p95 ms of ${inbox.count}`] = round(percentile(durations, 0.95));
+  }
+  const [small = 1, large = 1] = asked.map(({ durations }) => percentile(durations, 0.5));
+  return {
+    ...figures,
+    growth: round(large / small),
+    [`aim ≤ ${AIM}`]: large / small <= AIM ? 'met' : 'MISSED',
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}
