@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type {
   DeletionProgress,
   ExpiredMailService,
@@ -51,6 +51,8 @@ export function createRetentionActivities({
           type: 'WaitsForItsTurn',
           message: 'Another organization’s mail is being deleted.',
           nextRetryDelay: TURN_MS + Math.random() * TURN_SPREAD_MS,
+          // Nothing went wrong.
+          category: ApplicationFailureCategory.BENIGN,
         });
       }),
 

@@ -87,9 +87,9 @@ const IDEMPOTENCY_HEADER = {
   },
 };
 
-/** Plugins read them where there is a credential; providers prove their requests otherwise. */
+/** Plugins read them where there is a credential, also at paths without the prefix; providers have none. */
 function takesHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
-  return url.startsWith('/api/') && !config?.public;
+  return /^\/(?:api|organizations)\//.test(url) && !config?.public;
 }
 
 /** Describes the headers that plugins read on every route of the API, and that no route names. */

@@ -54,8 +54,8 @@ export interface ExpiredMailOptions {
   pause?: (ms: number) => Promise<unknown>;
 }
 
-/** Three quarters of the time belong to others. */
-const PAUSE_PER_BATCH = 3;
+/** Four fifths of the time belong to others. */
+const PAUSE_PER_BATCH = 4;
 const MAX_PAUSE_MS = 10_000;
 
 export function createExpiredMailService({

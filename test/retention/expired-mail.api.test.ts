@@ -369,17 +369,23 @@ describe('a long deletion', () => {
     });
   });
 
-  test('pauses three times as long as its batch took, and lets no other one run beside it', async () => {
-    const pauses: number[] = [];
-    const { inbox, run } = await arrange({
+  test('pauses after each batch; another one waits for its turn in Temporal meanwhile', async () => {
+    const turns: unknown[] = [];
+    const { organizationId, inbox, run, expiredMail } = await arrange({
       pause: async (ms) => {
-        pauses.push(ms);
-        expect(await run()).toBeNull();
+        expect(ms).toBeGreaterThan(0);
+        const { deleteExpiredMail } = createRetentionActivities({
+          retention: {} as RetentionService,
+          expiredMail,
+        });
+        const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+        const ran = environment.run(deleteExpiredMail, { organizationId, from: BEGINNING });
+        turns.push(await ran.catch(({ type }) => type));
       },
     });
     await createAgedMail(database, inbox, { at: daysAgo(60) });
     expect(await run()).toMatchObject({ messages: 1 });
-    for (const pauseMs of pauses) expect(pauseMs).toBeGreaterThan(0);
-    expect(pauses.length).toBeGreaterThan(0);
+    expect(new Set(turns)).toEqual(new Set(['WaitsForItsTurn']));
+    expect(await run()).toMatchObject({ messages: 0, end: 'done' });
   });
 });
