@@ -56,7 +56,8 @@ export interface ExpiredMailOptions {
 
 /** Four fifths of the time belong to others. */
 const PAUSE_PER_BATCH = 4;
-const MAX_PAUSE_MS = 10_000;
+/** Well below the time after which a worker that is silent is taken for dead. */
+const MAX_PAUSE_MS = 5_000;
 
 export function createExpiredMailService({
   database,

@@ -26,7 +26,7 @@ const { deleteExpiredMail } = proxyActivities<RetentionActivities>({
   startToCloseTimeout: '1 hour',
   // A run whose deletion fails all day fails itself; the next day's tries anew.
   scheduleToCloseTimeout: '23 hours',
-  heartbeatTimeout: '1 minute',
+  heartbeatTimeout: '30 seconds',
   // A canceled one shows as canceled once its batch is over.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes' },
