@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createExportRunner, type ExportRunner } from '../../domain/exports/export-runner.ts';
+import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
-import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { newId } from '../../platform/ids.ts';
+import { downloadExport, exportRunner, queueExport, writeToTheEnd } from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import {
@@ -16,7 +15,7 @@ import {
   type RichOrganization,
   SECRET,
 } from '../support/rich-organization.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 let objects: Awaited<ReturnType<typeof startObjectStorage>>;
@@ -27,14 +26,7 @@ const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-'));
 beforeAll(async () => {
   objects = await startObjectStorage();
   app = await startTestApp({ config: objects.environment });
-  runner = createExportRunner({
-    database: app.worker,
-    storage: app.storage,
-    notifications: createNotificationService({ outbox: recordingOutbox().outbox }),
-    // Small parts and pieces, so that a small organization has many.
-    minPartBytes: 2_000,
-    pieceBytes: 700,
-  });
+  runner = exportRunner(app);
 });
 afterAll(async () => {
   await app?.close();
@@ -42,29 +34,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function begin(organization: RichOrganization): Promise<string> {
-  const id = newId('export');
-  await asOwner((client) =>
-    client.query(
-      `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
-       values ($1, $2, $3, $4, now(), now())`,
-      [id, organization.organizationId, organization.keyId, `exports/${id}.zip`],
-    ),
-  );
-  return id;
-}
-
-/** Writes the archive, each call to the runner one step: what it knows it knows from the database. */
 async function exported(organization: RichOrganization): Promise<string> {
-  const id = await begin(organization);
-  for (let calls = 0; ; calls += 1) {
-    const { status } = await runner.write(id, { until: 0 });
-    if (status === 'ready') break;
-    expect(status).toBe('running');
-    expect(calls).toBeLessThan(2_000);
-  }
+  const id = await queueExport(organization);
+  await writeToTheEnd(runner, id);
   const path = join(folder, `${id}.zip`);
-  await pipeline(await app.storage.getStream(`exports/${id}.zip`), createWriteStream(path));
+  await downloadExport(app, id, path);
   return path;
 }
 

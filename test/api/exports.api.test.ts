@@ -1,0 +1,256 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ExportRunner } from '../../domain/exports/export-runner.ts';
+import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { exportRow, exportRunner, writeToTheEnd } from '../support/exports.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { asOwner } from '../support/rich-organization.ts';
+import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { readZip } from '../support/zip-reader.ts';
+
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+let runner: ExportRunner;
+const folder = mkdtempSync(join(tmpdir(), 'agent-email-exports-'));
+
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({ config: objects.environment });
+  runner = exportRunner(app);
+});
+afterAll(async () => {
+  await app?.close();
+  await objects?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const path = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
+const ask = (organization: TestOrganization, query = '', call: Call = {}) =>
+  app.call(`${path(organization)}${query}`, { token: organization.token, ...call });
+const one = (organization: TestOrganization, exportId: string, call: Call = {}) =>
+  app.call(`/organizations/${organization.organizationId}/exports/${exportId}`, {
+    token: organization.token,
+    ...call,
+  });
+const startsOf = (organization: TestOrganization) =>
+  app.commands.filter(({ start }) => start?.searchAttributes.OrgId === organization.organizationId);
+
+describe('GET /organizations/{id}/export', () => {
+  test('starts an export once, shows how far it is, and then a link to all there is', async () => {
+    const organization = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, organization);
+    const first = await ask(organization);
+    expect(first.statusCode).toBe(202);
+    expect(first.headers['retry-after']).toBe('10');
+    expect(first.headers['cache-control']).toBe('no-store');
+    const { export_id: id } = first.json();
+    expect(id).toMatch(/^exp_/);
+    expect(first.json()).toMatchObject({ status: 'queued', download_url: null, previous: null });
+
+    const again = await ask(organization, '?fresh=true');
+    expect(again.statusCode).toBe(202);
+    expect(again.json().export_id).toBe(id);
+    expect(startsOf(organization)).toHaveLength(1);
+
+    await runner.write(id, { until: 0 });
+    const running = (await ask(organization)).json();
+    expect(running).toMatchObject({ status: 'running', progress: { files_total: 0 } });
+    expect(running.progress.rows_total).toBeGreaterThan(4);
+    expect(running.progress.bytes_written).toBeGreaterThan(0);
+
+    await writeToTheEnd(runner, id);
+    const ready = await ask(organization);
+    expect(ready.statusCode).toBe(200);
+    const { download_url: url, size_bytes: sizeBytes, ...record } = ready.json();
+    expect(record).toMatchObject({ export_id: id, status: 'ready', requested_by: organization.keyId });
+    expect(Date.parse(record.expires_at) - Date.now()).toBeGreaterThan(23.9 * 3_600_000);
+    const response = await fetch(url);
+    expect(response.headers.get('content-disposition')).toContain(`${id}.zip`);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect(bytes).toHaveLength(sizeBytes);
+    const file = join(folder, `${id}.zip`);
+    writeFileSync(file, bytes);
+    const inboxes = (await readZip(file)).find(({ name }) => name === 'data/inboxes.jsonl');
+    expect((await inboxes?.read())?.toString()).toContain(inbox.id);
+    const { rows: mails } = await asOwner((client) =>
+      client.query('select template, params from notifications where org_id = $1', [
+        organization.organizationId,
+      ]),
+    );
+    expect(mails).toEqual([
+      {
+        template: 'export-ready',
+        params: expect.objectContaining({ exportId: id, keyId: organization.keyId, keyName: 'Test key' }),
+      },
+    ]);
+    expect(JSON.stringify(mails)).not.toContain('X-Amz');
+  });
+
+  test('is there without /api/v1, as the specification has it', async () => {
+    const organization = await createOrganization(app.worker);
+    const headers = { authorization: `Bearer ${organization.token}` };
+    const response = await app.app.inject({ url: path(organization), headers });
+    expect(response.statusCode).toBe(202);
+    expect((await ask(organization)).json().export_id).toBe(response.json().export_id);
+    const { export_id: id } = response.json();
+    const single = await app.app.inject({
+      url: `/organizations/${organization.organizationId}/exports/${id}`,
+      headers,
+    });
+    expect(single.json()).toMatchObject({ export_id: id, status: 'queued' });
+  });
+
+  test('asked for by many at the same time is one', async () => {
+    const organization = await createOrganization(app.worker);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask(organization)));
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([202]));
+    expect(new Set(answers.map((answer) => answer.json().export_id)).size).toBe(1);
+    expect(startsOf(organization)).toHaveLength(1);
+  });
+
+  test('makes another one when asked for, and when the last is a day old', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: first } = (await ask(organization)).json();
+    await writeToTheEnd(runner, first);
+    const fresh = await ask(organization, '?fresh=true');
+    expect(fresh.statusCode).toBe(202);
+    const { export_id: second, previous } = fresh.json();
+    expect(second).not.toBe(first);
+    expect(previous).toBeNull();
+    expect((await one(organization, first)).json()).toMatchObject({ status: 'ready' });
+    await writeToTheEnd(runner, second);
+
+    await asOwner((client) =>
+      client.query(`update exports set expires_at = now() - interval '1 second' where id = $1`, [second]),
+    );
+    expect((await one(organization, second)).json()).toMatchObject({ status: 'expired', download_url: null });
+    const third = await ask(organization);
+    expect(third.statusCode).toBe(202);
+    expect([first, second]).not.toContain(third.json().export_id);
+  });
+
+  test('after one that failed starts anew, and says why the other came to nothing', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: failed } = (await ask(organization)).json();
+    await runner.giveUp(failed, 'failed', 'Storage did not answer for a day.');
+    expect((await one(organization, failed)).json()).toMatchObject({
+      status: 'failed',
+      status_detail: 'Storage did not answer for a day.',
+    });
+    const next = (await ask(organization)).json();
+    const previous = {
+      export_id: failed,
+      status: 'failed',
+      status_detail: 'Storage did not answer for a day.',
+    };
+    expect(next).toMatchObject({ status: 'queued', previous });
+    expect((await ask(organization)).json()).toMatchObject({ export_id: next.export_id, previous });
+  });
+
+  test('is not started by HEAD', async () => {
+    const organization = await createOrganization(app.worker);
+    expect((await ask(organization, '', { method: 'HEAD' })).statusCode).toBe(405);
+    expect(startsOf(organization)).toHaveLength(0);
+  });
+
+  test('is of the own organization, the whole of it, and for who may', async () => {
+    const organization = await createOrganization(app.worker);
+    const other = await createOrganization(app.worker);
+    const { productionEnvironmentId: environmentId } = organization;
+    const inbox = await createInbox(app.worker, organization);
+    const bound = [
+      await createKey(app.worker, { ...organization, environmentId, permissions: ['export:create'] }),
+      await createKey(app.worker, { ...organization, inboxId: inbox.id, environmentId }),
+    ];
+    for (const { token } of bound) {
+      const problem = expectProblem(await ask(organization, '', { token }), 'permission_denied');
+      expect(problem.fix).toContain('bound to no environment');
+    }
+    expectProblem(await ask(organization, '', { token: other.token }), 'not_found');
+    const agent = await createKey(app.worker, { ...organization, permissions: [...AGENT_PERMISSIONS] });
+    expectProblem(await ask(organization, '', { token: agent.token }), 'permission_denied');
+    expectProblem(await ask(organization, '?fresh=maybe'), 'validation_error');
+    expect(startsOf(organization)).toHaveLength(0);
+  });
+
+  test('works while the organization is suspended', async () => {
+    const organization = await createOrganization(app.worker);
+    await asOwner((client) =>
+      client.query(`update organizations set status = 'suspended' where id = $1`, [
+        organization.organizationId,
+      ]),
+    );
+    expect((await ask(organization)).statusCode).toBe(202);
+  });
+});
+
+describe('DELETE /organizations/{id}/exports/{export_id}', () => {
+  test('cancels one that is being written, and leaves nothing of it', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: id } = (await ask(organization)).json();
+    for (let step = 0; step < 12; step += 1) await runner.write(id, { until: 0 });
+    const { upload_id: uploadId } = await exportRow(id);
+    expect(uploadId).toEqual(expect.any(String));
+    const canceled = await one(organization, id, { method: 'DELETE' });
+    expect(canceled.statusCode).toBe(200);
+    expect(canceled.json()).toMatchObject({ status: 'canceled', status_detail: 'Canceled.' });
+    expect(app.commands.at(-1)).toEqual({
+      signal: { workflowId: `export/${id}`, signalName: 'cancel', args: [] },
+    });
+    // The worker sees it at its next step; its run then gives up what there is.
+    await expect(runner.write(id, { until: 0 })).resolves.toMatchObject({ status: 'canceled' });
+    await runner.giveUp(id, 'canceled', 'Canceled.');
+    expect(await exportRow(id)).toMatchObject({
+      status: 'canceled',
+      upload_id: null,
+      carry: null,
+      position: null,
+    });
+    await expect(
+      app.storage.partUploads.putPart(`exports/${id}.zip`, String(uploadId), 1, Buffer.from('x')),
+    ).rejects.toMatchObject({ failure: 'missing' });
+    expect((await one(organization, id, { method: 'DELETE' })).json()).toMatchObject({ status: 'canceled' });
+    expect((await ask(organization)).json()).toMatchObject({
+      status: 'queued',
+      previous: { export_id: id, status: 'canceled' },
+    });
+  });
+
+  test('takes a ready archive away', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: id } = (await ask(organization)).json();
+    await writeToTheEnd(runner, id);
+    const removed = await one(organization, id, { method: 'DELETE' });
+    expect(removed.json()).toMatchObject({ status: 'expired', download_url: null });
+    const { rows } = await asOwner((client) =>
+      client.query('select due_at <= now() as due from discarded_objects where storage_key = $1', [
+        `exports/${id}.zip`,
+      ]),
+    );
+    expect(rows).toEqual([{ due: true }]);
+    expect((await ask(organization)).statusCode).toBe(202);
+  });
+
+  test('and reads know only exports of the own organization', async () => {
+    const [organization, other] = [
+      await createOrganization(app.worker),
+      await createOrganization(app.worker),
+    ];
+    const { export_id: id } = (await ask(other)).json();
+    for (const method of ['GET', 'DELETE'] as const) {
+      expectProblem(await one(organization, id, { method }), 'not_found');
+      expectProblem(await one(other, id, { method, token: organization.token }), 'not_found');
+      expectProblem(await one(organization, 'exp_none', { method }), 'not_found');
+    }
+    expect(await exportRow(id)).toMatchObject({ status: 'queued' });
+  });
+});

@@ -1,0 +1,61 @@
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import {
+  createExportRunner,
+  type ExportRunner,
+  type ExportRunnerOptions,
+} from '../../domain/exports/export-runner.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { newId } from '../../platform/ids.ts';
+import { asOwner, type RichOrganization } from './rich-organization.ts';
+import { recordingOutbox, type TestApp } from './test-app.ts';
+
+/** With small parts and pieces, so that a small organization has many. */
+export function exportRunner(app: TestApp, options: Partial<ExportRunnerOptions> = {}): ExportRunner {
+  return createExportRunner({
+    database: app.worker,
+    storage: app.storage,
+    notifications: createNotificationService({ outbox: recordingOutbox().outbox }),
+    minPartBytes: 2_000,
+    pieceBytes: 700,
+    ...options,
+  });
+}
+
+/** An export as the API makes it. Returns its id. */
+export async function queueExport({
+  organizationId,
+  keyId,
+}: Pick<RichOrganization, 'organizationId' | 'keyId'>): Promise<string> {
+  const id = newId('export');
+  await asOwner((client) =>
+    client.query(
+      `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
+       values ($1, $2, $3, $4, now(), now())`,
+      [id, organizationId, keyId, `exports/${id}.zip`],
+    ),
+  );
+  return id;
+}
+
+const MAX_CALLS = 3_000;
+
+/** Writes to the end, each call to the runner one step: what it knows it knows from the database. */
+export async function writeToTheEnd(runner: ExportRunner, exportId: string): Promise<void> {
+  for (let calls = 0; calls < MAX_CALLS; calls += 1) {
+    const { status, progress } = await runner.write(exportId, { until: 0 });
+    if (status === 'ready') return;
+    if (status !== 'running') throw new Error(`The export is ${status}: ${progress}`);
+  }
+  throw new Error(`The export was not ready after ${MAX_CALLS} steps`);
+}
+
+export async function downloadExport(app: TestApp, exportId: string, path: string): Promise<void> {
+  await pipeline(await app.storage.getStream(`exports/${exportId}.zip`), createWriteStream(path));
+}
+
+export async function exportRow(exportId: string): Promise<Record<string, unknown>> {
+  return asOwner(
+    async (client) => (await client.query('select * from exports where id = $1', [exportId])).rows[0],
+  );
+}
