@@ -47,5 +47,6 @@ const MEBIBYTE = 1024 * 1024;
 
 /** Bytes of each part: the least, up to 39 GiB; beyond, an eight-thousandth of the archive. */
 export function partSizeFor(archiveBytes: number, minBytes: number): number {
-  return Math.max(minBytes, Math.ceil(archiveBytes / PARTS / MEBIBYTE) * MEBIBYTE);
+  const needed = archiveBytes / PARTS;
+  return needed <= minBytes ? minBytes : Math.ceil(needed / MEBIBYTE) * MEBIBYTE;
 }

@@ -1,0 +1,267 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
+import { overdueExports } from '../../domain/exports/overdue-exports.ts';
+import { StorageError } from '../../platform/storage.ts';
+import { downloadExport, exportRow, exportRunner, queueExport, writeToTheEnd } from '../support/exports.ts';
+import { linesOf } from '../support/import-archive.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { readZip } from '../support/zip-reader.ts';
+
+let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let app: TestApp;
+const folder = mkdtempSync(join(tmpdir(), 'agent-email-runner-'));
+
+beforeAll(async () => {
+  objects = await startObjectStorage();
+  app = await startTestApp({ config: objects.environment });
+});
+afterAll(async () => {
+  await app?.close();
+  await objects?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Uploads = ExportRunnerOptions['storage']['partUploads'];
+
+/** The storage there is, some of whose calls go another way. */
+function storageWith(changed: (uploads: Uploads) => Partial<Uploads>): ExportRunnerOptions['storage'] {
+  const { storage } = app;
+  return { ...storage, partUploads: { ...storage.partUploads, ...changed(storage.partUploads) } };
+}
+
+/** Reads all of the archive, strictly, and returns its files by name. */
+async function filesOf(exportId: string) {
+  const path = join(folder, `${exportId}.zip`);
+  await downloadExport(app, exportId, path);
+  const files = await readZip(path);
+  for (const file of files) await file.read();
+  return new Map(files.map((file) => [file.name, file]));
+}
+
+async function arrange(options: Parameters<typeof createRichOrganization>[1] = {}) {
+  const organization = await createRichOrganization(app.storage, options);
+  return { organization, exportId: await queueExport(organization) };
+}
+
+const unavailable = () => new StorageError('unavailable', 'Storage does not answer.');
+
+describe('writing an export', () => {
+  test('goes on after storage was away, and puts no part again that was there', async () => {
+    const { exportId } = await arrange({ messages: 12 });
+    const put: number[] = [];
+    let calls = 0;
+    const storage = storageWith((uploads) => ({
+      async putPart(key, uploadId, number, bytes) {
+        calls += 1;
+        if (calls % 3 !== 0) throw unavailable();
+        put.push(number);
+        return uploads.putPart(key, uploadId, number, bytes);
+      },
+    }));
+    const runner = exportRunner(app, { storage });
+    for (;;) {
+      const written = await runner
+        .write(exportId, { until: Number.POSITIVE_INFINITY })
+        .catch((error) => error);
+      if (written.status === 'ready') break;
+      expect(written).toMatchObject({ failure: 'unavailable' });
+    }
+    expect(put.length).toBeGreaterThan(4);
+    expect(put).toEqual(put.map((_, index) => index + 1));
+    expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
+  });
+
+  test('whose worker died after storage had the archive, and before anybody knew, is ready', async () => {
+    const { exportId } = await arrange();
+    let completed = 0;
+    const storage = storageWith((uploads) => ({
+      async complete(...call) {
+        await uploads.complete(...call);
+        completed += 1;
+        throw unavailable();
+      },
+    }));
+    const runner = exportRunner(app, { storage });
+    await expect(writeToTheEnd(runner, exportId)).rejects.toMatchObject({ failure: 'unavailable' });
+    expect(await exportRow(exportId)).toMatchObject({ status: 'running' });
+    await writeToTheEnd(runner, exportId);
+    expect(completed).toBe(1);
+    expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
+  });
+
+  test.each(['missing', 'mismatched'] as const)(
+    'begins anew where its parts are %s in the end',
+    async (failure) => {
+      const { exportId } = await arrange();
+      let uploadsBegun = 0;
+      let refused = false;
+      const storage = storageWith((uploads) => ({
+        begin(...call) {
+          uploadsBegun += 1;
+          return uploads.begin(...call);
+        },
+        async complete(...call) {
+          if (refused) return uploads.complete(...call);
+          refused = true;
+          throw new StorageError(failure, 'These are not the parts.');
+        },
+      }));
+      const runner = exportRunner(app, { storage });
+      await expect(writeToTheEnd(runner, exportId)).rejects.toMatchObject({ failure });
+      expect(await exportRow(exportId)).toMatchObject({ status: 'queued', size_bytes: '0' });
+      await writeToTheEnd(runner, exportId);
+      expect(uploadsBegun).toBe(2);
+      expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
+    },
+  );
+
+  test('by two workers at once makes one archive: who was overtaken does not write over the other', async () => {
+    const { exportId } = await arrange({ messages: 6 });
+    const runner = exportRunner(app);
+    await runner.write(exportId, { until: 0 });
+    // Its step is done; before it can say so, another worker goes on.
+    let overtaken = false;
+    const slow = exportRunner(app, {
+      storage: {
+        ...app.storage,
+        async getPiece(...call) {
+          if (!overtaken) {
+            overtaken = true;
+            await runner.write(exportId, { until: 0 });
+          }
+          return app.storage.getPiece(...call);
+        },
+      },
+    });
+    const before = Number((await exportRow(exportId)).checkpoint);
+    await slow.write(exportId, { until: 0 });
+    expect(overtaken).toBe(true);
+    expect(Number((await exportRow(exportId)).checkpoint)).toBe(before + 1);
+    await writeToTheEnd(slow, exportId);
+    expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
+  });
+
+  test('stops at once when it is told to', async () => {
+    const { exportId } = await arrange();
+    const reason = new Error('shut down');
+    const write = exportRunner(app).write(exportId, {
+      until: Number.POSITIVE_INFINITY,
+      signal: AbortSignal.abort(reason),
+    });
+    await expect(write).rejects.toBe(reason);
+    await writeToTheEnd(exportRunner(app), exportId);
+  });
+
+  test('leaves out what is deleted meanwhile and what comes later, and its manifest stays true', async () => {
+    const { organization, exportId } = await arrange({ messages: 10 });
+    const runner = exportRunner(app);
+    await runner.write(exportId, { until: 0 });
+    const gone = organization.messageIds.slice(-4);
+    await asOwner(async (client) => {
+      await client.query('delete from messages where id = any($1)', [gone]);
+      await client.query(
+        `insert into list_entries (id, org_id, direction, effect, entry, created_at)
+         values ('lse_7zzzzzzzzzzzzzzzzzzzzzzzzz', $1, 'send', 'block', 'later.example', now())`,
+        [organization.organizationId],
+      );
+    });
+    await writeToTheEnd(runner, exportId);
+    const files = await filesOf(exportId);
+    const manifest = JSON.parse(String(await files.get('manifest.json')?.read()));
+    expect(manifest).toMatchObject({ files: { messages: 16 }, missing_files: 0 });
+    for (const { file, rows } of manifest.tables)
+      expect({ file, rows }).toEqual({ file, rows: (await linesOf(files.get(file) as never)).length });
+    const names = [...files.keys()];
+    for (const id of gone) expect(names).not.toContain(`messages/${id}.eml`);
+    expect(String(await files.get('data/list_entries.jsonl')?.read())).not.toContain('later.example');
+    await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
+  });
+
+  test('keeps what it needs in rows, and none of it at the end', async () => {
+    const { exportId } = await arrange();
+    await writeToTheEnd(exportRunner(app), exportId);
+    expect(await exportRow(exportId)).toMatchObject({
+      status: 'ready',
+      upload_id: null,
+      carry: null,
+      position: null,
+    });
+    const { rows } = await asOwner((client) =>
+      client.query('select 1 from export_pieces where export_id = $1', [exportId]),
+    );
+    expect(rows).toEqual([]);
+  });
+});
+
+describe('an export nobody moves', () => {
+  test('is started again; one whose run was terminated is canceled and leaves no parts', async () => {
+    const { exportId } = await arrange();
+    const runner = exportRunner(app);
+    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { until: 0 });
+    const source = overdueExports(app.worker, runner);
+    const own = async () =>
+      (await source.take(500)).find(({ start }) => start.workflowId === `export/${exportId}`);
+    expect(await own()).toBeUndefined();
+    await asOwner((client) =>
+      client.query(`update exports set updated_at = now() - interval '1 hour' where id = $1`, [exportId]),
+    );
+    const overdue = await own();
+    expect(overdue?.start).toMatchObject({ workflowType: 'exportOrganization', input: { exportId } });
+    expect(await own()).toBeUndefined();
+    const { upload_id: uploadId } = await exportRow(exportId);
+    if (typeof overdue?.whenStopped === 'function') await overdue.whenStopped();
+    expect(await exportRow(exportId)).toMatchObject({
+      status: 'canceled',
+      status_detail: 'Stopped by an operator.',
+      upload_id: null,
+    });
+    await expect(
+      app.storage.partUploads.putPart(`exports/${exportId}.zip`, String(uploadId), 1, Buffer.from('x')),
+    ).rejects.toMatchObject({ failure: 'missing' });
+  });
+
+  test('whose parts nobody removed is tidied up; an archive goes a day after it was last offered', async () => {
+    const canceled = await arrange();
+    const ready = await arrange();
+    const runner = exportRunner(app);
+    for (let step = 0; step < 12; step += 1) await runner.write(canceled.exportId, { until: 0 });
+    await writeToTheEnd(runner, ready.exportId);
+    await asOwner((client) =>
+      client.query(
+        `update exports set status = 'canceled', updated_at = now() - interval '1 hour' where id = $1`,
+        [canceled.exportId],
+      ),
+    );
+    const later = (hours: number) =>
+      exportRunner(app, { now: () => new Date(Date.now() + hours * 3_600_000) });
+    await later(23).tidy();
+    expect(await exportRow(canceled.exportId)).toMatchObject({ upload_id: null });
+    expect(await exportRow(ready.exportId)).toMatchObject({ status: 'ready' });
+    await later(25).tidy();
+    expect(await exportRow(ready.exportId)).toMatchObject({ status: 'expired' });
+
+    const key = `exports/${ready.exportId}.zip`;
+    const dueIn = async () =>
+      (
+        await asOwner((client) =>
+          client.query(
+            `select extract(epoch from due_at - now()) / 3600 as hours from discarded_objects where storage_key = $1`,
+            [key],
+          ),
+        )
+      ).rows[0].hours;
+    expect(Number(await dueIn())).toBeGreaterThan(48);
+    expect(Number(await dueIn())).toBeLessThan(50);
+    await asOwner((client) =>
+      client.query('update discarded_objects set due_at = now() where storage_key = $1', [key]),
+    );
+    await sweepObjects(app.worker, app.storage);
+    expect(await app.storage.sizeOf(key)).toBeUndefined();
+  });
+});
