@@ -9,6 +9,7 @@ import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createNotificationActivities } from '../activities/notifications.activities.ts';
 import { createRetentionActivities } from '../activities/retention.activities.ts';
 import { createStorageActivities } from '../activities/storage.activities.ts';
+import { createUsageActivities } from '../activities/usage.activities.ts';
 import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
@@ -46,6 +47,8 @@ import { overdueNotifications } from '../domain/notifications/overdue-notificati
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createRetentionService } from '../domain/retention/retention.service.ts';
 import { foldUsage } from '../domain/usage/fold-deltas.ts';
+import { purgeUsage } from '../domain/usage/purge-usage.ts';
+import { createUsageCheckService } from '../domain/usage/usage-check.service.ts';
 import { createBulkJobRunner, overdueJobs } from '../domain/webhooks/bulk-job-runner.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { createEventService } from '../domain/webhooks/event.service.ts';
@@ -215,6 +218,13 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
       [MAINTENANCE_QUEUE]: {
         ...createDomainActivities({ verifications }),
         ...createWebhookJobActivities({ jobs }),
+        ...createUsageActivities({
+          usageChecks: createUsageCheckService({
+            database,
+            events,
+            notifications: createNotificationService({ outbox }),
+          }),
+        }),
         ...createInboxActivities({ purges: createPurgeService({ database }) }),
         ...createStorageActivities({ database, storage }),
         ...createRetentionActivities({
@@ -242,6 +252,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             unusedUploads: () => removeUnusedUploads(database),
             usage: () => foldUsage(database),
             exports: () => exports.tidy(),
+            oldUsage: () => purgeUsage(database),
             objects: () => sweepObjects(database, storage),
           },
           logger,

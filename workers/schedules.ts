@@ -25,6 +25,11 @@ import {
   START_RETENTION_SCHEDULE_ID,
 } from '../workflows/retention/start-retention.contract.ts';
 import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
+import {
+  CHECK_USAGE,
+  CHECK_USAGE_EVERY_MS,
+  CHECK_USAGE_SCHEDULE_ID,
+} from '../workflows/usage/check-usage.contract.ts';
 
 /** Creates the schedules that are not there yet; one an operator paused or changed stays as it is. */
 export async function ensureSchedules(temporal: Client): Promise<void> {
@@ -33,6 +38,12 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
     spec: { intervals: [{ every: RECONCILE_EVERY_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
     action: { type: 'startWorkflow', workflowType: RECONCILE, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  });
+  await ensureSchedule(temporal, {
+    scheduleId: CHECK_USAGE_SCHEDULE_ID,
+    spec: { intervals: [{ every: CHECK_USAGE_EVERY_MS }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '15 minutes' },
+    action: { type: 'startWorkflow', workflowType: CHECK_USAGE, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });
   await ensureSchedule(temporal, {
     scheduleId: RECHECK_DOMAINS_SCHEDULE_ID,

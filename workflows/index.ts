@@ -11,5 +11,6 @@ export { trackDelivery } from './messages/track-delivery.workflow.ts';
 export { sendNotification } from './notifications/send-notification.workflow.ts';
 export { applyRetention } from './retention/apply-retention.workflow.ts';
 export { startRetention } from './retention/start-retention.workflow.ts';
+export { checkUsage } from './usage/check-usage.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
 export { runBulkJob } from './webhooks/run-bulk-job.workflow.ts';

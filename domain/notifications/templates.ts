@@ -1,3 +1,6 @@
+import type { UsageCounter } from '../usage/counters.ts';
+import type { LimitKind } from '../usage/tiers.ts';
+
 /** What each template is filled with. Plain text throughout: rendering escapes it. */
 export interface TemplateParams {
   'webhook-endpoint-disabled': {
@@ -25,6 +28,19 @@ export interface TemplateParams {
     /** What is older goes within the month; as people read it. */
     before: string;
   };
+  'usage-warning': UsageNotice;
+  'usage-exceeded': UsageNotice;
+}
+
+interface UsageNotice {
+  organizationId: string;
+  counter: UsageCounter;
+  current: number;
+  limit: number;
+  percentage: number;
+  kind: LimitKind;
+  /** The day the counter starts anew; null where it does not. */
+  resetsAt: string | null;
 }
 
 interface RetentionWarning {
@@ -112,7 +128,50 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
       'If nobody of you asked for it, revoke the key.',
     ],
   }),
+
+  'usage-warning': (notice) => ({
+    subject: `${notice.percentage} % of ${notice.counter} are used`,
+    body: [
+      `Your organization has used ${notice.percentage} % of what it may have of ${notice.counter}${notice.resetsAt === null ? '' : ' this month'}.`,
+      usageFacts(notice),
+      notice.kind === 'hard' ? `At 100 %: ${AT_THE_LIMIT[notice.counter]}` : NOTHING_IS_REFUSED,
+      LIMITS_ADVICE,
+    ],
+  }),
+
+  'usage-exceeded': (notice) => ({
+    subject: `The limit of ${notice.counter} is reached`,
+    body: [
+      `Your organization has used ${notice.percentage} % of what it may have of ${notice.counter}${notice.resetsAt === null ? '' : ' this month'}.`,
+      usageFacts(notice),
+      notice.kind === 'hard' ? AT_THE_LIMIT[notice.counter] : NOTHING_IS_REFUSED,
+      LIMITS_ADVICE,
+    ],
+  }),
 };
+
+/** What a hard limit does. */
+const AT_THE_LIMIT: Record<UsageCounter, string> = {
+  messages_sent: 'Nothing more is sent until the month is over or the limit is raised; drafts stay.',
+  messages_received:
+    'Mail for you is put off. The servers of its senders try again for about 5 days, then it goes back to them as undeliverable.',
+  storage_bytes: 'No further files are taken with uploads, drafts and messages until some are deleted.',
+  api_calls: 'Calls of the API are refused, but for those that read what was used and change limits.',
+  webhook_deliveries: 'Webhook deliveries wait, and go out when the month is over or the limit is raised.',
+};
+const NOTHING_IS_REFUSED = 'The limit is soft: nothing is refused.';
+const LIMITS_ADVICE =
+  'What was used: GET /api/v1/org/usage. Limits, and caps of your own: GET and PUT /api/v1/org/limits.';
+
+function usageFacts({ organizationId, counter, current, limit, resetsAt }: UsageNotice): [string, string][] {
+  return [
+    ['Organization', organizationId],
+    ['Counter', counter],
+    ['Used', String(current)],
+    ['Limit', String(limit)],
+    ...(resetsAt === null ? [] : [['Starts anew', resetsAt] as [string, string]]),
+  ];
+}
 
 const daysOf = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
 

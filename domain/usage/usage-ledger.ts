@@ -52,7 +52,7 @@ export async function listLedger(
   if (kind === undefined) add(EVENTS);
   else if (kind !== 'hourly_sum') add(`${EVENTS} and kind = ?`, kind);
   const rows = await em.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
-    `${branches.join(' union all ')} order by at ${order}, id ${order} limit ${limit + 1}`,
+    `select * from (${branches.join(' union all ')}) as ledger order by at ${order}, id ${order} limit ${limit + 1}`,
     values,
   );
   const entries = rows.map((row) => ({ ...row, at: new Date(row.at) }));

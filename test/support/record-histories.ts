@@ -19,6 +19,7 @@ import {
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
 import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
+import { CHECK_USAGE } from '../../workflows/usage/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
@@ -267,6 +268,12 @@ const PATHS: Path[] = [
     workflowType: START_RETENTION,
     input: {},
     activities: { startDueRetention: async () => 2 },
+  },
+  {
+    name: 'check-usage.told',
+    workflowType: CHECK_USAGE,
+    input: {},
+    activities: { tellOfThresholds: async () => ({ organizations: 2, told: 1 }) },
   },
 ];
 

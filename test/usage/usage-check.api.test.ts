@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import type { UsageCounter } from '../../domain/usage/counters.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { purgeUsage } from '../../domain/usage/purge-usage.ts';
+import { createUsageCheckService } from '../../domain/usage/usage-check.service.ts';
+import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createOrganization } from '../support/organizations.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(() => app?.close());
+
+/** Only the organization's own page is looked at: others of the database are other tests'. */
+async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | 'hard' = 'soft') {
+  const organization = await createOrganization(app.worker);
+  const { organizationId, token, ownerId } = organization;
+  const { outbox, commands } = recordingOutbox();
+  let now = new Date();
+  const service = () =>
+    createUsageCheckService({
+      database: app.worker,
+      events: createEventService({ outbox }),
+      notifications: createNotificationService({ outbox }),
+      now: () => now,
+    });
+  // From right before it on; organizations made meanwhile are looked at as well, and left alone.
+  const check = () =>
+    service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, told: 0 } });
+  const use = (amount: number, at = now) =>
+    app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
+      ...[organizationId, limited, at.toISOString(), amount],
+    ]);
+  const allow = (limit: number) =>
+    limits.setOverride(
+      organizationId,
+      { limited, limit, kind, expiresAt: null, reason: 'Test' },
+      'support@example.com',
+    );
+  await allow(1_000);
+  const rows = () =>
+    app.worker.autocommit(async (em) => ({
+      events: (await em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
+        ({ type, data, environmentId }) => ({ type, data, environmentId }),
+      ),
+      mails: (await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
+        ({ template, params, userId }) => ({ template, params, userId }),
+      ),
+    }));
+  return {
+    ...{ organization, organizationId, token, ownerId, commands, check, use, allow, rows },
+    setNow: (time: Date) => {
+      now = time;
+    },
+  };
+}
+
+test('each threshold is told once a month: an event, a mail to the owners, an entry of the ledger', async () => {
+  const { organization, token, ownerId, commands, check, use, rows } = await arrange();
+  await use(799);
+  await check();
+  expect(await rows()).toEqual({ events: [], mails: [] });
+  await use(1);
+  await Promise.all([check(), check()]);
+  await check();
+  const warned = await rows();
+  expect(warned.events).toEqual([
+    {
+      type: 'usage.warning',
+      environmentId: organization.productionEnvironmentId,
+      data: {
+        ...{ counter: 'messages_sent', current: 800, limit: 1_000, percentage: 80, threshold: 80 },
+        period_start: expect.stringMatching(/-01T00:00:00\.000Z$/),
+        period_end: expect.stringMatching(/-01T00:00:00\.000Z$/),
+      },
+    },
+  ]);
+  expect(warned.mails).toMatchObject([
+    { template: 'usage-warning', userId: ownerId, params: { counter: 'messages_sent', current: 800 } },
+  ]);
+  await use(300);
+  await Promise.all([check(), check(), check()]);
+  const exceeded = await rows();
+  expect(exceeded.events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.exceeded']);
+  expect(exceeded.events[1]?.data).toMatchObject({ current: 1_100, percentage: 110, threshold: 100 });
+  expect(exceeded.mails.map(({ template }) => template)).toEqual(['usage-warning', 'usage-exceeded']);
+  expect(commands.filter(({ start }) => start?.workflowType === 'sendNotification')).toHaveLength(2);
+  const ledger = await app.call('/org/usage/events?type=threshold_crossed', { token });
+  expect(ledger.json().data).toMatchObject([
+    { counter: 'messages_sent', actor: 'system', data: { threshold: 100, current: 1_100 } },
+    { counter: 'messages_sent', actor: 'system', data: { threshold: 80, current: 800 } },
+  ]);
+});
+
+test('who jumps over both thresholds has both events and one mail', async () => {
+  const { check, use, rows } = await arrange('api_calls', 'hard');
+  await use(5_000);
+  await check();
+  const { events, mails } = await rows();
+  expect(events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.exceeded']);
+  expect(mails).toMatchObject([{ template: 'usage-exceeded', params: { kind: 'hard' } }]);
+});
+
+test('a threshold of one’s own holds, and a new month tells anew and closes the old one', async () => {
+  const { token, check, use, rows, setNow } = await arrange();
+  await app.call('/org/limits', {
+    method: 'PUT',
+    token,
+    body: { counters: { messages_sent: { warning_threshold: 50 } } },
+  });
+  setNow(new Date('2031-03-31T20:00:00Z'));
+  await use(500);
+  await check();
+  expect((await rows()).events).toMatchObject([{ type: 'usage.warning', data: { threshold: 50 } }]);
+  setNow(new Date('2031-04-01T00:00:00Z'));
+  await check();
+  await check();
+  expect((await rows()).events).toHaveLength(1);
+  const closed = (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
+  expect(closed).toMatchObject([
+    {
+      counter: null,
+      data: { period_start: '2031-03-01T00:00:00.000Z', amounts: { messages_sent: 500 } },
+    },
+  ]);
+  expect(closed).toHaveLength(1);
+  await use(600);
+  await check();
+  expect((await rows()).events).toMatchObject([{}, { data: { period_start: '2031-04-01T00:00:00.000Z' } }]);
+});
+
+test('a level is told once a month, too', async () => {
+  const { check, use, rows, setNow } = await arrange('storage_bytes');
+  setNow(new Date('2031-03-31T20:00:00Z'));
+  await use(900);
+  await check();
+  await check();
+  setNow(new Date('2031-04-01T00:00:00Z'));
+  await check();
+  await check();
+  const { events, mails } = await rows();
+  expect(events.map(({ data }) => (data as { period_start: string }).period_start)).toEqual([
+    '2031-03-01T00:00:00.000Z',
+    '2031-04-01T00:00:00.000Z',
+  ]);
+  expect(mails).toMatchObject([{ params: { resetsAt: null } }, { params: { resetsAt: null } }]);
+});
+
+test('a failure in its middle leaves nothing half, and the next check tells', async () => {
+  const { organizationId, use, check, rows } = await arrange();
+  await use(900);
+  const { outbox } = recordingOutbox();
+  const failing = createUsageCheckService({
+    database: app.worker,
+    events: createEventService({ outbox }),
+    notifications: { notifyOwners: () => Promise.reject(new Error('The process dies')) },
+  });
+  const from = { after: organizationId.slice(0, -1), organizations: 0, told: 0 };
+  await expect(failing.check({ from })).rejects.toThrow('The process dies');
+  expect(await rows()).toEqual({ events: [], mails: [] });
+  await check();
+  expect(await rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
+});
+
+test('pages go on where they were, and say how far they came', async () => {
+  const { organizationId } = await arrange();
+  await arrange();
+  const { outbox } = recordingOutbox();
+  const checks = createUsageCheckService({
+    database: app.worker,
+    events: createEventService({ outbox }),
+    notifications: createNotificationService({ outbox }),
+    pageSize: 1,
+  });
+  const seen: string[] = [];
+  const from = { after: organizationId.slice(0, -1), organizations: 0, told: 0 };
+  const result = await checks.check({ from, progressed: ({ after }) => void seen.push(after) });
+  expect(seen[0]).toBe(organizationId);
+  expect(result.organizations).toBeGreaterThanOrEqual(2);
+});
+
+test('old hours, entries and alerts go after 400 days; months stay', async () => {
+  const { organizationId, token, use, check } = await arrange();
+  const long = new Date(Date.now() - 401 * 86_400_000);
+  await use(5, long);
+  await use(900);
+  await check();
+  await app.worker.statement(`update usage_events set at = ? where org_id = ? and kind = 'override_set'`, [
+    long.toISOString(),
+    organizationId,
+  ]);
+  await purgeUsage(app.worker);
+  const [left] = await app.worker.statement<{ hours: number; months: number; alerts: number }>(
+    `select (select count(*)::int from usage_hours where org_id = ?) as hours,
+       (select count(*)::int from usage_counters where org_id = ?) as months,
+       (select count(*)::int from usage_alerts where org_id = ?) as alerts`,
+    [organizationId, organizationId, organizationId],
+  );
+  expect(left).toEqual({ hours: 1, months: 2, alerts: 1 });
+  const kinds = (await app.call('/org/usage/events', { token }))
+    .json()
+    .data.map(({ type }: { type: string }) => type);
+  expect(kinds).toEqual(['threshold_crossed']);
+});
