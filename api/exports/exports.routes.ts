@@ -36,7 +36,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/export',
       {
-        config: { permission: 'export:create' },
+        config: { permission: 'export:create', neverOverLimit: true },
         // HEAD must not start anything.
         exposeHeadRoute: false,
         schema: {
@@ -59,7 +59,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create' },
+        config: { permission: 'export:create', neverOverLimit: true },
         schema: {
           ...operation('get', 'Read one export'),
           params: OneExport,
@@ -75,7 +75,7 @@ export const exportRoutes =
     app.delete(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create' },
+        config: { permission: 'export:create', neverOverLimit: true },
         schema: {
           ...operation('remove', 'Cancel an export, or take its archive away'),
           params: OneExport,
