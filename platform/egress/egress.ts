@@ -88,7 +88,9 @@ export function createEgress(options: EgressOptions): Egress {
     socket.on('error', () => {});
     try {
       await once(socket, 'connect', { signal: deadline });
-      refuse(rules.addresses.refusal(socket.remoteAddress ?? ''));
+      // A connection that was reset meanwhile has none: the receiver failed, nothing forbids another try.
+      if (socket.remoteAddress === undefined) throw connectionLost();
+      refuse(rules.addresses.refusal(socket.remoteAddress));
       if (!target.secure) return socket;
       const secured = tlsConnect({
         socket,
@@ -188,6 +190,8 @@ async function exchange(
   });
   request.on('response', resolve);
   request.on('error', reject);
+  // A receiver that switches protocols (101) ends the request without an answer or an error.
+  request.on('close', () => reject(connectionLost()));
   request.end(post.body);
   try {
     const response = await promise;
@@ -200,6 +204,10 @@ async function exchange(
   } finally {
     socket.destroy();
   }
+}
+
+function connectionLost(): Error {
+  return Object.assign(new Error('The connection was lost'), { code: 'ECONNRESET' });
 }
 
 async function readBody(

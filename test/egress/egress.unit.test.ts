@@ -169,6 +169,23 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
     });
   });
 
+  test.each([
+    ['and waiting', (socket: Socket, answer: string) => socket.write(answer)],
+    ['and closing', (socket: Socket, answer: string) => socket.end(answer)],
+  ])('switching protocols %s', async (_how, send) => {
+    const { port } = await listen(
+      createTcpServer((socket) =>
+        socket.once('data', () =>
+          send(socket, 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'),
+        ),
+      ),
+    );
+    expect(await egress().post(`http://127.0.0.1:${port}/`, short)).toMatchObject({
+      kind: 'failed',
+      error: 'ECONNRESET',
+    });
+  });
+
   test('answering something else than HTTP', async () => {
     const { port } = await listen(createTcpServer((socket) => socket.write('220 mail.test ESMTP\r\n')));
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);

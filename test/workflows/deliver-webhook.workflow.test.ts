@@ -94,6 +94,36 @@ describe('deliverWebhook', () => {
     expect(nows).toEqual([false, true]);
   });
 
+  /** As the outbox does where an operator ended the run: the signal is there before the run's first step. */
+  const startWith = (signal: string, taskQueue: string) =>
+    environment.temporal.client.workflow.signalWithStart(DELIVER_WEBHOOK, {
+      taskQueue,
+      workflowId: `webhook/${randomUUID()}`,
+      args: [{ deliveryId: 'whd_1' }],
+      signal,
+      signalArgs: [],
+    });
+
+  test('started with retryNow, attempts now whatever the schedule says', async () => {
+    const queue = randomUUID();
+    const { activities, nows } = receiver(1);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await startWith(RETRY_DELIVERY_NOW, queue);
+      await expect(handle.result()).resolves.toBe('delivered');
+    });
+    expect(nows).toEqual([true]);
+  });
+
+  test('started with cancel, attempts nothing', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt, canceled } = receiver(1);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await startWith(CANCEL_DELIVERY, queue);
+      await expect(handle.result()).resolves.toBe('canceled');
+    });
+    expect([attemptedAt.length, canceled()]).toEqual([0, 1]);
+  });
+
   test('waits for a slot as often as it must, and is still 11 events long', async () => {
     const queue = randomUUID();
     let looks = 0;

@@ -3,6 +3,7 @@ import {
   CancellationScope,
   defineSignal,
   isCancellation,
+  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -32,7 +33,7 @@ export const cancel = defineSignal(CANCEL_DELIVERY);
  * @returns what became of it, for the Temporal UI.
  */
 export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInput): Promise<string> {
-  let wish: 'retry' | 'cancel' | null = null;
+  let wish = null as 'retry' | 'cancel' | null;
   let now = false;
   let attempts = new CancellationScope();
   const heed = (wanted: 'retry' | 'cancel') => () => {
@@ -43,7 +44,14 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
   setHandler(cancel, heed('cancel'), { description: 'Give the delivery up.' });
   setCurrentDetails('Signals: retryNow, cancel. Attempts and their answers are under Pending Activities.');
   try {
+    // Told before its first step: a signal that made the run, or one sent while no worker was there.
+    if (wish === 'cancel' && patched('cancel-before-first-attempt'))
+      return await cancelDelivery({ deliveryId, episode });
     for (;;) {
+      if (wish === 'retry') {
+        wish = null;
+        now = true;
+      }
       attempts = new CancellationScope();
       try {
         return await attempts.run(() => attemptDelivery({ deliveryId, episode, now }));
@@ -51,8 +59,6 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
         // A wish ends the wait; the attempt that was in flight has ended as well, failed or canceled.
         if (wish === null) throw error;
         if (wish === 'cancel') return await cancelDelivery({ deliveryId, episode });
-        wish = null;
-        now = true;
       }
     }
   } catch (error) {
