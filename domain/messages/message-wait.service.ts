@@ -89,7 +89,7 @@ async function startOf(
   const from = new Date(message.createdAt.getTime() - EVENT_BEFORE_MESSAGE_MS);
   const range = { ...RECEIVED, inboxIds: [inboxId], since: from, limit: PAGE };
   for (let after: FeedPosition | undefined; ; ) {
-    const page = await readEvents(em, scope, { ...range, after });
+    const { events: page } = await readEvents(em, scope, { ...range, after });
     const told = page.find((event) => receivedOf(event).message_id === messageId);
     if (told) return { after: positionOf(told) };
     const last = page.at(-1);

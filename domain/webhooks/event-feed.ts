@@ -25,6 +25,14 @@ export interface FeedQuery {
   /** Recorded before this time. */
   until?: Date | undefined;
   limit: number;
+  /** No event more once those before it have so many bytes, so that large ones make short pages. Empty: no bound. */
+  maxBytes?: number | undefined;
+}
+
+export interface FeedEvents {
+  events: Event[];
+  /** There are more within the limit, beyond `maxBytes`. */
+  cut: boolean;
 }
 
 /**
@@ -35,19 +43,40 @@ export interface FeedQuery {
  * The events are those of the scope's environment, and those of the organization as a whole, whichever environment
  * they carry: the same its endpoints hear of. A credential bound to an inbox sees that inbox's.
  */
-export async function readEvents(em: EntityManager, scope: FeedScope, query: FeedQuery): Promise<Event[]> {
+export async function readEvents(em: EntityManager, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
   const direction = query.order ?? 'asc';
   const { sql, values } = conditionsOf(query, direction);
   const order = `order by transaction_id ${direction}, id ${direction} limit ?`;
   const branches = branchesOf(scope, query.inboxIds);
   // Each branch is one walk along an index, however many events there are.
-  const rows = await em.execute<object[]>(
-    `select * from (${branches
-      .map((branch) => `(select * from events where ${branch.sql} and ${sql} ${order})`)
-      .join(' union all ')}) found ${order}`,
-    [...branches.flatMap((branch) => [...branch.values, ...values, query.limit]), query.limit],
-  );
-  return rows.map((row) => em.map(EventEntity, row));
+  const page = `select * from (${branches
+    .map((branch) => `(select * from events where ${branch.sql} and ${sql} ${order})`)
+    .join(' union all ')}) found ${order}`;
+  const pageValues = [
+    ...branches.flatMap((branch) => [...branch.values, ...values, query.limit]),
+    query.limit,
+  ];
+  const statement =
+    query.maxBytes === undefined
+      ? { sql: page, values: pageValues }
+      : withinBytes({ sql: page, values: pageValues }, direction, query.maxBytes);
+  const rows = await em.execute<(object & { more?: boolean })[]>(statement.sql, statement.values);
+  const cut = rows.at(-1)?.more ?? false;
+  return { events: rows.map(({ more: _, ...row }) => em.map(EventEntity, row)), cut };
+}
+
+/** PostgreSQL sizes the events up, so that what the page has no room for never leaves it. */
+function withinBytes(page: Condition, direction: 'asc' | 'desc', maxBytes: number): Condition {
+  const place = `transaction_id ${direction}, id ${direction}`;
+  return {
+    sql: `select * from (
+        select page.*, lead(true, 1, false) over (order by ${place}) as more,
+          coalesce(sum(octet_length(data::text)) over (
+            order by ${place} rows between unbounded preceding and 1 preceding), 0) as bytes_before
+        from (${page.sql}) page) sized
+      where bytes_before < ? order by ${place}`,
+    values: [...page.values, maxBytes],
+  };
 }
 
 /** Where reading has to begin to hear of all that shows from now on. */

@@ -6,7 +6,7 @@ import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import { parsePosition, positionOf, readEvents } from './event-feed.ts';
-import type { EventType } from './event-types.ts';
+import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
 export interface EventFilter {
   type?: EventType | undefined;
@@ -26,6 +26,9 @@ export interface EventReaderService {
   get(scope: Scope, eventId: string): Promise<Event>;
 }
 
+/** A page of large events ends early, and says that there are more. */
+const PAGE_BYTES = 16 * MAX_EVENT_BYTES;
+
 export function createEventReaderService({ database }: { database: Database }): EventReaderService {
   return {
     list: (scope, { type, inboxId, before, after, startingAfter }, page) =>
@@ -36,7 +39,7 @@ export function createEventReaderService({ database }: { database: Database }): 
           last === undefined && startingAfter !== undefined
             ? positionOf(await findEvent(em, scope, startingAfter))
             : parsePosition(last ?? '');
-        const events = await readEvents(em, scope, {
+        const { events, cut } = await readEvents(em, scope, {
           after: start,
           order: page.order,
           types: type && [type],
@@ -44,8 +47,12 @@ export function createEventReaderService({ database }: { database: Database }): 
           since: after,
           until: before,
           limit: page.limit + 1,
+          maxBytes: PAGE_BYTES,
         });
-        return pageOf(events, page.limit, (event) => [positionOf(event)]);
+        const keyOf = (event: Event) => [positionOf(event)];
+        const { items, next } = pageOf(events, page.limit, keyOf);
+        const end = items.at(-1);
+        return { items, next: cut && end ? keyOf(end) : next };
       }),
 
     get: (scope, eventId) => database.transaction(scope, ({ em }) => findEvent(em, scope, eventId)),

@@ -5,7 +5,7 @@ import { createSlots } from '../../platform/slots.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Event } from './event.entity.ts';
 import { type FeedPosition, feedEnd, positionOf, readEvents } from './event-feed.ts';
-import type { EventType } from './event-types.ts';
+import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
 /** Events as they come, to whoever follows: live streams, and calls that wait for a message. */
 export interface EventStreams {
@@ -42,6 +42,8 @@ export interface EventStreamsOptions {
 }
 
 const PAGE = 50;
+/** A page holds one event more at most: what a follower whose reader takes nothing costs. */
+const PAGE_BYTES = MAX_EVENT_BYTES;
 /** What a slow follower may have waiting; beyond it, it reads for itself what it has the time for. */
 const MAX_QUEUED = 100;
 /** Reads under way in this process, so that a poll of many environments leaves connections to requests. */
@@ -129,9 +131,9 @@ async function readPage(database: Database, scope: TailScope, wanted: WantedEven
                       and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as back`,
       [scope.environmentId, scope.organizationId],
     );
-    const events = await readEvents(em, scope, { ...wanted, limit: PAGE });
+    const { events, cut } = await readEvents(em, scope, { ...wanted, limit: PAGE, maxBytes: PAGE_BYTES });
     const last = events.at(-1);
-    const full = events.length === PAGE;
+    const full = cut || events.length === PAGE;
     const read = last ? positionOf(last) : end;
     return { events, position: full || read > end ? read : end, full, heldBack: held?.back ?? false };
   });

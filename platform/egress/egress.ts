@@ -232,7 +232,7 @@ async function readBody(
 /** Seconds or a date (RFC 9110 section 10.2.3), as milliseconds from now; null where there is neither. */
 function readRetryAfter(value: string | undefined): number | null {
   if (value === undefined) return null;
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  if (/^\d+$/.test(value)) return Number(value) * 1_000;
   const at = Date.parse(value);
   return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
 }

@@ -89,6 +89,41 @@ describe('GET /events', () => {
     expect(Object.keys(event ?? {})).toEqual(['id', 'type', 'timestamp', 'org_id', 'env_id', 'data']);
   });
 
+  test('a page of large events ends early, and the next one goes on behind it', async () => {
+    const organization = await createOrganization(app.worker);
+    const { token } = organization;
+    const text = 'x'.repeat(240_000);
+    for (let count = 0; count < 20; count += 1) {
+      await app.worker.systemTransaction((transaction) =>
+        events.record(transaction, {
+          organizationId: organization.organizationId,
+          environmentId: organization.productionEnvironmentId,
+          inboxId: newId('inbox'),
+          type: 'message.received',
+          data: {
+            ...sampleData('message.received', { inboxId: 'inb_a', at: new Date() }),
+            extracted_text: text,
+          },
+        }),
+      );
+    }
+    const walk = async () => {
+      const pages: string[][] = [];
+      for (let cursor: string | null = null; ; ) {
+        const page: List = await list(token, `?order=asc&limit=100${cursor ? `&cursor=${cursor}` : ''}`);
+        pages.push(page.data.map(({ id }) => id));
+        expect(page.has_more).toBe(page.next_cursor !== null);
+        cursor = page.next_cursor;
+        if (cursor === null) return pages;
+      }
+    };
+    await eventually(async () => {
+      const pages = await walk();
+      expect(new Set(pages.flat()).size).toBe(20);
+      expect(pages.map(({ length }) => length)).toEqual([18, 2]);
+    });
+  });
+
   test('pages by cursor, and goes on behind an event', async () => {
     const organization = await createOrganization(app.worker);
     const { token } = organization;

@@ -32,13 +32,16 @@ const scopeOf = (organization: TestOrganization, inboxId?: string): FeedScope =>
   ...(inboxId === undefined ? {} : { inboxId }),
 });
 
-const read = (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
+const readPage = (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
   database.transaction(scope, ({ em }) => readEvents(em, scope, { limit: 100, ...query }));
+const read = async (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
+  (await readPage(scope, query)).events;
 
 interface Recorded {
   type?: EventType;
   inboxId?: string | null;
   environmentId?: string;
+  text?: string;
 }
 
 async function record(organization: TestOrganization, event: Recorded = {}): Promise<string> {
@@ -50,7 +53,7 @@ async function record(organization: TestOrganization, event: Recorded = {}): Pro
       environmentId: event.environmentId ?? organization.productionEnvironmentId,
       inboxId: event.inboxId === undefined ? 'inb_a' : event.inboxId,
       type: event.type ?? 'message.sent',
-      data: { of: id },
+      data: { of: id, ...(event.text === undefined ? {} : { text: event.text }) },
     });
     await em.flush();
   });
@@ -82,6 +85,31 @@ test('events come in the order of their transactions, either way, and page by pa
     expect(last.data).toEqual({ of: last.id });
   }
   expect(walked).toEqual(ids);
+});
+
+test('large events make short pages, which say that there is more', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  const ids: string[] = [];
+  for (const size of [100, 20_000, 100, 100, 50_000])
+    ids.push(await record(organization, { text: 'x'.repeat(size) }));
+  await expectRead(scope, {}, ids);
+  const pages = async (query: Partial<FeedQuery>) => {
+    const walked: string[][] = [];
+    for (let after: FeedPosition | undefined; ; ) {
+      const { events, cut } = await readPage(scope, { ...query, after, maxBytes: 10_000 });
+      walked.push(events.map(({ id }) => id));
+      const last = events.at(-1);
+      if (!cut || !last) return walked;
+      after = positionOf(last);
+    }
+  };
+  const [a, b, c, d, e] = ids;
+  expect(await pages({})).toEqual([
+    [a, b],
+    [c, d, e],
+  ]);
+  expect(await pages({ order: 'desc' })).toEqual([[e], [d, c, b], [a]]);
 });
 
 test('a transaction that commits late is not read past', async () => {
