@@ -75,6 +75,7 @@ describe('a receiver that behaves', () => {
 
   test.each([
     ['120', 120_000],
+    ['99999999999', 99_999_999_999_000],
     [new Date(Date.now() + 60_000).toUTCString(), 60_000],
     ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
     ['soon', undefined],

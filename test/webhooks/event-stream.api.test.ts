@@ -194,7 +194,8 @@ describe('order and resuming', () => {
       const ended = performance.now();
       await other.query('rollback');
       await expectIds(stream, [held]);
-      expect(performance.now() - ended).toBeLessThan(2_500);
+      // A poll alone would take half a minute.
+      expect(performance.now() - ended).toBeLessThan(10_000);
     } finally {
       await other.end();
     }
