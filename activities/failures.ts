@@ -1,4 +1,4 @@
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { AppError } from '../platform/errors.ts';
 import { redactAddresses } from '../platform/mail-transport/mail-transport.ts';
 
@@ -11,7 +11,8 @@ export async function asFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApplicationFailure) throw error;
+    // What was canceled shows as canceled.
+    if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
     if (error instanceof AppError) {
       throw ApplicationFailure.create({
         message: redactAddresses(error.detail),

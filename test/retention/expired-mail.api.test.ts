@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createRetentionActivities } from '../../activities/retention.activities.ts';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
@@ -125,6 +127,36 @@ describe('old mail', () => {
     for (const key of [file, raw])
       await expect(storage.getBytes(key, 100)).rejects.toMatchObject({ failure: 'missing' });
     for (const key of [shared, young]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
+  });
+
+  test('leaves drafts, however old', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    const { threadId } = await createAgedMail(database, inbox, { at: daysAgo(60) });
+    await database.systemTransaction(async ({ em }) => {
+      em.create(DraftEntity, {
+        ...{
+          id: newId('draft'),
+          organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          threadId,
+        },
+        ...{
+          inReplyTo: null,
+          subject: null,
+          to: [],
+          cc: [],
+          bcc: [],
+          replyTo: [],
+          textBody: null,
+          htmlBody: null,
+        },
+        ...{ headers: {}, sendAt: null, sendError: null, createdAt: daysAgo(90), updatedAt: daysAgo(90) },
+      });
+    });
+    expect(await run()).toMatchObject({ messages: 1, threads: 1 });
+    const drafts = await database.systemTransaction(({ em }) => em.count(DraftEntity, { organizationId }));
+    expect(drafts).toBe(1);
   });
 
   test.each<MessageStatus>(['queued', 'sending', 'deferred', 'needs_attention'])(
@@ -367,6 +399,21 @@ describe('a long deletion', () => {
       messages: BATCH,
       end: 'more',
     });
+  });
+
+  test('that Temporal cancels reports that it was canceled', async () => {
+    const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+    const { organizationId, inbox, expiredMail } = await arrange({
+      pause: async () => environment.cancel('CANCELLED'),
+    });
+    await createAgedMail(database, inbox, { at: daysAgo(60) });
+    const { deleteExpiredMail } = createRetentionActivities({
+      retention: {} as RetentionService,
+      expiredMail,
+    });
+    const ran = environment.run(deleteExpiredMail, { organizationId, from: BEGINNING });
+    await expect(ran).rejects.toBeInstanceOf(CancelledFailure);
+    expect(await countOf(organizationId)).toBe(0);
   });
 
   test('pauses after each batch; another one waits for its turn in Temporal meanwhile', async () => {

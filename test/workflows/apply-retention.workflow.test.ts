@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { RetentionActivities } from '../../activities/retention.activities.ts';
 import type { DeletionProgress, Stretch } from '../../domain/retention/expired-mail.service.ts';
 import {
@@ -176,6 +177,43 @@ describe('applyRetention', () => {
     });
     expect(postponements).toEqual([90]);
   });
+
+  test('canceled in the Temporal UI ends with the batch under way, and shows as canceled then', async () => {
+    const queue = randomUUID();
+    let isOver = false;
+    const isDeleting = Promise.withResolvers<void>();
+    const { activities, froms } = fakes({
+      deletions: [
+        async () => {
+          const { cancellationSignal, heartbeat } = beating();
+          isDeleting.resolve();
+          while (!cancellationSignal.aborted) await heartbeat();
+          isOver = true;
+          throw new CancelledFailure('CANCELLED');
+        },
+      ],
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await isDeleting.promise;
+      await handle.cancel();
+      await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+    });
+    expect(isOver).toBe(true);
+    expect(froms).toHaveLength(1);
+  });
+
+  /** Learns of a cancellation with its heartbeats, as batches do. */
+  function beating() {
+    const context = Context.current();
+    return {
+      cancellationSignal: context.cancellationSignal,
+      async heartbeat() {
+        context.heartbeat();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      },
+    };
+  }
 
   test('terminated is followed by the next day’s run', async () => {
     const queue = randomUUID();
