@@ -1,3 +1,4 @@
+import { benchExport } from './export.ts';
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   scale: benchScale,
   metrics: benchMetrics,
   webhooks: benchWebhooks,
+  export: benchExport,
 };
 
 const wanted = process.argv.slice(2);

@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
@@ -175,6 +176,27 @@ describe('an export', () => {
           size_bytes: 3_000,
         },
       ]),
+    );
+  });
+
+  const DOCS = resolve(import.meta.dirname, '../../docs');
+  const SAMPLE = resolve(DOCS, 'export/read_export.py');
+  // A skip is counted, and .ci/run prints it.
+  const testPython = spawnSync('python3', ['--version']).status === 0 ? test : test.skip;
+
+  testPython('is read by the ten lines of docs/export.md', async () => {
+    expect(readFileSync(join(DOCS, 'export.md'), 'utf8')).toContain(readFileSync(SAMPLE, 'utf8'));
+    const organization = await createRichOrganization(app.storage, { messages: 2 });
+    const lost = organization.messageIds[3];
+    await app.storage.delete(`raw/${lost}`);
+    const { stdout, stderr } = spawnSync('python3', [SAMPLE, await exported(organization)], {
+      encoding: 'utf8',
+    });
+    expect(stderr).toBe('');
+    const lines = stdout.trim().split('\n').sort();
+    const read = organization.messageIds.filter((id) => id !== lost);
+    expect(lines).toEqual(
+      read.map((id, number) => `${id} ${number % 2 === 0 ? 'received' : 'sent'} ${number % 2}`).sort(),
     );
   });
 });
