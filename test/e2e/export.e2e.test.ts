@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
@@ -18,7 +19,7 @@ jest.setTimeout(300_000);
 /** A worker's death shows after the half minute a heartbeat may take. */
 const PATIENCE = 200_000;
 const MEBIBYTE = 1024 * 1024;
-const MESSAGES = 150;
+const MESSAGES = 60;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
 let service: OwnService;
@@ -92,15 +93,18 @@ describe('an export', () => {
     await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(2), PATIENCE);
     await service.kill('workers');
     const [parts, upload] = [await partsOf(exportId), await uploadOf(exportId)];
-    expect(parts.length).toBeLessThan(50);
+    expect(parts.length).toBeLessThan(MESSAGES / 3);
     await service.start('workers');
+    const writtenAgain: object[] = [];
     await eventually(async () => {
-      const now = await partsOf(exportId);
-      expect(now.length).toBeGreaterThan(parts.length);
-      expect(now.slice(0, parts.length)).toEqual(parts);
-      expect(await uploadOf(exportId)).toEqual(upload);
+      const now = (await partsOf(exportId)).slice(0, parts.length);
+      // In the end they are gone, which a busy machine may see first.
+      if (now.length > 0 && !isDeepStrictEqual(now, parts)) writtenAgain.push(now);
+      expect((await call('GET', path)).status).toBe(200);
     }, PATIENCE);
-    await eventually(async () => expect((await call('GET', path)).status).toBe(200), PATIENCE);
+    expect(writtenAgain).toEqual([]);
+    // One that begins anew begins at another time.
+    expect(await uploadOf(exportId)).toEqual({ ...upload, upload_id: null });
 
     const { body: ready } = await call('GET', path);
     expect(ready).toMatchObject({ export_id: exportId, status: 'ready' });
