@@ -46,13 +46,15 @@ export function installOpenAnswers(app: FastifyInstance, limits: OpenAnswerLimit
     get count() {
       return endings.size;
     },
-    admit({ scope }, reply) {
+    admit({ scope, raw: { socket } }, reply) {
       const credential = scope.actor.id;
       const open = openOf.get(credential) ?? 0;
       if (open >= limits.perCredential) throw tooMany('This credential holds', limits.perCredential);
       if (endings.size >= limits.perProcess) throw tooMany('This process holds', limits.perProcess);
       const ending = new AbortController();
-      if (closing) ending.abort();
+      if (closing || socket.destroyed) ending.abort();
+      // Gone before it was let in: its close was told already, and nothing would ever end its count.
+      if (socket.destroyed) return ending.signal;
       endings.set(ending, reply);
       openOf.set(credential, open + 1);
       reply.raw.once('close', () => {

@@ -106,8 +106,13 @@ function receivedOf({ data }: Event): EventDataByType['message.received'] {
 function matches(event: Event, { from, subject, since }: WantedMessage): boolean {
   const received = receivedOf(event);
   if (since && 'messageId' in since && since.messageId === received.message_id) return false;
-  if (from !== undefined && received.from_address.toLowerCase() !== from.toLowerCase()) return false;
-  return subject === undefined || received.subject.toLowerCase().includes(subject.toLowerCase());
+  if (from !== undefined && comparable(received.from_address) !== comparable(from)) return false;
+  return subject === undefined || comparable(received.subject).includes(comparable(subject));
+}
+
+/** Without case; an ü is an ü, whether it was written as one character or as two. */
+function comparable(text: string): string {
+  return text.normalize('NFC').toLowerCase();
 }
 
 /** Told is not all: it may have been deleted or put away since. */

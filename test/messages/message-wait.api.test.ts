@@ -79,6 +79,13 @@ test('sender and part of the subject, without case; others go by', async () => {
   expect((await answer).id).toBe(message?.id);
 });
 
+test('letters with marks are the same, written as one character or as two', async () => {
+  const { wait, receive } = await arrange();
+  const { answer } = await wait(`?timeout_seconds=20&subject=${encodeURIComponent('für'.normalize('NFD'))}`);
+  const { message } = await receive(mail({ Subject: '=?utf-8?q?Code_f=C3=BCr_Ada?=' }));
+  expect((await answer).id).toBe(message?.id);
+});
+
 test('since a message: what came between two calls is answered at once, in order, and once', async () => {
   const { call, got, wait } = await arrange();
   const seen = await got('Seen');

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { installOpenAnswers, type OpenAnswers } from '../../api/plugins/open-answers.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import { eventually } from '../support/eventually.ts';
+
+let app: FastifyInstance;
+let openAnswers: OpenAnswers;
+afterEach(() => app.close());
+
+/** A route that looks something up, as `lookUp` does, and stays open then until its client has gone. */
+async function start(lookUp: (socket: Socket) => Promise<unknown>): Promise<Socket> {
+  app = Fastify();
+  openAnswers = installOpenAnswers(app, { perCredential: 3, perProcess: 3 });
+  app.get('/', async (request, reply) => {
+    request.scope = { actor: { id: 'key_1' } } as Scope;
+    await lookUp(request.raw.socket);
+    const signal = openAnswers.admit(request, reply);
+    if (!signal.aborted) await once(signal, 'abort');
+    return 'over';
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => undefined);
+  await once(client, 'connect');
+  return client;
+}
+
+const REQUEST = 'GET / HTTP/1.1\r\nhost: api.test\r\n\r\n';
+
+test('a client that went while something was looked up is not counted', async () => {
+  const admitted = Promise.withResolvers<void>();
+  const client = await start(async (socket) => {
+    client.resetAndDestroy();
+    if (!socket.destroyed) await once(socket, 'close').catch(() => undefined);
+    setImmediate(admitted.resolve);
+  });
+  client.write(REQUEST);
+  await admitted.promise;
+  expect(openAnswers.count).toBe(0);
+});
+
+test('requests that wait behind another one on their connection end with it', async () => {
+  const client = await start(async () => undefined);
+  client.write(REQUEST.repeat(3));
+  await eventually(() => expect(openAnswers.count).toBe(3));
+  client.destroy();
+  await eventually(() => expect(openAnswers.count).toBe(0));
+});
