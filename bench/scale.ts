@@ -10,7 +10,7 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
 import { withBenchDatabase } from './bench-database.ts';
-import { type FilledInbox, fillInbox, idsOf, scopeOf } from './fill-messages.ts';
+import { type FilledInbox, fillInbox, idsOf, scopeOf, withoutWordIndex } from './fill-messages.ts';
 import { percentile } from './measure.ts';
 
 const LARGE = Number(process.env.BENCH_SCALE_MESSAGES ?? 1_000_000);
@@ -34,7 +34,9 @@ export function benchScale(): Promise<void> {
       { name: 'small', count: SMALL },
       { name: 'large', count: LARGE },
     ];
-    for (const inbox of inboxes) await fillInbox(owner, inbox);
+    await withoutWordIndex(owner, async () => {
+      for (const inbox of inboxes) await fillInbox(owner, inbox);
+    });
     const connect = (url: string) => createDatabase({ url, poolSize: 2, entities });
     const [api, worker] = [await connect(apiUrl), await connect(workerUrl)];
     let folded = 0;

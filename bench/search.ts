@@ -5,7 +5,7 @@ import { createDatabase } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { PageRequest } from '../platform/pagination.ts';
 import { withBenchDatabase } from './bench-database.ts';
-import { type FilledInbox, fillInbox, scopeOf } from './fill-messages.ts';
+import { type FilledInbox, fillInbox, scopeOf, withoutWordIndex } from './fill-messages.ts';
 import { percentile } from './measure.ts';
 
 const MESSAGES = Number(process.env.BENCH_SEARCH_MESSAGES ?? 1_000_000);
@@ -21,7 +21,9 @@ export function benchSearch(): Promise<void> {
       { name: 'small', count: Math.min(10_000, MESSAGES) },
       { name: 'large', count: MESSAGES },
     ];
-    for (const inbox of inboxes) await fillInbox(owner, inbox);
+    await withoutWordIndex(owner, async () => {
+      for (const inbox of inboxes) await fillInbox(owner, inbox);
+    });
     await owner.query('analyze');
     await measure(apiUrl, inboxes);
   });

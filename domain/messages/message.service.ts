@@ -1,4 +1,4 @@
-import { type FilterQuery, LockMode } from '@mikro-orm/core';
+import { type FilterQuery, LockMode, type QueryOrderMap, raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -166,11 +166,51 @@ async function walked(
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<Page<Message>> {
-  const messages = await em.find(MessageEntity, listWhere(scope, filter, page), {
-    orderBy: { id: page.order },
-    limit: page.limit + 1,
-  });
+  const { where, orderBy } = walkOf(scope, filter, page);
+  const messages = await em.find(
+    MessageEntity,
+    { $and: [where, ...listConditions(filter)] },
+    { orderBy, limit: page.limit + 1 },
+  );
   return pageOf(messages, page.limit, ({ id }) => [id]);
+}
+
+/** Below and above every id. */
+const [LOWEST_ID, HIGHEST_ID] = ['', '~'];
+
+/**
+ * The way through an inbox, or an environment. Compared and ordered as rows, so that only the index of both columns gives
+ * the order: with an equality on the first the planner walks the primary key instead where a tenant has much of the
+ * mail, through the newer mail of everybody else.
+ */
+function walkOf(
+  { organizationId, environmentId, inboxId: boundTo }: Scope,
+  { inboxId = boundTo, threadId }: MessageFilter,
+  { order, after: [after] = [] }: PageRequest,
+): { where: FilterQuery<Message>; orderBy: QueryOrderMap<Message> } {
+  const own: FilterQuery<Message> = { organizationId, environmentId };
+  const [lowest, highest] =
+    order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
+  // A conversation has an index of its own.
+  if (threadId !== undefined)
+    return {
+      where: {
+        ...own,
+        ...(inboxId === undefined ? {} : { inboxId }),
+        threadId,
+        id: { $gt: lowest, $lt: highest },
+      },
+      orderBy: { id: order },
+    };
+  const [column, value] = inboxId === undefined ? ['env_id', environmentId] : ['inbox_id', inboxId];
+  const between = raw(
+    (alias) => `(${alias}.${column}, ${alias}.id) > (?, ?) and (${alias}.${column}, ${alias}.id) < (?, ?)`,
+    [value, lowest, value, highest],
+  );
+  return {
+    where: { ...(inboxId === undefined ? { organizationId } : own), [between]: [] },
+    orderBy: inboxId === undefined ? { environmentId: order, id: order } : { inboxId: order, id: order },
+  };
 }
 
 async function searched(
@@ -185,19 +225,15 @@ async function searched(
   return { items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined), next };
 }
 
-function listWhere(scope: Scope, filter: MessageFilter, page: PageRequest): FilterQuery<Message> {
-  const where: FilterQuery<Message>[] = [withinScope(scope), notHidden()];
-  if (filter.inboxId !== undefined) where.push({ inboxId: filter.inboxId });
+function listConditions(filter: MessageFilter): FilterQuery<Message>[] {
+  const where: FilterQuery<Message>[] = [notHidden()];
   if (filter.direction) where.push({ direction: filter.direction });
   if (filter.status) where.push({ status: filter.status });
-  if (filter.threadId !== undefined) where.push({ threadId: filter.threadId });
   if (filter.subject !== undefined) where.push({ subject: { $ilike: `%${escapeLike(filter.subject)}%` } });
   if (filter.hasAttachments !== undefined) where.push({ hasAttachments: filter.hasAttachments });
   if (filter.before) where.push({ createdAt: { $lt: filter.before } });
   if (filter.after) where.push({ createdAt: { $gte: filter.after } });
-  const [after] = page.after ?? [];
-  if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-  return { $and: where };
+  return where;
 }
 
 /** Hidden mail is listed only where its label is asked for, and then it is searched for. */

@@ -81,7 +81,7 @@ test('a rare word is looked up in the index of words', async () => {
 test('a frequent word is found on the way through the inbox', async () => {
   const { plan, rows } = await planOf(`'ordinary'`);
   expect(rows).toBe(100);
-  expect(plan).toMatch(/Index Scan Backward using message_search_\w+/);
+  expect(plan).toMatch(/Index Scan Backward using message_search_pkey[\s\S]*?Index Cond: \(inbox_id = /);
   expect(plan).not.toContain('Sort');
 });
 
