@@ -29,6 +29,9 @@ async function arrange(tier?: Tier) {
   return { ...organization, get, put, add };
 }
 
+/** The calls of a test are summed up as well, where an hour ends in its middle. */
+const isNoSum = ({ type }: { type: string }) => type !== 'hourly_sum';
+
 describe('GET /org/usage', () => {
   test('has numbers everywhere, also without limits', async () => {
     const { get } = await arrange();
@@ -110,7 +113,7 @@ describe('limits', () => {
     expect(taken.json().counters.messages_sent).toMatchObject({
       ...{ limit: 3_000, own_limit: null, source: 'tier', warning_threshold: 80 },
     });
-    const entries = (await get('/org/usage/events?order=asc')).data;
+    const entries = (await get('/org/usage/events?order=asc')).data.filter(isNoSum);
     expect(entries).toMatchObject([
       {
         type: 'tier_changed',
@@ -164,7 +167,9 @@ describe('limits', () => {
     expect((await get('/org/limits')).counters.api_calls).toMatchObject({ unlimited: true, allowed: null });
     await limits.removeOverride(organizationId, 'api_calls', 'support@example.com');
     expect((await get('/org/limits')).counters.api_calls).toMatchObject({ limit: 100_000, source: 'tier' });
-    const kinds = (await get('/org/usage/events')).data.map(({ type }: { type: string }) => type);
+    const kinds = (await get('/org/usage/events')).data
+      .filter(isNoSum)
+      .map(({ type }: { type: string }) => type);
     expect(kinds).toEqual(['override_removed', 'override_set', 'override_set', 'tier_changed']);
     await expect(limits.setTier('org_none', 'free', 'x')).rejects.toMatchObject({ code: 'not_found' });
   });
@@ -244,7 +249,7 @@ test('the ledger is paged, with the hourly sums in their place', async () => {
   const all: { type: string; counter: string; data: { amount?: number } }[] = [];
   for (let cursor = ''; ; ) {
     const page = await get(`/org/usage/events?limit=2${cursor && `&cursor=${cursor}`}`);
-    all.push(...page.data);
+    all.push(...page.data.filter(({ counter }: { counter: string }) => counter !== 'api_calls'));
     if (!page.has_more) break;
     cursor = page.next_cursor;
   }

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { countWithinLimit } from '../../domain/usage/count-usage.ts';
+import type { UsageCounter } from '../../domain/usage/counters.ts';
+import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { memoryStorage, receiptService } from '../support/mail-services.ts';
+import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
+import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+
+let app: TestApp;
+let limits: LimitService;
+beforeAll(async () => {
+  app = await startTestApp();
+  limits = createLimitService({ database: app.worker });
+});
+afterAll(() => app?.close());
+
+const currentOf = async (token: string): Promise<Record<UsageCounter, { current: number }>> =>
+  (await app.call('/org/usage', { token })).json().counters;
+
+const count = (organizationId: string) =>
+  app.worker.systemTransaction(({ em }) =>
+    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: new Date() }),
+  );
+
+test('folding beside those who count loses nothing, counts nothing twice and refuses nobody who has room', async () => {
+  const { organizationId, token } = await createOrganization(app.worker);
+  // As deltas, since nothing can be refused yet.
+  await Promise.all(Array.from({ length: 30 }, () => count(organizationId)));
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 60, kind: 'hard', expiresAt: null, reason: 'Test' },
+    'test',
+  );
+  const counting = Array.from({ length: 50 }, () =>
+    count(organizationId).then(
+      () => 1,
+      () => 0,
+    ),
+  );
+  const folding = Array.from({ length: 5 }, () => foldUsage(app.worker));
+  const won = (await Promise.all(counting)).reduce((sum: number, one) => sum + one, 0);
+  await Promise.all(folding);
+  expect(won).toBe(30);
+  expect((await currentOf(token)).messages_sent.current).toBe(60);
+  await foldUsage(app.worker);
+  expect((await currentOf(token)).messages_sent.current).toBe(60);
+  const [hours] = await app.worker.statement<{ sum: number }>(
+    `select sum(amount)::int as sum from usage_hours where org_id = ? and counter = 'messages_sent'`,
+    [organizationId],
+  );
+  expect(hours?.sum).toBe(60);
+});
+
+test('what a deleted organization left is dropped', async () => {
+  const organization = await createOrganization(app.worker);
+  const { organizationId } = organization;
+  const inbox = await createInbox(app.worker, organization);
+  await createAttachment(app.worker, inbox.id);
+  await app.worker.statement('delete from organizations where id = ?', [organizationId]);
+  await foldUsage(app.worker);
+  const [left] = await app.worker.statement<{ counters: number; deltas: number }>(
+    `select (select count(*)::int from usage_counters where org_id = ?) as counters,
+       (select count(*)::int from usage_deltas where org_id = ?) as deltas`,
+    [organizationId, organizationId],
+  );
+  expect(left).toEqual({ counters: 0, deltas: 0 });
+});
+
+test('a send costs one statement more, whatever the limit', async () => {
+  const organization = await createOrganization(app.worker);
+  const inbox = await createInbox(app.worker, organization);
+  const send = () =>
+    app.call(`/inboxes/${inbox.id}/messages`, {
+      method: 'POST',
+      token: organization.token,
+      body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
+    });
+  const statements = jest.spyOn(app.database.orm.em.getConnection(), 'execute');
+  try {
+    for (const tier of ['enterprise', 'free'] as const) {
+      await limits.setTier(organization.organizationId, tier, 'test');
+      statements.mockClear();
+      expect((await send()).statusCode).toBe(201);
+      const own = statements.mock.calls.map(([sql]) => String(sql));
+      expect(own.length).toBeGreaterThan(3);
+      expect(
+        own.filter((sql) => /usage_(counters|hours|deltas)/.test(sql) && !sql.includes('count_api_calls')),
+      ).toHaveLength(1);
+    }
+  } finally {
+    statements.mockRestore();
+  }
+});
+
+test('after a mixed day every counter is what a full count finds', async () => {
+  const { organization, worker, deliveryIds } = await arrangeDeliveries(app.worker, 3);
+  const { organizationId, token } = organization;
+  const inbox = await createInbox(app.worker, organization);
+  const post = (path: string, body?: object) => app.call(path, { method: 'POST', token, body });
+
+  const objects = new Map<string, Buffer>();
+  const storage = memoryStorage(objects);
+  const receipts = receiptService({ database: app.worker, outbox: recordingOutbox().outbox, storage });
+  const { ingest } = await arrangeInbox(app.worker, { storage }, inbox);
+  const receive = async (raw: string) => {
+    const rawKey = `raw/${objects.size}`;
+    objects.set(rawKey, Buffer.from(raw));
+    const route = await receipts.resolve(inbox.email, 'ada@people.example');
+    if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
+    await receipts.commit({
+      ...{ rawKey, sizeBytes: raw.length, sha256: sha256(raw), mailFrom: 'ada@people.example' },
+      ...{ clientIp: '192.0.2.1', helo: null, tls: false, receivedAt: new Date() },
+      recipients: [{ address: inbox.email, route }],
+    });
+    const [receipt] = await app.worker.autocommit((em) => em.find(ReceiptEntity, { rawKey, organizationId }));
+    return ingest.ingest(receipt?.id ?? '');
+  };
+  const withFile = mail(
+    { Subject: 'File', 'Content-Type': 'multipart/mixed; boundary=b' },
+    '--b\r\n\r\nSee\r\n--b\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nsome text\r\n--b--',
+  );
+
+  const first = (await post(`/inboxes/${inbox.id}/messages`, { ...MAIL })).json();
+  await Promise.all([
+    receive(mail({ Subject: 'One' })),
+    receive(withFile),
+    post(`/messages/${first.id}/reply`, { text_body: 'More' }),
+    post(`/inboxes/${inbox.id}/messages`, { ...MAIL }),
+    post(`/inboxes/${inbox.id}/messages`, { to: [] }),
+    createAttachment(app.worker, inbox.id),
+    foldUsage(app.worker),
+  ]);
+  await Promise.all([receive(withFile), receive(mail({ Subject: 'One' })), foldUsage(app.worker)]);
+  const { attempt } = worker(async () => answered(500));
+  for (const id of [...deliveryIds, ...deliveryIds]) await attempt(id, true, 1);
+  await post(`/messages/${first.id}/cancel`);
+  await app.call(`/messages/${first.id}`, { method: 'DELETE', token });
+
+  const truth = await app.worker.autocommit(async (em) => ({
+    // One was deleted since.
+    messages_sent: 1 + (await em.count(MessageEntity, { organizationId, direction: 'outbound' })),
+    messages_received: await em.count(MessageEntity, { organizationId, direction: 'inbound' }),
+    webhook_deliveries: await em.count(DeliveryAttemptEntity, { organizationId }),
+  }));
+  const [files] = await app.worker.statement<{ sum: number }>(
+    'select sum(size_bytes)::int as sum from attachments where org_id = ?',
+    [organizationId],
+  );
+  expect(truth).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
+  for (const moment of ['as it is', 'folded']) {
+    const counters = await currentOf(token);
+    expect({
+      moment,
+      messages_sent: counters.messages_sent.current,
+      messages_received: counters.messages_received.current,
+      webhook_deliveries: counters.webhook_deliveries.current,
+      storage_bytes: counters.storage_bytes.current,
+    }).toEqual({ moment, ...truth, storage_bytes: files?.sum });
+    await foldUsage(app.worker);
+  }
+});
+
+const MAIL = { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' };
