@@ -7,7 +7,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { deleteExpiredBatch } from './expired-batch.ts';
 import { DAY_MS, deletesNow } from './retention-plan.ts';
-import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
+import { RetentionPolicyEntity } from './retention-policy.entity.ts';
 
 /** Where a walk through an organization's old mail goes on. */
 export interface DeletionPlace {
@@ -71,16 +71,15 @@ export function createExpiredMailService({
   const batch = (organizationId: string, place: DeletionPlace | null): Promise<Step> =>
     database.systemTransaction(async (transaction) => {
       const { em } = transaction;
-      const policy = await readLocked(em, organizationId);
-      const obstacle = await obstacleTo(em, organizationId, policy);
-      if (!policy || obstacle !== null) return { end: 'stopped', detail: obstacle ?? 'No policy.' };
+      const days = await readDays(em, organizationId);
+      if (typeof days === 'string') return { end: 'stopped', detail: days };
       const environmentId = place?.environmentId ?? (await environmentAfter(em, organizationId, ''));
       if (environmentId === null) return DONE;
       const at = now();
       const { last, ...deleted } = await deleteExpiredBatch(transaction, outbox, {
         organizationId,
         environmentId,
-        before: new Date(at.getTime() - policy.appliedDays * DAY_MS),
+        before: new Date(at.getTime() - days * DAY_MS),
         after: place?.after ?? null,
         now: at,
       });
@@ -125,21 +124,20 @@ type Step = (DeletionProgress & { place: DeletionPlace }) | Pick<Stretch, 'end' 
 
 const DONE = { end: 'done', detail: '' } as const;
 
-/** Shared: whoever changes the policy waits for the batch, and no batch is deleted by the old one afterwards. */
-function readLocked(em: EntityManager, organizationId: string): Promise<RetentionPolicy | null> {
-  return em.findOne(RetentionPolicyEntity, { organizationId }, { lockMode: LockMode.PESSIMISTIC_READ });
-}
-
-/** Null: mail may be deleted. */
-async function obstacleTo(
-  em: EntityManager,
-  organizationId: string,
-  policy: RetentionPolicy | null,
-): Promise<string | null> {
+/**
+ * The days mail is kept by now, or why none is deleted. The lock is shared: whoever changes the policy waits for the
+ * batch, and no batch is deleted by the old one afterwards.
+ */
+async function readDays(em: EntityManager, organizationId: string): Promise<number | string> {
+  const policy = await em.findOne(
+    RetentionPolicyEntity,
+    { organizationId },
+    { lockMode: LockMode.PESSIMISTIC_READ },
+  );
   if (policy?.postponedUntil) return `Postponed until ${policy.postponedUntil.toISOString()}.`;
   if (!policy || !deletesNow(policy)) return 'Mail is kept for ever by now.';
   const organization = await em.findOne(OrganizationEntity, { id: organizationId });
-  return organization?.status === 'active' ? null : 'The organization is suspended.';
+  return organization?.status === 'active' ? policy.appliedDays : 'The organization is suspended.';
 }
 
 async function environmentAfter(
