@@ -43,7 +43,7 @@ export const retentionPolicyRoutes =
     app.put(
       PATH,
       {
-        config: { permission: 'retention:manage' },
+        config: { permission: 'retention:manage', neverOverLimit: true },
         schema: {
           ...operation('set', 'Set how long mail is kept'),
           description:
@@ -61,7 +61,7 @@ export const retentionPolicyRoutes =
     app.post(
       `${PATH}/postpone`,
       {
-        config: { permission: 'retention:manage' },
+        config: { permission: 'retention:manage', neverOverLimit: true },
         schema: {
           ...operation('postpone', 'Put the deletion of old mail off'),
           description: 'A deletion under way ends within seconds. It never brings a deletion nearer.',
