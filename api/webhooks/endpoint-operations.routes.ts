@@ -1,4 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
 import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
@@ -27,6 +28,13 @@ export interface EndpointOperationsOptions {
   lists: Lists;
   path: EndpointRoutesOptions['path'];
 }
+
+/** Where every field may be left out, so may the body. */
+const bodyMayBeEmpty = {
+  preValidation: async (request: FastifyRequest) => {
+    request.body ??= {};
+  },
+};
 
 export const endpointOperationRoutes =
   (options: EndpointOperationsOptions): FastifyPluginCallbackTypebox =>
@@ -62,6 +70,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/test`,
       {
+        ...bodyMayBeEmpty,
         config: { permission: 'webhooks:manage' },
         schema: {
           ...operation('test', 'Send a receiver a test event'),
@@ -83,6 +92,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/rotate-secret`,
       {
+        ...bodyMayBeEmpty,
         config: { permission: 'webhooks:manage' },
         schema: {
           ...operation('rotateSecret', 'Give a receiver a new signing secret'),

@@ -282,6 +282,12 @@ describe('cancel', () => {
 
 const newDelivery = (response: { json<T>(): T }) => response.json<{ id: string }>().id;
 
+test('an operation whose fields may all be left out takes no body, too', async () => {
+  const { post, endpointId } = await arrange();
+  expect((await post(`/webhooks/endpoints/${endpointId}/test`)).statusCode).toBe(202);
+  expect((await post(`/webhooks/endpoints/${endpointId}/rotate-secret`)).statusCode).toBe(200);
+});
+
 describe('a test event', () => {
   test.each(EVENT_TYPES)(
     'of %s goes to the endpoint alone, and the feed leaves it out',
