@@ -15,6 +15,33 @@ const KEY = new URL('../egress/receiver.key.pem', import.meta.url).pathname;
 const { info: INFO = 0, error: ERROR = 0 } = levels.values;
 cleanUpAfterEach();
 
+test('how each message ended is told once, with its time', async () => {
+  const told: string[] = [];
+  const seconds: number[] = [];
+  let commits = 0;
+  const { listener } = await listen({
+    receipts: {
+      commit: async () => {
+        commits += 1;
+        if (commits === 2) throw new Error('the database is gone');
+      },
+    },
+    onAnswered: (outcome, took) => {
+      told.push(outcome);
+      seconds.push(took);
+    },
+  });
+  const transport = createTransport({ host: '127.0.0.1', port: listener.port, ignoreTLS: true });
+  const send = (raw: string) =>
+    transport.sendMail({ envelope: { from: 'ada@people.example', to: ['agent@agents.test'] }, raw });
+  await send('Subject: one\r\n\r\n');
+  await expect(send('Subject: two\r\n\r\n')).rejects.toMatchObject({ responseCode: 451 });
+  const circles = 'Received: from a by b\r\n'.repeat(60);
+  await expect(send(`${circles}Subject: three\r\n\r\n`)).rejects.toMatchObject({ responseCode: 554 });
+  expect(told).toEqual(['accepted', 'deferred', 'refused']);
+  for (const took of seconds) expect(took).toBeGreaterThan(0);
+});
+
 describe('mail that is welcome', () => {
   test('is in storage and committed before 250, with what is known of its sender', async () => {
     const order: string[] = [];

@@ -37,6 +37,7 @@ export async function listen(
     storage?: Partial<Doubles['storage']>;
     receipts?: Partial<Doubles['receipts']>;
     limits?: Pick<InboundListenerOptions, 'largeMessages' | 'largeMessagePatienceMs'>;
+    onAnswered?: InboundListenerOptions['onAnswered'];
   } = {},
 ) {
   const objects = new Map<string, Buffer>();
@@ -74,6 +75,7 @@ export async function listen(
     receipts,
     logger: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
     ...overrides.limits,
+    ...(overrides.onAnswered ? { onAnswered: overrides.onAnswered } : {}),
   });
   cleanUps.push(() => listener.close());
   return { listener, objects, committed, logged };
