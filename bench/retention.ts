@@ -6,6 +6,7 @@ import { createDatabase } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
 import { START_RETENTION_SCHEDULE_ID } from '../workflows/retention/start-retention.contract.ts';
+import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { fillInbox, idsOf } from './fill-messages.ts';
 import { percentile, printFigures } from './measure.ts';
 import { createInbox, sendMany } from './send.ts';
@@ -31,17 +32,22 @@ export async function benchRetention(): Promise<void> {
   try {
     const inboxId = await createInbox(stack);
     await fill(owner);
-    const rate = async () => SENDS / (await sendMany(stack, inboxId, SENDS));
+    const rate = async (name: string) => {
+      const used = cpuSeconds();
+      const seconds = await sendMany(stack, inboxId, SENDS);
+      console.log(`CPU seconds of ${SENDS} sends ${name} a deletion`, cpuBetween(used, cpuSeconds()));
+      return SENDS / seconds;
+    };
     await sendMany(stack, inboxId, WARM_UP);
-    const before = await rate();
+    const before = await rate('before');
     await startDeletion(stack, owner);
     const countedAt = performance.now();
     const counted = await countLeft(owner);
-    const during = await rate();
+    const during = await rate('during');
     const deleted = counted - (await countLeft(owner));
     const seconds = (performance.now() - countedAt) / 1000;
     await stopDeletion(owner);
-    const after = await rate();
+    const after = await rate('after');
     printFigures([
       { name: 'sends while deleting', ours: during, floor: (before + after) / 2, unit: '1/s', aim: AIM },
     ]);
