@@ -66,6 +66,7 @@ export interface DeliveryServiceOptions {
 interface DueAttempt {
   number: number;
   endpoint: WebhookEndpoint;
+  secrets: ReturnType<typeof secretsOf>;
   event: Event;
   slot: number;
 }
@@ -74,7 +75,7 @@ const MAX_ANSWER_BYTES = 65_536;
 const KEPT_ANSWER_BYTES = 4_096;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
-  const { database, egress, secretBox, timeoutMs, freedWithinMs = FREED_WITHIN_MS } = options;
+  const { database, egress, timeoutMs, freedWithinMs = FREED_WITHIN_MS } = options;
   const { room = createRoomWatch({ counter: 'webhook_deliveries' }) } = options;
   const turns = createSlotTurns({ furthestMs: FURTHEST_TURN_MS, now: Date.now });
   const freed = createFreedSlots({
@@ -101,7 +102,7 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
     async attempt(deliveryId, now, episode) {
       const due = await beginSoon({ deliveryId, now, episode });
       if ('kind' in due) return due;
-      const { endpoint, event } = due;
+      const { endpoint, secrets, event } = due;
       const body = envelopeOf(event);
       const timestampSeconds = Math.floor(Date.now() / 1000);
       const result = await egress.post(endpoint.url, {
@@ -109,7 +110,7 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
           'content-type': 'application/json',
           'user-agent': 'agent-email-webhooks/1',
           ...(event.test ? { 'x-service-test': 'true' } : {}),
-          ...signWebhook({ ...secretsOf(endpoint, secretBox), eventId: event.id, timestampSeconds, body }),
+          ...signWebhook({ ...secrets, eventId: event.id, timestampSeconds, body }),
         },
         body,
         timeoutMs,
@@ -162,7 +163,7 @@ interface BeginOptions extends DeliveryServiceOptions {
 }
 
 async function begin(
-  { database, timeoutMs, room, turns, mayWait }: BeginOptions,
+  { database, secretBox, timeoutMs, room, turns, mayWait }: BeginOptions,
   { deliveryId, now, episode }: WantedAttempt,
 ): Promise<DueAttempt | AttemptOutcome | InLine> {
   return database.systemTransaction(async ({ em }) => {
@@ -182,6 +183,8 @@ async function begin(
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
     if ((await room.roomOf(em, delivery.organizationId)) === 0) return holdOverLimit(delivery);
+    // Before anything is counted: with a key of the service that does not fit, all attempts would be used up in minutes.
+    const secrets = secretsOf(endpoint, secretBox);
     const number = delivery.attempts + 1;
     const slot = await openAttempt(em, {
       deliveryId,
@@ -195,7 +198,8 @@ async function begin(
       return { kind: 'in line', endpointId: endpoint.id };
     if (slot === null) return waitForSlot(delivery, endpoint, turns);
     delivery.attempts = number;
-    return { number, endpoint, event: await em.findOneOrFail(EventEntity, { id: delivery.eventId }), slot };
+    const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId });
+    return { number, endpoint, secrets, event, slot };
   });
 }
 

@@ -25,7 +25,7 @@ export const answered = (status: number): EgressResult => ({
   durationMs: 1,
 });
 
-type WorkerLimits = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs' | 'room'>>;
+type WorkerOptions = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs' | 'secretBox'>>;
 
 export interface TestDeliveries {
   organization: TestOrganization;
@@ -33,7 +33,7 @@ export interface TestDeliveries {
   deliveryIds: string[];
   commands: OutboxCommand[];
   /** A worker: several share the database and nothing else. */
-  worker(answer: () => Promise<EgressResult>, limits?: WorkerLimits): DeliveryService;
+  worker(answer: () => Promise<EgressResult>, options?: WorkerOptions): DeliveryService;
   endpoint(): Promise<WebhookEndpoint>;
   deliveries(): Promise<WebhookDelivery[]>;
 }
@@ -81,7 +81,7 @@ export async function arrangeDeliveries(
     endpointId,
     deliveryIds,
     commands,
-    worker: (answer, limits = {}) =>
+    worker: (answer, options = {}) =>
       createDeliveryService({
         database,
         egress: { post: answer },
@@ -89,7 +89,7 @@ export async function arrangeDeliveries(
         notifications: createNotificationService({ outbox }),
         timeoutMs: 15_000,
         random: () => 0.5,
-        ...limits,
+        ...options,
       }),
     endpoint: () => database.autocommit((em) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId })),
     deliveries: () =>

@@ -3,6 +3,7 @@ import { ATTEMPTS_AT_ONCE, DEAD_AFTER_FAILURES } from '../../domain/webhooks/att
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { createFreedSlots } from '../../domain/webhooks/freed-slots.ts';
 import { createSlotTurns } from '../../domain/webhooks/slot-turns.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
@@ -162,6 +163,18 @@ test('an attempt is in the database before its request is sent', async () => {
     return answered(204);
   });
   await expect(service.attempt(deliveryId, false, 1)).resolves.toMatchObject({ status: 'delivered' });
+});
+
+test('a worker with another key uses up no attempt', async () => {
+  const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
+  const [deliveryId = ''] = deliveryIds;
+  const other = createSecretBox(Buffer.alloc(32, 1).toString('base64'));
+  const service = worker(async () => answered(200), { secretBox: other });
+  await expect(service.attempt(deliveryId, false, 1)).rejects.toThrow();
+  expect((await deliveries())[0]).toMatchObject({ status: 'pending', attempts: 0 });
+  await expect(worker(async () => answered(200)).attempt(deliveryId, false, 1)).resolves.toMatchObject({
+    status: 'delivered',
+  });
 });
 
 describe('the turns of those who wait', () => {
