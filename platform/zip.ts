@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { constants, crc32, deflateRaw } from 'node:zlib';
+import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
 /**
  * The records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10), each as bytes of its own, so that who writes an archive may
@@ -41,6 +41,9 @@ const LEVEL = 1;
 /** An empty last block with fixed codes (RFC 1951 section 3.2.6): ends the pieces of an entry. */
 const LAST_BLOCK = Buffer.of(0x03, 0x00);
 
+/** Deflated at once: handing it to another thread takes longer. */
+const SMALL_BYTES = 16 * 1024;
+
 const MAX_16 = 0xffff;
 const MAX_32 = 0xffff_ffff;
 /** Section 4.4.3: what it takes to extract. */
@@ -58,7 +61,10 @@ export async function completeEntry(
   { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
   data: Buffer,
 ): Promise<ZipRecord> {
-  const deflated = await deflate(data, { level: LEVEL });
+  const deflated =
+    data.length < SMALL_BYTES
+      ? deflateRawSync(data, { level: LEVEL })
+      : await deflate(data, { level: LEVEL });
   const smaller = deflated.length < data.length;
   const body = smaller ? deflated : data;
   const entry: ZipEntry = {

@@ -26,6 +26,8 @@ interface FileRow {
 
 /** Small files are mostly waiting for storage. */
 const FILES_AT_ONCE = 16;
+/** Of small ones; larger ones are fewer, by their bytes. */
+const FILES_A_STEP = 128;
 /** Of rows looked at for files; most messages have no attachment. */
 const PARENTS_AT_ONCE = 200;
 
@@ -37,7 +39,7 @@ const attachmentsOf = (column: string) =>
 const SOURCES: Record<FileFolder, FileSource[]> = {
   messages: [
     {
-      walk: { ...MESSAGES, pageSize: FILES_AT_ONCE },
+      walk: { ...MESSAGES, pageSize: FILES_A_STEP },
       sql: `select id as parent, 0 as position, id, '' as filename, raw_key as "storageKey",
           size_bytes as "sizeBytes", created_at as "createdAt"
         from messages where id in (:keys) and raw_key is not null order by id`,
@@ -80,7 +82,7 @@ function isBehind(file: FileRow, last: ArchivePosition['lastFile']): boolean {
 }
 
 /**
- * Writes the next files of a page: so many as storage is asked for at once and memory takes. One that is longer than a
+ * Writes the next files of a page, as many as one step takes. One that is longer than a
  * piece is the last, and stays open.
  */
 export async function writeFiles(
@@ -91,7 +93,7 @@ export async function writeFiles(
   pieceBytes: number,
 ): Promise<void> {
   const turn = files.slice(0, countWithin(files, pieceBytes));
-  const pieces = await Promise.all(turn.map(({ storageKey }) => pieceOf(storage, storageKey, 0, pieceBytes)));
+  const pieces = await firstPieces(turn, storage, pieceBytes);
   let written: FileRow | undefined;
   for (const [index, file] of turn.entries()) {
     written = file;
@@ -105,9 +107,26 @@ export async function writeFiles(
     return;
   }
   const { parent, position: place, id } = written;
+  // The page may be the first of another environment.
+  const begin = position.after?.outer === after.outer ? position.after.key : '';
   const before = keys.filter((key) => key < parent).at(-1);
-  position.after = { outer: after.outer, key: before ?? position.after?.key ?? '' };
+  position.after = { outer: after.outer, key: before ?? begin };
   position.lastFile = { parent, position: place, id };
+}
+
+async function firstPieces(
+  files: FileRow[],
+  storage: Pick<Storage, 'getPiece'>,
+  pieceBytes: number,
+): Promise<(ObjectPiece | null)[]> {
+  const pieces: (ObjectPiece | null)[] = [];
+  const queue = files.entries();
+  const lane = async () => {
+    for (const [index, { storageKey }] of queue)
+      pieces[index] = await pieceOf(storage, storageKey, 0, pieceBytes);
+  };
+  await Promise.all(Array.from({ length: FILES_AT_ONCE }, lane));
+  return pieces;
 }
 
 /** How many of the first files are within the limit together; at least one, where there is any. */
@@ -115,7 +134,7 @@ function countWithin(files: FileRow[], limitBytes: number): number {
   let sum = 0;
   const end = files.findIndex(({ sizeBytes }, index) => {
     sum += sizeBytes;
-    return index === FILES_AT_ONCE || (index > 0 && sum > limitBytes);
+    return index === FILES_A_STEP || (index > 0 && sum > limitBytes);
   });
   return end === -1 ? files.length : end;
 }

@@ -49,7 +49,8 @@ const PLAN: Stage[] = [
   { kind: 'end' },
 ];
 
-const PIECE_BYTES = 4 * 1024 * 1024;
+/** Small beside a part: what of a piece is in no part is written into the export's row. */
+const PIECE_BYTES = 1024 * 1024;
 
 export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWriter {
   const { database, storage, pieceBytes = PIECE_BYTES } = options;
@@ -91,17 +92,17 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     const { position } = appender;
     appender.openFile(`data/${table.table}.jsonl`, archive.startedAt.getTime());
     const source = table.sources[position.source];
-    if (!source) {
-      appender.closeFile();
-      return appender.nextStage();
-    }
+    if (!source) return closeTable(appender);
     const page = await database.readAsTenant(archive.organizationId, async (em) => {
       const found = await nextKeys(em, source.walk, position.after, archive.startedAt);
       if (!found) return null;
       const lines = await rowsOf(em, table, source, found.keys, (column) => typeOf(table.table, column));
       return { lines, after: found.after };
     });
-    if (!page) return appender.nextSource();
+    if (!page) {
+      appender.nextSource();
+      return position.source < table.sources.length ? undefined : closeTable(appender);
+    }
     const lines = table.table === 'attachments' ? page.lines.map(withFile) : page.lines;
     await appender.addToFile(Buffer.from(lines.map((line) => `${line}\n`).join('')));
     appender.count('rows', table.table, lines.length);
@@ -172,6 +173,11 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       position.piece === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
     isComplete: ({ stage }) => stage >= PLAN.length,
   };
+}
+
+function closeTable(appender: ArchiveAppender): void {
+  appender.closeFile();
+  appender.nextStage();
 }
 
 function writeEnd(appender: ArchiveAppender): void {

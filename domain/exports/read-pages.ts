@@ -7,12 +7,14 @@ export type PagePosition = NonNullable<ArchivePosition['after']>;
 
 /** Bytes of rows read at once, about. One row alone may be longer. */
 const PAGE_BYTES = 1024 * 1024;
+/** Empty environments, or endpoints, passed in one transaction. */
+const OUTERS_AT_ONCE = 50;
 
 /**
  * The next page of a walk, in the transaction of one organization.
  *
  * @param startedAt rows made later are left out.
- * @returns null at the end; no keys where an outer row has no more.
+ * @returns null at the end; no keys where many outer rows have none.
  */
 export async function nextKeys(
   em: EntityManager,
@@ -20,8 +22,22 @@ export async function nextKeys(
   after: ArchivePosition['after'],
   startedAt: Date,
 ): Promise<{ keys: string[]; after: PagePosition } | null> {
-  const place = after ?? (await nextOuter(em, walk, ''));
-  if (!place) return null;
+  let place = after ?? (await nextOuter(em, walk, ''));
+  for (let outers = 0; place && outers < OUTERS_AT_ONCE; outers += 1) {
+    const keys = await keysAfter(em, walk, place, startedAt);
+    const last = keys.at(-1);
+    if (last !== undefined) return { keys, after: { outer: place.outer, key: last } };
+    place = await nextOuter(em, walk, place.outer);
+  }
+  return place && { keys: [], after: place };
+}
+
+async function keysAfter(
+  em: EntityManager,
+  walk: Walk,
+  place: PagePosition,
+  startedAt: Date,
+): Promise<string[]> {
   const { table, key, idKind, within, weight, pageSize } = walk;
   const bound = idKind ? lowestIdAt(idKind, new Date(startedAt.getTime() + 1)) : null;
   const rows = await em.execute<{ key: string; weight: number | string }[]>(
@@ -30,11 +46,7 @@ export async function nextKeys(
      order by "${key}" limit ${pageSize}`,
     [place.key, ...(bound ? [bound] : []), ...(within ? [place.outer] : [])],
   );
-  const keys = takeWeighing(rows, PAGE_BYTES);
-  const last = keys.at(-1);
-  if (last !== undefined) return { keys, after: { outer: place.outer, key: last } };
-  const next = await nextOuter(em, walk, place.outer);
-  return next && { keys: [], after: next };
+  return takeWeighing(rows, PAGE_BYTES);
 }
 
 async function nextOuter(em: EntityManager, { within }: Walk, outer: string): Promise<PagePosition | null> {

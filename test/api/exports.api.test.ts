@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { exportRow, exportRunner, writeToTheEnd } from '../support/exports.ts';
@@ -16,6 +16,9 @@ import { expectProblem } from '../support/problems.ts';
 import { asOwner } from '../support/rich-organization.ts';
 import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
+
+/** An archive of many steps, each with its transactions, takes a busy machine long. */
+jest.setTimeout(180_000);
 
 let objects: Awaited<ReturnType<typeof startObjectStorage>>;
 let app: TestApp;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
 import { newId } from '../../platform/ids.ts';
@@ -18,6 +18,9 @@ import {
 } from '../support/rich-organization.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
+
+/** An archive of many steps, each with its transactions, takes a busy machine long. */
+jest.setTimeout(180_000);
 
 let objects: Awaited<ReturnType<typeof startObjectStorage>>;
 let app: TestApp;

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
 import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
@@ -12,6 +12,9 @@ import { startObjectStorage } from '../support/object-storage.ts';
 import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
+
+/** An archive of many steps, each with its transactions, takes a busy machine long. */
+jest.setTimeout(180_000);
 
 let objects: Awaited<ReturnType<typeof startObjectStorage>>;
 let app: TestApp;
@@ -181,6 +184,31 @@ describe('writing an export', () => {
     for (const id of gone) expect(names).not.toContain(`messages/${id}.eml`);
     expect(String(await files.get('data/list_entries.jsonl')?.read())).not.toContain('later.example');
     await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
+  });
+
+  test('of a file that goes while it is read has its beginning, and says so', async () => {
+    const { exportId } = await arrange({
+      attachments: [{ filename: 'long.bin', bytes: Buffer.alloc(2_500, 'long') }],
+    });
+    const runner = exportRunner(app, {
+      storage: {
+        ...app.storage,
+        async getPiece(key, start, maxBytes) {
+          if (start > 700) throw new StorageError('missing', 'It is gone.');
+          return app.storage.getPiece(key, start, maxBytes);
+        },
+      },
+    });
+    await writeToTheEnd(runner, exportId);
+    const files = await filesOf(exportId);
+    const cut = [...files.keys()].filter((name) => name.endsWith('/long.bin'));
+    expect(cut).toHaveLength(2);
+    for (const name of cut) expect(await files.get(name)?.read()).toHaveLength(1_400);
+    expect(await linesOf(files.get('data/missing_files.jsonl') as never)).toEqual(
+      cut.map((file) => ({ file, reason: 'cut short', size_bytes: 2_500 })),
+    );
+    const manifest = JSON.parse(String(await files.get('manifest.json')?.read()));
+    expect(manifest).toMatchObject({ files: { attachments: 4 }, missing_files: 2 });
   });
 
   test('keeps what it needs in rows, and none of it at the end', async () => {

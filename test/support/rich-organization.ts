@@ -129,7 +129,8 @@ export async function createRichOrganization(
       ...{ id: ids('listEntry'), ...org, direction: 'send', effect: 'block', entry: `${marker}.example` },
       created_at: now,
     });
-    for (const environmentId of [productionId, sandboxId]) {
+    // Not in the order of their ids, so that the order of messages is another one than that of environments.
+    for (const environmentId of [sandboxId, productionId]) {
       const inboxId = ids('inbox');
       const email = `${environmentId.slice(-6)}@${marker}.test`;
       const within = { ...org, env_id: environmentId };
