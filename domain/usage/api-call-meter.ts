@@ -55,11 +55,13 @@ export function createApiCallMeter({
   let unwritten = new Map<string, number>();
   const standings = new Map<string, KnownStanding>();
   let timer: NodeJS.Timeout | undefined;
+  let closed = false;
   let flushing = Promise.resolve();
 
   function add(organizationId: string, calls: number): void {
     unwritten.set(organizationId, (unwritten.get(organizationId) ?? 0) + calls);
-    timer ??= setTimeout(() => void flush(), flushEveryMs).unref();
+    // What could not be written at the end has nobody to write it.
+    if (!closed) timer ??= setTimeout(() => void flush(), flushEveryMs).unref();
   }
 
   async function write(): Promise<void> {
@@ -115,8 +117,9 @@ export function createApiCallMeter({
     flush,
 
     async close() {
-      await flush();
+      closed = true;
       clearTimeout(timer);
+      await flush();
     },
   };
 }
