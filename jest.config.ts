@@ -32,6 +32,8 @@ const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000,
   maxWorkers: 2,
+  // A worker keeps the modules of every file it ran: beyond this it is replaced, before it only collects garbage.
+  workerIdleMemoryLimit: '1GB',
 };
 
 export default config;
