@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { type OwnService, startOwnService } from '../support/own-service.ts';
 
 jest.setTimeout(300_000);
-/** A worker's death shows after the minute a heartbeat may take. */
+/** A worker's death shows after the half minute a heartbeat may take. */
 const PATIENCE = 200_000;
 const DAY_MS = 86_400_000;
 
