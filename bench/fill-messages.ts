@@ -47,6 +47,9 @@ const idAt = (prefix: string, name: string, time: string) =>
 
 const PER_THREAD = 10;
 
+/** How many messages of an inbox have the rare word, as many the rare label, as many the rare sender: more than a page. */
+const RARE = 30;
+
 /** Runs `work`, and makes the index of words anew afterwards: row by row it takes longer than all the rest. */
 export async function withoutWordIndex(owner: pg.Client, work: () => Promise<void>): Promise<void> {
   const { rows } = await owner.query<{ indexdef: string }>(
@@ -60,7 +63,8 @@ export async function withoutWordIndex(owner: pg.Client, work: () => Promise<voi
 
 /**
  * Fills an inbox of its own organization: 30 words a message out of 20,000, some far more frequent than others, one
- * message a minute up to now, every third one sent, ten in a thread.
+ * message a minute up to now, every third one sent, ten in a thread. The word
+ * `sesquipedalian`, the label `rare` and the sender `rare@example.com` have {@link RARE} each, however large the inbox.
  */
 export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<void> {
   const { name, count } = inbox;
@@ -68,6 +72,7 @@ export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<v
   const startedAt = performance.now();
   await createBenchInbox(owner, name);
   const threads = Math.ceil(count / PER_THREAD);
+  const every = Math.max(1, Math.floor(count / RARE));
   await owner.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at, created_at, updated_at)
      select 'thr_${name}' || lpad(n::text, 8, '0'), '${ids.org}', '${ids.env}', '${ids.inbox}', 'Subject', 'subject', ${PER_THREAD},
@@ -82,11 +87,11 @@ export async function fillInbox(owner: pg.Client, inbox: FilledInbox): Promise<v
        select ${idAt('msg', name, 'at')}, '${ids.org}', '${ids.env}', '${ids.inbox}',
          'thr_${name}' || lpad(((n - 1) / ${PER_THREAD} + 1)::text, 8, '0'),
          case when n % 3 = 0 then 'outbound' else 'inbound' end, case when n % 3 = 0 then 'sent' else 'received' end,
-         'sender' || n % 5000 || '@example.com',
+         case when n % ${every} = 1 then 'rare' else 'sender' || n % 5000 end || '@example.com',
          '[{"email":"agent@bench.test"}]', '[]', '[]', '[]', 'Subject word' || n % 1000,
          (select string_agg('word' || (20000 * random() ^ 3)::int, ' ') from generate_series(1, 30) where n > 0)
-           || case when n % 9973 = 0 then ' sesquipedalian' else '' end,
-         'preview', case when n % 5000 = 0 then '{rare}'::text[] else '{}' end, '{}', at, at,
+           || case when n % ${every} = 2 then ' sesquipedalian' else '' end,
+         'preview', case when n % ${every} = 3 then '{rare}'::text[] else '{}' end, '{}', at, at,
          case when n % 3 = 0 then at end, case when n % 3 > 0 then at end
        from (select n, now() - (${count} - n) * interval '1 minute' as at from generate_series(${from}, ${to}) n) numbers`,
     );

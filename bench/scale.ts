@@ -79,7 +79,7 @@ function operations(database: Database): Record<string, Operation> {
     'search, a frequent word': listed({ q: 'word1' }),
     'search, two words and a subject': listed({ q: 'word10 word200 subject:word7' }),
     'search, a rare label': listed({ label: 'rare' }),
-    'search, a sender': listed({ from: 'sender42@example.com' }),
+    'search, a rare sender': listed({ from: 'rare@example.com' }),
     'metrics, 6 days by the hour': async (inbox) => () => metrics.activity(scopeOf(inbox), days()),
     'metrics, summary of an inbox': async (inbox) => () =>
       metrics.summary(scopeOf(inbox), { ...days(), inboxId: idsOf(inbox).inbox }),
