@@ -93,10 +93,14 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     appender.openFile(`data/${table.table}.jsonl`, archive.startedAt.getTime());
     const source = table.sources[position.source];
     if (!source) return closeTable(appender);
-    const page = await database.readAsTenant(archive.organizationId, async (em) => {
-      const found = await nextKeys(em, source.walk, position.after, archive.startedAt);
+    const { organizationId, startedAt } = archive;
+    const page = await database.readAsTenant(organizationId, async (em) => {
+      const found = await nextKeys(em, source.walk, position.after, startedAt);
       if (!found) return null;
-      const lines = await rowsOf(em, table, source, found.keys, (column) => typeOf(table.table, column));
+      const { keys } = found;
+      const lines = await rowsOf(em, table, source, { keys, startedAt }, (column) =>
+        typeOf(table.table, column),
+      );
       return { lines, after: found.after };
     });
     if (!page) {

@@ -10,6 +10,8 @@ export interface Walk {
   /** Rows made after the export began are left out by their id, so that it ends. Empty: there are few, and none follow. */
   idKind: IdKind | null;
   within: { table: string; column: string } | null;
+  /** From the newest row to the oldest; only within something, and with an `idKind`. */
+  newestFirst?: boolean;
   /** SQL: about how many bytes a row and what hangs on it takes; a page ends with the mebibyte. Empty: few. */
   weight: string | null;
   pageSize: number;
@@ -17,7 +19,7 @@ export interface Walk {
 
 export interface RowSource {
   walk: Walk;
-  /** SQL: which rows `t` belong to the rows of a page, whose keys are `(:keys)`. */
+  /** SQL: which rows `t` belong to the rows of a page, whose keys are `(:keys)`, all of them below `:bound`. */
   where: string;
   order: string;
 }
@@ -184,10 +186,11 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     ],
     sources: [
       {
-        walk: MESSAGES,
-        // Met with its first message, as no index leads through an organization's threads in an order that stays.
+        // No index leads through an organization's threads in an order that stays, so each is met with its newest
+        // message. Retention deletes the oldest ones meanwhile; met with its first, a thread would be met again.
+        walk: { ...MESSAGES, newestFirst: true },
         where: `t.id in (select m.thread_id from messages m where m.id in (:keys)
-          and not exists (select from messages o where o.thread_id = m.thread_id and o.id < m.id))`,
+          and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < :bound))`,
         order: 't.id',
       },
     ],

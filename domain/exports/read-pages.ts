@@ -38,15 +38,42 @@ async function keysAfter(
   place: PagePosition,
   startedAt: Date,
 ): Promise<string[]> {
-  const { table, key, idKind, within, weight, pageSize } = walk;
-  const bound = idKind ? lowestIdAt(idKind, new Date(startedAt.getTime() + 1)) : null;
+  const { sql, values } = rangeOf(walk, place, boundOf(walk, startedAt));
   const rows = await em.execute<{ key: string; weight: number | string }[]>(
-    `select "${key}" as key, ${weight ?? '0'} as weight from "${table}"
-     where "${key}" > ? ${bound ? `and "${key}" < ?` : ''} ${within ? `and "${within.column}" = ?` : ''}
-     order by "${key}" limit ${pageSize}`,
-    [place.key, ...(bound ? [bound] : []), ...(within ? [place.outer] : [])],
+    `select "${walk.key}" as key, ${walk.weight ?? '0'} as weight from "${walk.table}"
+     where ${sql} limit ${walk.pageSize}`,
+    values,
   );
   return takeWeighing(rows, PAGE_BYTES);
+}
+
+/**
+ * Within something, both columns are compared as rows: with an equality on the outer one the planner may take the
+ * primary key for the order, and walk through the rows of everybody else.
+ */
+function rangeOf(
+  { key, within, newestFirst = false }: Walk,
+  place: PagePosition,
+  bound: string | null,
+): { sql: string; values: string[] } {
+  if (!within)
+    return {
+      sql: `"${key}" > ? ${bound === null ? '' : `and "${key}" < ?`} order by "${key}"`,
+      values: [place.key, ...(bound === null ? [] : [bound])],
+    };
+  const row = `("${within.column}", "${key}")`;
+  const [from, to] = newestFirst ? ['', place.key || bound] : [place.key, bound];
+  const direction = newestFirst ? 'desc' : 'asc';
+  const end = to === null ? `"${within.column}" <= ?` : `${row} < (?, ?)`;
+  return {
+    sql: `${row} > (?, ?) and ${end} order by "${within.column}" ${direction}, "${key}" ${direction}`,
+    values: [place.outer, from ?? '', place.outer, ...(to === null ? [] : [to])],
+  };
+}
+
+/** Rows whose ids are not below it were made after the export began. */
+function boundOf({ idKind }: Walk, startedAt: Date): string | null {
+  return idKind && lowestIdAt(idKind, new Date(startedAt.getTime() + 1));
 }
 
 async function nextOuter(em: EntityManager, { within }: Walk, outer: string): Promise<PagePosition | null> {
@@ -73,15 +100,16 @@ export async function rowsOf(
   em: EntityManager,
   table: ExportedTable,
   source: RowSource,
-  keys: string[],
+  { keys, startedAt }: { keys: string[]; startedAt: Date },
   typeOf: (column: string) => string,
 ): Promise<string[]> {
   if (keys.length === 0) return [];
-  const where = source.where.replace(':keys', keys.map(() => '?').join());
+  const bound = source.where.includes(':bound') ? [boundOf(source.walk, startedAt)] : [];
+  const where = source.where.replace(':keys', keys.map(() => '?').join()).replace(':bound', '?');
   const rows = await em.execute<{ line: string }[]>(
     `select row_to_json(r)::text as line from (
        select ${selection(table, typeOf)} from "${table.table}" t where ${where} order by ${source.order}) r`,
-    keys,
+    [...keys, ...bound],
   );
   return rows.map(({ line }) => line);
 }

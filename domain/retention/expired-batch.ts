@@ -55,7 +55,7 @@ export async function deleteExpiredBatch(
   );
   const gone = await deleteMessages(em, batch, found);
   endRecentTracking(transaction, outbox, batch, gone);
-  const threads = await leaveThreads(em, gone, { last, until });
+  const threads = await leaveThreads(em, gone, { last, until, before: batch.before });
   return { messages: gone.length, threads, last };
 }
 
@@ -119,12 +119,15 @@ function endRecentTracking(
   endTracking(transaction, outbox, recent);
 }
 
+/** What is left of the walk: messages behind `last` and below `until`, of which those of `before` go. */
+interface RestOfWalk {
+  last: string;
+  until: string;
+  before: Date;
+}
+
 /** @returns how many threads went. */
-async function leaveThreads(
-  em: EntityManager,
-  gone: Gone[],
-  { last, until }: { last: string; until: string },
-): Promise<number> {
+async function leaveThreads(em: EntityManager, gone: Gone[], rest: RestOfWalk): Promise<number> {
   const ofThread = Map.groupBy(gone, ({ threadId }) => threadId);
   const ids = [...ofThread.keys()];
   if (ids.length === 0) return 0;
@@ -134,7 +137,7 @@ async function leaveThreads(
     ids,
   );
   for (const { id } of empty) ofThread.delete(id);
-  await summarize(em, ofThread, { last, until });
+  await summarize(em, ofThread, rest);
   return empty.length;
 }
 
@@ -145,15 +148,16 @@ async function leaveThreads(
 async function summarize(
   em: EntityManager,
   ofThread: Map<string, Gone[]>,
-  { last, until }: { last: string; until: string },
+  { last, until, before }: RestOfWalk,
 ): Promise<void> {
   const ids = [...ofThread.keys()];
   if (ids.length === 0) return;
   const goOn = await em.execute<{ id: string; lastMessageId: string | null }[]>(
     `select id, last_message_id as "lastMessageId" from threads t
      where id in (${places(ids)}) and message_count > ${SHORT_THREAD} and exists (
-       select from messages m where (m.thread_id, m.id) > (t.id, ?) and (m.thread_id, m.id) < (t.id, ?))`,
-    [...ids, last, until],
+       select from messages m where (m.thread_id, m.id) > (t.id, ?) and (m.thread_id, m.id) < (t.id, ?)
+         and status not in (${places(ON_ITS_WAY)}) and ${OLD})`,
+    [...ids, last, until, ...ON_ITS_WAY, before],
   );
   const counted = goOn.filter(({ id, lastMessageId }) =>
     ofThread.get(id)?.every((message) => message.id !== lastMessageId),

@@ -127,7 +127,6 @@ async function hasSomethingToDo(
   at: Date,
 ): Promise<boolean> {
   if (!(await isActive(transaction, policy.organizationId))) return false;
-  if (!(await isActive(transaction, policy.organizationId))) return false;
   if (policy.steps.length > 0 || policy.postponedUntil) return true;
   if (!deletesNow(policy)) return false;
   const aheadMs = isReminderDue(policy, at) ? REMINDER_AHEAD_MS : 0;

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
 import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
+import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage.ts';
 import { downloadExport, exportRow, exportRunner, queueExport, writeToTheEnd } from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
@@ -50,6 +51,28 @@ async function filesOf(exportId: string) {
 async function arrange(options: Parameters<typeof createRichOrganization>[1] = {}) {
   const organization = await createRichOrganization(app.storage, options);
   return { organization, exportId: await queueExport(organization) };
+}
+
+const LONG_THREAD = `(id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc, reply_to,
+  subject, headers, created_at, updated_at)`;
+
+/** A conversation that takes two pages, in the environment that comes last. */
+async function addLongThread(organizationId: string): Promise<string> {
+  const threadId = newId('thread');
+  await asOwner(async (client) => {
+    await client.query(
+      `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
+       select $1, org_id, env_id, id, '', '', now(), now(), now() from inboxes where org_id = $2 order by env_id desc limit 1`,
+      [threadId, organizationId],
+    );
+    await client.query(
+      `insert into messages ${LONG_THREAD} select message_id, org_id, env_id, inbox_id, id, 'inbound', 'received',
+         'a@people.example', '[]', '[]', '[]', '[]', '', '{}', now(), now()
+       from threads, unnest($2::text[]) message_id where id = $1`,
+      [threadId, Array.from({ length: 700 }, () => newId('message'))],
+    );
+  });
+  return threadId;
 }
 
 const unavailable = () => new StorageError('unavailable', 'Storage does not answer.');
@@ -184,6 +207,36 @@ describe('writing an export', () => {
     for (const id of gone) expect(names).not.toContain(`messages/${id}.eml`);
     expect(String(await files.get('data/list_entries.jsonl')?.read())).not.toContain('later.example');
     await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
+  });
+
+  test('has each conversation once, although its beginning is deleted meanwhile and more is said in it', async () => {
+    const { organization, exportId } = await arrange({ messages: 2 });
+    const threadId = await addLongThread(organization.organizationId);
+    const runner = exportRunner(app);
+    const threadsSoFar = async () => {
+      const { position } = (await exportRow(exportId)) as {
+        position: { rows: Record<string, number> } | null;
+      };
+      return position?.rows.threads ?? 0;
+    };
+    while ((await threadsSoFar()) < 2) await runner.write(exportId, { until: 0 });
+    await asOwner(async (client) => {
+      await client.query(
+        `insert into messages ${LONG_THREAD} select $1, org_id, env_id, inbox_id, thread_id, direction, status,
+           from_email, "to", cc, bcc, reply_to, subject, headers, now(), now() from messages where thread_id = $2 limit 1`,
+        [newId('message'), threadId],
+      );
+      await client.query(
+        `delete from messages where id in (select id from messages where thread_id = $1 order by id limit 600)`,
+        [threadId],
+      );
+    });
+    await writeToTheEnd(runner, exportId);
+    const threads = await linesOf((await filesOf(exportId)).get('data/threads.jsonl') as never);
+    const ids = threads.map(({ id }) => id);
+    expect(ids).toContain(threadId);
+    expect(ids).toHaveLength(3);
+    expect(new Set(ids).size).toBe(3);
   });
 
   test('of a file that goes while it is read has its beginning, and says so', async () => {

@@ -311,6 +311,25 @@ describe('a long deletion', () => {
     expect(await countOf(organizationId)).toBe(MESSAGES - (old ?? 0));
   });
 
+  test('sums up a conversation whose last old message is on its way and stays', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    const first = await createAgedMail(database, inbox, { at: daysAgo(70), labels: ['old'], files: ['f'] });
+    await database.systemTransaction(async ({ em }) => {
+      for (let n = 1; n < BATCH; n += 1)
+        await insertMessage(em, inbox, { at: daysAgo(60 - n / BATCH), threadId: first.threadId, n });
+    });
+    const thread = { id: first.threadId };
+    const stays = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
+    await createAgedMail(database, inbox, { at: daysAgo(50), thread, ...stays });
+    await createAgedMail(database, inbox, { at: daysAgo(2), thread, correspondent: 'eve@people.example' });
+    await database.systemTransaction(async ({ em }) =>
+      refreshThread(em, await em.findOneOrFail(ThreadEntity, thread)),
+    );
+    expect(await run()).toMatchObject({ messages: BATCH, end: 'done' });
+    const [shown] = await expectTrueThreads(organizationId);
+    expect(shown).toMatchObject({ messageCount: 2, labels: [], hasAttachments: false });
+  });
+
   test('counts truly in its middle, and goes on where it ended', async () => {
     const { organizationId, inbox, run } = await arrange();
     await fill(inbox);
