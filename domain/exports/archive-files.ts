@@ -3,7 +3,8 @@ import { type ObjectPiece, type Storage, StorageError } from '../../platform/sto
 import type { ArchiveAppender } from './archive-appender.ts';
 import { attachmentFile, messageFile } from './archive-names.ts';
 import type { ArchivePosition } from './archive-position.ts';
-import { DRAFTS, MESSAGES, type Walk } from './exported-tables.ts';
+import type { Walk } from './exported-table.ts';
+import { DRAFTS, MESSAGES } from './exported-tables.ts';
 import { nextKeys, type PagePosition } from './read-pages.ts';
 
 export type FileFolder = 'messages' | 'attachments';

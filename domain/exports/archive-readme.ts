@@ -10,7 +10,8 @@ messages/*.eml      each message as it was sent or received, byte for byte
 attachments/*/*     the files of messages and drafts, a folder each
 
 "file" in data/messages.jsonl and data/attachments.jsonl is a path in this archive. Files that storage no longer had are
-listed in data/missing_files.jsonl. Secrets (keys, passwords, private keys) are in no file.
+listed in data/missing_files.jsonl. Usage and metrics (data/usage_*.jsonl, data/metric_hours.jsonl) are as they were counted, also
+of mail that was deleted. Secrets (keys, passwords, private keys) are in no file.
 
 The format is described in docs/export.md of the service.
 `;

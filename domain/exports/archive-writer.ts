@@ -7,8 +7,9 @@ import { attachmentFile } from './archive-names.ts';
 import type { ArchivePosition } from './archive-position.ts';
 import { FORMAT, README, VERSION } from './archive-readme.ts';
 import type { Export } from './export.entity.ts';
-import { EXPORTED_TABLES, type ExportedTable } from './exported-tables.ts';
-import { nextKeys, rowsOf } from './read-pages.ts';
+import type { ExportedTable } from './exported-table.ts';
+import { EXPORTED_TABLES } from './exported-tables.ts';
+import { nextLines } from './read-pages.ts';
 
 export type ArchiveOf = Pick<Export, 'id' | 'organizationId' | 'requestedBy'> & { startedAt: Date };
 
@@ -93,16 +94,12 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     appender.openFile(`data/${table.table}.jsonl`, archive.startedAt.getTime());
     const source = table.sources[position.source];
     if (!source) return closeTable(appender);
-    const { organizationId, startedAt } = archive;
-    const page = await database.readAsTenant(organizationId, async (em) => {
-      const found = await nextKeys(em, source.walk, position.after, startedAt);
-      if (!found) return null;
-      const { keys } = found;
-      const lines = await rowsOf(em, table, source, { keys, startedAt }, (column) =>
-        typeOf(table.table, column),
-      );
-      return { lines, after: found.after };
-    });
+    const page = await database.readAsTenant(archive.organizationId, (em) =>
+      nextLines(em, {
+        ...{ table, source, after: position.after, startedAt: archive.startedAt },
+        typeOf: (column) => typeOf(table.table, column),
+      }),
+    );
     if (!page) {
       appender.nextSource();
       return position.source < table.sources.length ? undefined : closeTable(appender);

@@ -1,39 +1,6 @@
 import type { IdKind } from '../../platform/ids.ts';
-
-/**
- * In which order rows are met: pages of a table by its key, within each row of an outer table where no index leads
- * through all of the organization's at once.
- */
-export interface Walk {
-  table: string;
-  key: string;
-  /** Rows made after the export began are left out by their id, so that it ends. Empty: there are few, and none follow. */
-  idKind: IdKind | null;
-  within: { table: string; column: string } | null;
-  /** From the newest row to the oldest; only within something, and with an `idKind`. */
-  newestFirst?: boolean;
-  /** SQL: about how many bytes a row and what hangs on it takes; a page ends with the mebibyte. Empty: few. */
-  weight: string | null;
-  pageSize: number;
-}
-
-export interface RowSource {
-  walk: Walk;
-  /** SQL: which rows `t` belong to the rows of a page, whose keys are `(:keys)`, all of them below `:bound`. */
-  where: string;
-  order: string;
-}
-
-export interface ExportedTable {
-  table: string;
-  /** Written under their own names. Times become ISO 8601, bytes hexadecimal. */
-  columns: string[];
-  /** Written under another name, or put together: SQL over the row `t`, with the columns it stands for. */
-  derived?: Record<string, { sql: string; of: string[] }>;
-  /** Columns that are not written, each with its reason. */
-  withheld?: Record<string, string>;
-  sources: RowSource[];
-}
+import { EXPORTED_HISTORY } from './exported-history.ts';
+import type { ExportedTable, RowSource, Walk } from './exported-table.ts';
 
 const whole = (table: string, idKind: IdKind | null, key = 'id'): Walk => ({
   ...{ table, key, idKind, within: null, weight: null, pageSize: 500 },
@@ -341,6 +308,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     withheld: { dedupe_key: 'a key of this database alone', checked_at: RUN_OF_ITS_OWN },
     sources: [itself(whole('notifications', 'notification'))],
   },
+  ...EXPORTED_HISTORY,
 ];
 
 /** Tables whose rows are in no export, each with its reason. A guard test wants every table in one place or the other. */
@@ -352,20 +320,16 @@ export const NOT_EXPORTED: Record<string, string> = {
   idempotency_keys: 'answers of the last day, sealed',
   inbound_receipts: 'how mail reached this service, for operators; the raw message has its trace fields',
   inbox_credentials: 'hashes of secrets',
-  limit_overrides: 'what an administrator of the service decided',
+  limit_overrides: 'what an administrator of the service decided; usage_events tell of it',
   message_search: 'derived from messages',
-  metric_deltas: 'derived from messages',
-  metric_hours: 'derived from messages',
+  metric_deltas: 'added to metric_hours, into which it is folded',
   mikro_orm_migrations: 'of the schema itself',
   outbox: 'commands on their way to Temporal',
   rate_buckets: 'tokens of the rate limits',
   reputation_outcomes: 'derived from messages and their recipients',
   unattributed_reports: 'nobody knows whose they are',
-  usage_alerts: 'what the service has counted and told',
-  usage_counters: 'what the service has counted',
-  usage_deltas: 'what the service has counted',
-  usage_events: 'what the service has counted and decided, for its administrators',
-  usage_hours: 'what the service has counted',
+  usage_alerts: 'told of by usage_events and notifications',
+  usage_deltas: 'added to usage_counters and usage_hours, into which it is folded',
   users: 'members have what an organization knows of a person',
   webhook_slots: 'leases of attempts under way',
 };

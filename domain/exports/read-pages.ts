@@ -1,7 +1,14 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { ArchivePosition } from './archive-position.ts';
-import type { ExportedTable, RowSource, Walk } from './exported-tables.ts';
+import {
+  type ExportedTable,
+  isoTime,
+  type RangeSource,
+  type RowSource,
+  type Walk,
+  type Within,
+} from './exported-table.ts';
 
 export type PagePosition = NonNullable<ArchivePosition['after']>;
 
@@ -76,7 +83,11 @@ function boundOf({ idKind }: Walk, startedAt: Date): string | null {
   return idKind && lowestIdAt(idKind, new Date(startedAt.getTime() + 1));
 }
 
-async function nextOuter(em: EntityManager, { within }: Walk, outer: string): Promise<PagePosition | null> {
+async function nextOuter(
+  em: EntityManager,
+  { within }: { within: Within | null },
+  outer: string,
+): Promise<PagePosition | null> {
   if (!within) return outer === '' ? { outer: 'whole', key: '' } : null;
   const [next] = await em.execute<{ id: string }[]>(
     `select id from "${within.table}" where id > ? order by id limit 1`,
@@ -95,13 +106,37 @@ export function takeWeighing(rows: { key: string; weight: number | string }[], l
   return rows.slice(0, end === -1 ? rows.length : end).map(({ key }) => key);
 }
 
-/** Rows of a page as JSON texts; PostgreSQL writes them, so that no value is changed on its way. */
-export async function rowsOf(
+export interface LinesWanted {
+  table: ExportedTable;
+  source: RowSource | RangeSource;
+  after: ArchivePosition['after'];
+  startedAt: Date;
+  /** Of a column, as PostgreSQL has it. */
+  typeOf: (column: string) => string;
+}
+
+interface Lines {
+  lines: string[];
+  after: PagePosition;
+}
+
+/**
+ * The next rows as JSON texts; PostgreSQL writes them, so that no value is changed on its way.
+ *
+ * @returns null at the end of the source.
+ */
+export async function nextLines(em: EntityManager, wanted: LinesWanted): Promise<Lines | null> {
+  const { source, after, startedAt } = wanted;
+  if (!('walk' in source)) return nextOfRange(em, wanted, source);
+  const page = await nextKeys(em, source.walk, after, startedAt);
+  return page && { lines: await linesOf(em, wanted, source, page.keys), after: page.after };
+}
+
+async function linesOf(
   em: EntityManager,
-  table: ExportedTable,
+  { table, typeOf, startedAt }: LinesWanted,
   source: RowSource,
-  { keys, startedAt }: { keys: string[]; startedAt: Date },
-  typeOf: (column: string) => string,
+  keys: string[],
 ): Promise<string[]> {
   if (keys.length === 0) return [];
   const bound = source.where.includes(':bound') ? [boundOf(source.walk, startedAt)] : [];
@@ -114,6 +149,44 @@ export async function rowsOf(
   return rows.map(({ line }) => line);
 }
 
+async function nextOfRange(
+  em: EntityManager,
+  wanted: LinesWanted,
+  source: RangeSource,
+): Promise<Lines | null> {
+  let place = wanted.after ?? (await nextOuter(em, source, ''));
+  for (let outers = 0; place && outers < OUTERS_AT_ONCE; outers += 1) {
+    const rows = await em.execute<{ key: string; line: string }[]>(...rangeStatement(wanted, source, place));
+    const last = rows.at(-1);
+    if (last) return { lines: rows.map(({ line }) => line), after: { outer: place.outer, key: last.key } };
+    place = await nextOuter(em, source, place.outer);
+  }
+  return place && { lines: [], after: place };
+}
+
+/** The key of the last row is its columns as a JSON array; empty at the beginning. */
+export function rangeStatement(
+  { table, typeOf }: Pick<LinesWanted, 'table' | 'typeOf'>,
+  { key, next, pageSize }: RangeSource,
+  place: PagePosition,
+): [string, unknown[]] {
+  const last = place.key === '' ? [] : (JSON.parse(place.key) as string[]);
+  const behind = last.length === 0 ? 'true' : `(${key.join(', ')}) > (${last.map(() => '?').join(', ')})`;
+  const values: unknown[] = [];
+  const rows = next.replace(/:(outer|behind|limit)\b/g, (_mark, name: string) => {
+    if (name === 'limit') return String(pageSize);
+    values.push(...(name === 'outer' ? [place.outer] : last));
+    return name === 'outer' ? '?' : behind;
+  });
+  const own = key.map((column) => `t."${column}"`).join(', ');
+  return [
+    `select json_build_array(${own})::text as key,
+       (select row_to_json(r)::text from (select ${selection(table, typeOf)}) r) as line
+     from (${rows}) t order by ${own}`,
+    values,
+  ];
+}
+
 function selection({ columns, derived = {} }: ExportedTable, typeOf: (column: string) => string): string {
   const plain = columns.map((column) => `${written(`t."${column}"`, typeOf(column))} as "${column}"`);
   const further = Object.entries(derived).map(([name, { sql }]) => `${sql} as "${name}"`);
@@ -122,7 +195,6 @@ function selection({ columns, derived = {} }: ExportedTable, typeOf: (column: st
 
 /** As the API writes it. */
 function written(column: string, type: string): string {
-  if (type.startsWith('timestamptz'))
-    return `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+  if (type.startsWith('timestamptz')) return isoTime(column);
   return type === 'bytea' ? `encode(${column}, 'hex')` : column;
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
+import { SUBJECTS_OF_INBOX } from './metric-statement.ts';
 
 /** Deltas folded in one transaction. */
 const BATCH = 5_000;
@@ -20,7 +21,7 @@ const FOLD = `with taken as (
     insert into metric_hours (org_id, env_id, subject, hour, ${names})
     select inboxes.org_id, inboxes.env_id, subject, taken.hour, ${sums}
     from taken join inboxes on inboxes.id = taken.inbox_id
-      cross join lateral (values (''), (inboxes.id), (inboxes.domain)) subjects (subject)
+      ${SUBJECTS_OF_INBOX}
     group by inboxes.org_id, inboxes.env_id, subject, taken.hour
     order by inboxes.env_id, subject collate "C", taken.hour
     on conflict (env_id, subject, hour) do update set ${additions})

@@ -1,6 +1,9 @@
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import type { MetricRange } from './metric-range.ts';
 
+/** SQL: what a change of an inbox's mail counts for, each a row of its own; joined to `inboxes`. */
+export const SUBJECTS_OF_INBOX = `cross join lateral (values (''), (inboxes.id), (inboxes.domain)) subjects (subject)`;
+
 /** One of the three things counts are kept for. */
 export type MetricSubject =
   | { kind: 'environment' }

@@ -1,4 +1,9 @@
 import type { Database } from '../../platform/database/database.ts';
+import { LEVEL_COUNTER } from './counters.ts';
+
+/** SQL: the row of `usage_counters`, and of `usage_hours`, that a delta is folded into. */
+export const PERIOD_OF_DELTA = `case when counter = '${LEVEL_COUNTER}' then 'epoch' else date_trunc('month', at, 'UTC') end`;
+export const HOUR_OF_DELTA = `date_trunc('hour', at, 'UTC')`;
 
 /** Deltas folded in one transaction. */
 const BATCH = 5_000;
@@ -20,13 +25,13 @@ const FOLD = `with batch as (
   counted as (
     insert into usage_counters as c (org_id, counter, period_start, amount)
     select org_id, counter,
-      case when counter = 'storage_bytes' then 'epoch' else date_trunc('month', at, 'UTC') end as start, sum(amount)
+      ${PERIOD_OF_DELTA} as start, sum(amount)
     from own group by 1, 2, 3 order by 1, 2, 3
     on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
     returning 1),
   hourly as (
     insert into usage_hours as h (org_id, counter, hour, amount)
-    select org_id, counter, date_trunc('hour', at, 'UTC') as hour, sum(amount)
+    select org_id, counter, ${HOUR_OF_DELTA} as hour, sum(amount)
     from own where (select count(*) from counted) >= 0 group by 1, 2, 3 order by 1, 2, 3
     on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount)
   select count(*)::int as folded from taken`;

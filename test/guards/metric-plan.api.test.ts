@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
+import type { RangeSource } from '../../domain/exports/exported-table.ts';
+import { rangeStatement } from '../../domain/exports/read-pages.ts';
 import { hourOf } from '../../domain/metrics/metric-range.ts';
 import { type MetricSubject, metricStatement } from '../../domain/metrics/metric-statement.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -38,17 +41,21 @@ beforeAll(async () => {
 afterAll(() => api?.close());
 
 /** As the API asks, under row-level security. */
-async function planOf(subject: MetricSubject): Promise<string> {
-  const { organizationId, productionEnvironmentId: environmentId } = organization;
-  const end = new Date(hourOf(new Date()).getTime() + 3_600_000);
-  const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };
-  const [sql, values] = metricStatement({ environmentId, subject, range, by: 'hour' });
+async function planOf([sql, values]: [string, unknown[]]): Promise<string> {
+  const { organizationId } = organization;
   const lines = await api.transaction({ organizationId }, async ({ em }) => {
     // So few rows are read as fast without an index. Where a policy kept it from being used, this would not help.
     await em.execute('set local enable_seqscan = off');
     return em.execute<{ 'QUERY PLAN': string }[]>(`explain ${sql}`, values);
   });
   return lines.map((line) => line['QUERY PLAN']).join('\n');
+}
+
+function questionOf(subject: MetricSubject): [string, unknown[]] {
+  const { productionEnvironmentId: environmentId } = organization;
+  const end = new Date(hourOf(new Date()).getTime() + 3_600_000);
+  const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };
+  return metricStatement({ environmentId, subject, range, by: 'hour' });
 }
 
 test('hours are one range of the key, whatever is asked for and however much others have', async () => {
@@ -58,7 +65,7 @@ test('hours are one range of the key, whatever is asked for and however much oth
     { kind: 'domain', name: inbox.domain },
   ];
   for (const subject of subjects) {
-    const plan = await planOf(subject);
+    const plan = await planOf(questionOf(subject));
     expect(plan).toMatch(
       /metric_hours_pkey[\s\S]*?Index Cond: \(\(env_id = [^)]+\) AND \(subject = [^)]+\) AND \(hour >= [^)]+\) AND \(hour < /,
     );
@@ -66,4 +73,16 @@ test('hours are one range of the key, whatever is asked for and however much oth
     expect(plan).toMatch(/metric_deltas_env_id_hour_index|metric_deltas_pkey/);
     expect(plan).not.toContain('Seq Scan');
   }
+});
+
+test('an export goes on with the hours where it was, by the key', async () => {
+  const table = EXPORTED_HISTORY.find((entry) => entry.table === 'metric_hours');
+  if (!table) throw new Error('Hours are not exported');
+  const { productionEnvironmentId: outer } = organization;
+  const key = JSON.stringify([outer, inbox.id, hourOf(new Date()).toISOString()]);
+  const plan = await planOf(
+    rangeStatement({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { outer, key }),
+  );
+  expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
+  expect(plan).not.toContain('Seq Scan');
 });

@@ -22,6 +22,7 @@ export interface Riches {
   attachments?: { filename: string; bytes: Buffer }[];
 }
 
+const HOUR = '2026-11-20T10:00:00.000Z';
 const NAMES = ['Übersicht 令和 📎.pdf', '../../etc/passwd', 'CON', ''];
 
 /** The owner of the schema, who is above all policies; tests only. */
@@ -129,6 +130,17 @@ export async function createRichOrganization(
       ...{ id: ids('listEntry'), ...org, direction: 'send', effect: 'block', entry: `${marker}.example` },
       created_at: now,
     });
+    await insert('usage_counters', {
+      ...{ ...org, counter: 'messages_sent', period_start: '2026-11-01T00:00:00.000Z', amount: 41 },
+    });
+    await insert('usage_hours', { ...org, counter: 'messages_sent', hour: HOUR, amount: 40 });
+    await insert('usage_events', {
+      ...{ id: ids('usageEvent'), ...org, kind: 'own_limit_changed', counter: 'messages_sent', actor: keyId },
+      ...{ data: json({ to: { limit: 1_000 } }), at: now },
+    });
+    // Not folded yet: of an hour that is there already, and of another one.
+    for (const at of [now, '2026-11-20T11:00:00.000Z'])
+      await insert('usage_deltas', { ...org, counter: 'messages_sent', at, amount: 1 });
     // Not in the order of their ids, so that the order of messages is another one than that of environments.
     for (const environmentId of [sandboxId, productionId]) {
       const inboxId = ids('inbox');
@@ -138,6 +150,11 @@ export async function createRichOrganization(
         ...{ id: inboxId, ...within, email, username: environmentId.slice(-6), domain: `${marker}.test` },
         ...{ domain_id: domainId, display_name: `Größe ${marker}`, ...stamps },
       });
+      const counted = { ...within, hour: HOUR, sent: 3, delivered: 2, attempted: 3 };
+      for (const subject of ['', inboxId, `${marker}.test`])
+        await insert('metric_hours', { ...counted, subject });
+      for (const hour of [HOUR, '2026-11-20T11:00:00.000Z'])
+        await insert('metric_deltas', { ...within, inbox_id: inboxId, hour, bounced: 1 });
       const draftId = ids('draft');
       await insert('drafts', {
         ...{ id: draftId, ...within, inbox_id: inboxId, subject: `Draft ${marker}`, text_body: 'Hello\n' },
