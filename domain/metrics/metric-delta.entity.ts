@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { countColumns } from './metric-columns.ts';
 
 /**
  * What a change of a message adds to the counts, written by the change's own transaction (triggers of `messages`) and
@@ -19,13 +20,7 @@ export const MetricDeltaEntity = defineEntity({
     environmentId: idColumn().fieldName('env_id'),
     inboxId: idColumn(),
     hour: timestamp(),
-    sent: p.integer().default(0),
-    delivered: p.integer().default(0),
-    bounced: p.integer().default(0),
-    complained: p.integer().default(0),
-    rejected: p.integer().default(0),
-    received: p.integer().default(0),
-    attempted: p.integer().default(0),
+    ...countColumns(),
   },
 });
 

@@ -3,6 +3,7 @@ import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { countColumns } from './metric-columns.ts';
 
 /**
  * What happened to the mail of a subject in an hour (UTC). Written by `foldMetrics` alone; what was not folded yet
@@ -19,13 +20,7 @@ export const MetricHourEntity = defineEntity({
     subject: idColumn().primary(),
     hour: timestamp().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    sent: p.integer().default(0),
-    delivered: p.integer().default(0),
-    bounced: p.integer().default(0),
-    complained: p.integer().default(0),
-    rejected: p.integer().default(0),
-    received: p.integer().default(0),
-    attempted: p.integer().default(0),
+    ...countColumns(),
   },
 });
 
