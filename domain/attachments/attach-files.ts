@@ -4,6 +4,7 @@ import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { requireStorageRoom } from '../usage/storage-room.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { checkAttachmentLimits } from './attachment-limits.ts';
 import { claimObjects } from './discarded-objects.ts';
@@ -18,11 +19,11 @@ type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
  *
  * @param draftId the draft whose files are replaced; empty for a message.
  * @throws AppError `not_found` for an attachment out of reach, `permission_denied`, `payload_too_large`,
- * `validation_error`.
+ * `validation_error`, `usage_limit_exceeded` where no room is left for the rows made.
  */
 export async function attachFiles(
   em: EntityManager,
-  { scope, inbox, files, draftId = null }: AttachRequest,
+  { scope, inbox, files, draftId = null, copies = [] }: AttachRequest,
 ): Promise<Attachment[]> {
   await claimObjects(
     em,
@@ -41,6 +42,9 @@ export async function attachFiles(
     return Object.assign(row, given(file.changes));
   });
   checkAttachmentLimits(attachments);
+  const added = [...copies, ...attachments.filter(({ id }) => !taken.has(id))];
+  const sizeBytes = added.reduce((sum, row) => sum + row.sizeBytes, 0);
+  if (sizeBytes > 0) await requireStorageRoom(em, inbox.organizationId, sizeBytes);
   return attachments.map((attachment, position) => Object.assign(attachment, { draftId, position }));
 }
 
@@ -49,6 +53,8 @@ export interface AttachRequest {
   inbox: Owner;
   files: readonly FileToAttach[];
   draftId?: string | null;
+  /** What `copyAttachments` made for the same mail: there has to be room for both together. */
+  copies?: readonly Attachment[];
 }
 
 /** Further rows of the same bytes, for a mail that passes on another's files. The originals are locked meanwhile. */

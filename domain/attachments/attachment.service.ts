@@ -110,7 +110,6 @@ export function createAttachmentService({ database, storage }: AttachmentService
     createUpload: (scope, inboxId, file) =>
       database.transaction(scope, async ({ em }) => {
         const inbox = await findInbox(em, scope, inboxId);
-        await requireStorageRoom(em, scope.organizationId, file.sizeBytes);
         const [upload] = await attachFiles(em, { scope, inbox, files: [{ kind: 'stored', file }] });
         return upload as Attachment;
       }),

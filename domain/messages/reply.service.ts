@@ -41,7 +41,7 @@ export interface ReplyService {
    * Queues an answer in the thread of the message, the original quoted below.
    *
    * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
-   * `payload_too_large`, `validation_error` over 50 recipients.
+   * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
    */
   reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails>;
   /**
@@ -137,8 +137,8 @@ async function sendForward(
     subject: bounded(forwardSubject(original.subject)),
   };
   const attachments = async () => {
-    const carried = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
-    const all = [...carried, ...(await attachFiles(em, { scope, inbox, files }))];
+    const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
+    const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];
     checkAttachmentLimits(all, 'Leave files out, or set include_attachments to false.');
     return all;
   };

@@ -13,7 +13,6 @@ import type { Scope } from '../identity/scope.ts';
 import type { CredentialService } from '../inboxes/credential.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
-import { requireStorageRoom } from '../usage/storage-room.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { findThread } from './find-thread.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
@@ -175,8 +174,6 @@ async function queue(
     thread?.id,
   );
   if (refusal) throw refusal;
-  const sizeBytes = files.reduce((sum, file) => sum + (file.kind === 'stored' ? file.file.sizeBytes : 0), 0);
-  if (sizeBytes > 0) await requireStorageRoom(em, scope.organizationId, sizeBytes);
   await claimObjects(em, [submittedKey]);
   const { message } = createOutboundMessage(transaction, outbox, {
     inbox,

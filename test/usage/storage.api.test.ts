@@ -131,3 +131,34 @@ test('bytes beyond a hard limit are refused before they are stored; what is ther
   expectProblem(await upload(1), 'usage_limit_exceeded');
   expect((await send([])).statusCode).toBe(201);
 });
+
+test('a file used once more needs room like a new one; a draft with its files does not', async () => {
+  const { inbox, post, upload, send, level, allow } = await arrange();
+  const to = [{ email: 'other@example.com' }];
+  const first = (await send([file(60)])).json();
+  const [{ id: stored }] = first.attachments;
+  const draft = (
+    await post(`/inboxes/${inbox.id}/drafts`, { to, subject: 'Files', attachments: [file(10)] })
+  ).json();
+  const forward = (body: object) => post(`/messages/${first.id}/forward`, { to, ...body });
+  await allow(129);
+  expect(expectProblem(await forward({}), 'usage_limit_exceeded')).toMatchObject({
+    counter: 'storage_bytes',
+  });
+  const again = { attachments: [{ attachment_id: stored }] };
+  for (const refused of [
+    await send(again.attachments),
+    await post(`/messages/${first.id}/reply`, { text_body: 'Text', ...again }),
+    await post(`/inboxes/${inbox.id}/drafts`, again),
+  ])
+    expectProblem(refused, 'usage_limit_exceeded');
+  // Each of the two would fit alone.
+  await allow(139);
+  expectProblem(await forward({ attachments: [file(10)] }), 'usage_limit_exceeded');
+  expect(await level()).toBe(70);
+  expect((await post(`/drafts/${draft.id}/send`, undefined)).statusCode).toBe(201);
+  expect((await forward({ include_attachments: false })).statusCode).toBe(201);
+  expect((await forward({})).statusCode).toBe(201);
+  expect(await level()).toBe(130);
+  expectProblem(await upload(10), 'usage_limit_exceeded');
+});
