@@ -12,3 +12,16 @@ export function readTime(path: string, given: string): Date {
   if (year >= 1970 && year <= 9999) return time;
   throw invalid(path, 'is not a time from 1970 on', 'Give a time as 2026-11-21T09:30:00.000Z.');
 }
+
+/**
+ * A day, or a time within it.
+ *
+ * @throws AppError `validation_error` for a day the calendar does not have.
+ */
+export function readDay(path: string, given: string): Date {
+  const time = readTime(path, given);
+  const day = given.slice(0, 10);
+  // Days too many are carried over: the 30th of February would be the 2nd of March.
+  if (new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return time;
+  throw invalid(path, 'is not a day of the calendar', 'Give a day that there is, as 2026-11-21.');
+}

@@ -3,7 +3,7 @@ import type { LimitService } from '../../domain/usage/limit.service.ts';
 import type { UsageService } from '../../domain/usage/usage.service.ts';
 import { type Lists, listOf } from '../lists.ts';
 import { changeProblems, problems, ref } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import { readDay } from '../time.ts';
 import {
   HistoryQuery,
   LedgerQuery,
@@ -63,11 +63,11 @@ export const usageRoutes =
         },
       },
       async ({ scope, query }) => {
-        const end = query.end === undefined ? new Date() : readTime('/query/end', query.end);
+        const end = query.end === undefined ? new Date() : readDay('/query/end', query.end);
         const start =
           query.start === undefined
             ? new Date(end.getTime() - 30 * DAY_MS)
-            : readTime('/query/start', query.start);
+            : readDay('/query/start', query.start);
         return presentHistory(await usage.history(scope, start, end));
       },
     );

@@ -3,6 +3,9 @@ import { AppError } from '../../platform/errors.ts';
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
+/** Years have four digits, also where the hour's end is rounded up. */
+const LATEST_MS = Date.UTC(9999, 11, 31, 23);
+
 /** What was asked for; each may be left out. */
 export interface AskedRange {
   start?: Date | undefined;
@@ -29,9 +32,9 @@ export function hourOf(time: Date): Date {
 export function readRange(asked: AskedRange, now: Date, maxDays: number): MetricRange {
   const last = asked.end ?? now;
   // The hour that an end lies in counts; one that begins at the end does not.
-  const end = new Date(Math.ceil(last.getTime() / HOUR_MS) * HOUR_MS);
+  const end = new Date(Math.min(Math.ceil(last.getTime() / HOUR_MS) * HOUR_MS, LATEST_MS));
   const start = asked.start ? hourOf(asked.start) : new Date(end.getTime() - DAY_MS);
-  if (asked.start && asked.start >= last)
+  if (asked.start && (asked.start >= last || start >= end))
     throw refusal(
       `start (${asked.start.toISOString()}) is not before end (${last.toISOString()}${asked.end ? '' : ', now'}).`,
       'Give a start before the end.',

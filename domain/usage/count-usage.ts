@@ -17,7 +17,8 @@ export interface UsageChange {
 interface CountedRow extends FactsRow {
   /** What the counter's row stands at, this change included; empty where the change is a delta. */
   counted: number | null;
-  pending: number;
+  /** What is not folded in yet adds no more than this. */
+  pending_at_most: number;
 }
 
 /** Whether something may be refused: only then the counter's row is locked and everybody who counts waits for it. */
@@ -37,12 +38,12 @@ const COUNT = `with facts as (
     on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
   noted as (
     insert into usage_deltas (org_id, counter, at, amount) select id, ?, ?, ? from facts where not exact)
-  select facts.*, counted.amount::float8 as counted, (${pendingSql()}) as pending
+  select facts.*, counted.amount::float8 as counted, (${pendingSql('greatest(amount, 0)')}) as pending_at_most
   from facts left join counted on true`;
 
 /** Deltas of a month that are not folded in yet. */
-function pendingSql(): string {
-  return `select coalesce(sum(amount), 0)::float8 as pending from usage_deltas
+function pendingSql(amount: string): string {
+  return `select coalesce(sum(${amount}), 0)::float8 as pending from usage_deltas
     where org_id = ? and counter = ? and at >= ?::timestamptz and at < ?::timestamptz`;
 }
 
@@ -68,14 +69,16 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   ]);
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, readFacts(row));
-  if (limit.kind === 'soft' || limit.limit === null || row.counted + row.pending <= limit.limit) return;
-  // What was folded in while this waited for the row is in both: it is asked again, now that the row stays as it is.
-  const pending = row.pending === 0 ? 0 : await readPending(em, [organizationId, counter, ...month]);
+  if (limit.kind === 'soft' || limit.limit === null) return;
+  // What was folded in while this waited for the row is in both, also what was given back, which would make room twice:
+  // so that only counts as used here, and near the limit is asked again, now that the row stays as it is.
+  if (row.counted + row.pending_at_most <= limit.limit) return;
+  const pending = await readPending(em, [organizationId, counter, ...month]);
   if (row.counted + pending > limit.limit) throw usageLimitExceeded(counter, limit, at);
 }
 
 async function readPending(em: EntityManager, values: unknown[]): Promise<number> {
-  const [row] = await em.execute<{ pending: number }[]>(pendingSql(), values);
+  const [row] = await em.execute<{ pending: number }[]>(pendingSql('amount'), values);
   return row?.pending ?? 0;
 }
 

@@ -63,6 +63,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
   const { database, now = () => new Date() } = options;
   const change = (organizationId: string, work: (transaction: Transaction) => Promise<void>): Promise<void> =>
     database.systemTransaction(async (transaction) => {
+      await lockLimits(transaction.em, organizationId);
       await work(transaction);
       await transaction.em.flush();
       await options.onChange?.(transaction, organizationId);
@@ -75,6 +76,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         requireWholeOrganization(scope);
+        await lockLimits(em, scope.organizationId);
         await setOwn(em, scope, { changes, at: now() });
         await em.flush();
         await options.onChange?.(transaction, scope.organizationId);
@@ -126,6 +128,13 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         });
       }),
   };
+}
+
+/** Changes of one organization's limits wait for each other: each tells the ledger what it found. */
+async function lockLimits(em: EntityManager, organizationId: string): Promise<void> {
+  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
+    JSON.stringify(['limits', organizationId]),
+  ]);
 }
 
 async function read(em: EntityManager, organizationId: string, now: Date): Promise<LimitsReading> {

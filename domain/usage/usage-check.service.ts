@@ -4,7 +4,7 @@ import { newId } from '../../platform/ids.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
-import { LEVEL_COUNTER } from './counters.ts';
+import { LEVEL_COUNTER, USAGE_COUNTERS } from './counters.ts';
 import { percentageOf } from './effective-limit.ts';
 import { foldUsage } from './fold-deltas.ts';
 import { monthOf, type Period } from './periods.ts';
@@ -22,8 +22,8 @@ export interface UsageCheckProgress {
 export interface UsageCheckService {
   /**
    * Looks at every organization: what crossed its warning threshold is told by `usage.warning`, what reached its limit
-   * by `usage.exceeded`, each once for a counter, threshold and month, with a mail to the owners. The month before is
-   * closed in the ledger.
+   * by `usage.exceeded`, each once for a counter, threshold and month, with a mail to the owners. An hour into a month the
+   * one before is closed in the ledger.
    *
    * @param from where an earlier look came to.
    */
@@ -75,6 +75,9 @@ export function createUsageCheckService(options: UsageCheckServiceOptions): Usag
   };
 }
 
+/** Who began in a month writes it down within this time, and is folded in. */
+const MONTH_SETTLED_AFTER_MS = 3_600_000;
+
 async function checkPage(
   options: UsageCheckServiceOptions,
   organizationIds: string[],
@@ -82,9 +85,29 @@ async function checkPage(
 ): Promise<number> {
   const { database } = options;
   const period = monthOf(now);
+  const before = monthOf(new Date(period.start.getTime() - 1));
+  const isSettled = now.getTime() - period.start.getTime() >= MONTH_SETTLED_AFTER_MS;
+  let told = 0;
+  // What was reached after a month's last look is told, too.
+  if (isSettled) await database.autocommit((em) => closeMonth(em, organizationIds, before, now));
+  else told += await checkMonth(options, organizationIds, { period: before, now });
+  return told + (await checkMonth(options, organizationIds, { period, now }));
+}
+
+async function checkMonth(
+  options: UsageCheckServiceOptions,
+  organizationIds: string[],
+  { period, now }: { period: Period; now: Date },
+): Promise<number> {
+  const { database } = options;
+  const isOver = period.end <= now;
   const news = await database.autocommit(async (em) => {
-    await closeMonthBefore(em, organizationIds, now);
-    const standings = await readStandings(em, { organizationIds, now });
+    const standings = await readStandings(em, {
+      organizationIds,
+      // A level is of now.
+      ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== LEVEL_COUNTER) } : {}),
+      now: isOver ? period.start : now,
+    });
     return withoutKnown(em, standings.flatMap(crossingsOf), period);
   });
   let told = 0;
@@ -191,19 +214,28 @@ async function isFirst(
   return written.length > 0;
 }
 
-/** Once an organization: what it used in the month that is over. */
-async function closeMonthBefore(em: EntityManager, organizationIds: string[], now: Date): Promise<void> {
-  const { start: thisMonth } = monthOf(now);
-  const { start, end } = monthOf(new Date(thisMonth.getTime() - 1));
+/** Once an organization: what it used in a month that is over, with what is not folded in yet. */
+async function closeMonth(
+  em: EntityManager,
+  organizationIds: string[],
+  { start, end }: Period,
+  now: Date,
+): Promise<void> {
   const period = { period_start: start.toISOString(), period_end: end.toISOString() };
   if (organizationIds.length === 0) return;
   const open = await em.execute<{ org_id: string; amounts: Record<string, number> }[]>(
-    `select c.org_id, jsonb_object_agg(c.counter, c.amount) as amounts from usage_counters c
+    `select c.org_id, jsonb_object_agg(c.counter, c.amount + (
+         select coalesce(sum(d.amount), 0) from usage_deltas d
+         where d.org_id = c.org_id and d.counter = c.counter and d.at >= ? and d.at < ?)) as amounts
+     from usage_counters c
      where c.period_start = ? and c.org_id in (${organizationIds.map(() => '?').join(', ')})
        and not exists (select from usage_events e
          where e.org_id = c.org_id and e.kind = 'period_closed' and e.data ->> 'period_start' = ?)
      group by c.org_id`,
-    [period.period_start, ...organizationIds, period.period_start],
+    [
+      ...[period.period_start, period.period_end],
+      ...[period.period_start, ...organizationIds, period.period_start],
+    ],
   );
   for (const { org_id, amounts } of open)
     await em.execute(

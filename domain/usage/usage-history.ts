@@ -12,16 +12,20 @@ export interface DayOfUsage {
 export const MAX_HISTORY_DAYS = 366;
 const DAY_MS = 86_400_000;
 
-/** What changed since `start`, by day: whole hours, and what is not folded into them yet. */
+/**
+ * What changed since `start`, by day (whole hours, and what is not folded into them yet), and behind it, without a day,
+ * the level of now: in one statement, so that both are of the same moment.
+ */
 const CHANGES = `select counter, to_char(hour at time zone 'UTC', 'YYYY-MM-DD') as date, sum(amount)::float8 as amount
   from (
     select counter, hour, amount from usage_hours where org_id = ? and hour >= ?::timestamptz
     union all
     select counter, at, amount from usage_deltas where org_id = ? and at >= ?::timestamptz) as changes
-  group by 1, 2`;
-
-const LEVEL = `select coalesce((select amount from usage_counters where org_id = ? and counter = '${LEVEL_COUNTER}'), 0)::float8
-  + coalesce((select sum(amount) from usage_deltas where org_id = ? and counter = '${LEVEL_COUNTER}'), 0)::float8 as level`;
+  group by 1, 2
+  union all
+  select '${LEVEL_COUNTER}', null,
+    (coalesce((select amount from usage_counters where org_id = ? and counter = '${LEVEL_COUNTER}'), 0)
+      + coalesce((select sum(amount) from usage_deltas where org_id = ? and counter = '${LEVEL_COUNTER}'), 0))::float8`;
 
 interface Change {
   counter: UsageCounter;
@@ -37,9 +41,12 @@ export async function readHistory(
 ): Promise<DayOfUsage[]> {
   const days = daysOf(start, end);
   const since = `${days[0]}T00:00:00Z`;
-  const changes = await em.execute<Change[]>(CHANGES, [organizationId, since, organizationId, since]);
-  const [row] = await em.execute<{ level: number }[]>(LEVEL, [organizationId, organizationId]);
-  return fold(days, changes, row?.level ?? 0);
+  const rows = await em.execute<(Omit<Change, 'date'> & { date: string | null })[]>(CHANGES, [
+    ...[organizationId, since, organizationId, since],
+    ...[organizationId, organizationId],
+  ]);
+  const changes = rows.filter((row): row is Change => row.date !== null);
+  return fold(days, changes, rows.find(({ date }) => date === null)?.amount ?? 0);
 }
 
 /** @throws AppError `validation_error`. */

@@ -25,12 +25,15 @@ export function recordUsageEvent(
   em.persist(em.create(UsageEventEntity, { counter: null, ...entry, id: newId('usageEvent') }));
 }
 
-// Both in the order of an index; an hour that is not over has no sum yet.
-const EVENTS = `select id, kind, counter, data, actor, at from usage_events where org_id = ?`;
+const SETTLED_AFTER = '5 minutes';
+
+const EVENTS = `select id, kind, counter, data, actor, at as "time", at from usage_events where org_id = ?`;
+// An hour that is not over has no sum yet; one that has just ended may still get some, by those who began within it and
+// by the next fold.
 const HOURS = `select ('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C" as id, 'hourly_sum' as kind,
     counter, jsonb_build_object('amount', amount, 'hour', to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24":00:00.000Z"'))
-      as data, 'system' as actor, hour + interval '1 hour' as at
-  from usage_hours where org_id = ? and hour < date_trunc('hour', now(), 'UTC')`;
+      as data, 'system' as actor, hour as "time", hour + interval '1 hour' as at
+  from usage_hours where org_id = ? and hour < date_trunc('hour', now() - interval '${SETTLED_AFTER}', 'UTC')`;
 
 /** The ledger of an organization, a page of it. */
 export async function listLedger(
@@ -40,19 +43,21 @@ export async function listLedger(
 ): Promise<Page<LedgerEntry>> {
   const { limit, order } = page;
   const [at, id] = page.after ?? [];
-  const behind = at === undefined ? '' : `where (at, id) ${order === 'asc' ? '>' : '<'} (?::timestamptz, ?)`;
   const [branches, values]: [string[], unknown[]] = [[], []];
-  const add = (sql: string, ...further: unknown[]) => {
+  // By the column itself, so that each branch is a step along an index and not a sort of all there is.
+  const add = (sql: string, cursorTime: string, ...further: unknown[]) => {
+    const behind =
+      at === undefined ? '' : `where ("time", id) ${order === 'asc' ? '>' : '<'} (${cursorTime}, ?)`;
     branches.push(
-      `(select * from (${sql}) as entries ${behind} order by at ${order}, id ${order} limit ${limit + 1})`,
+      `(select * from (${sql}) as entries ${behind} order by "time" ${order}, id ${order} limit ${limit + 1})`,
     );
     values.push(organizationId, ...further, ...(at === undefined ? [] : [at, id]));
   };
-  if (kind === undefined || kind === 'hourly_sum') add(HOURS);
-  if (kind === undefined) add(EVENTS);
-  else if (kind !== 'hourly_sum') add(`${EVENTS} and kind = ?`, kind);
+  if (kind === undefined || kind === 'hourly_sum') add(HOURS, `?::timestamptz - interval '1 hour'`);
+  if (kind === undefined) add(EVENTS, '?::timestamptz');
+  else if (kind !== 'hourly_sum') add(`${EVENTS} and kind = ?`, '?::timestamptz', kind);
   const rows = await em.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
-    `select * from (${branches.join(' union all ')}) as ledger order by at ${order}, id ${order} limit ${limit + 1}`,
+    `select id, kind, counter, data, actor, at from (${branches.join(' union all ')}) as ledger order by at ${order}, id ${order} limit ${limit + 1}`,
     values,
   );
   const entries = rows.map((row) => ({ ...row, at: new Date(row.at) }));

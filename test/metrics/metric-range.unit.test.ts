@@ -19,6 +19,14 @@ describe('a range', () => {
     );
   });
 
+  test('ends with the last hour before the years have five digits', () => {
+    const end = new Date('9999-12-31T23:59:59Z');
+    expect(readRange({ end }, new Date(), 31).end.toISOString()).toBe('9999-12-31T23:00:00.000Z');
+    expect(() => readRange({ start: new Date('9999-12-31T23:10:00Z'), end }, new Date(), 31)).toThrow(
+      'is not before end',
+    );
+  });
+
   test('has each hour once, also where clocks change', () => {
     const hours = hoursOf(
       readRange({ start: at('29T00:00:00'), end: at('30T00:00:00') }, at('30T00:00:00'), 31),

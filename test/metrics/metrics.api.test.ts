@@ -259,6 +259,7 @@ describe('the range', () => {
   test.each([
     ['start=2026-03-02T00:00:00Z&end=2026-03-01T00:00:00Z', 'unprocessable'],
     ['start=2026-03-01T00:00:00Z&end=2026-03-01T00:00:00Z', 'unprocessable'],
+    ['start=9999-12-31T23:00:00Z&end=9999-12-31T23:59:59Z', 'unprocessable'],
     ['start=2999-03-01T00:00:00Z', 'unprocessable'],
     ['start=yesterday', 'validation_error'],
     ['start=0001-01-01T00:00:00Z', 'validation_error'],

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
-import { countWithinLimit } from '../../domain/usage/count-usage.ts';
+import { countWithinLimit, noteUsage } from '../../domain/usage/count-usage.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
@@ -56,6 +57,38 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
     [organizationId],
   );
   expect(hours?.sum).toBe(60);
+});
+
+test('what was given back makes room once, also where it is folded in while somebody waits for the last unit', async () => {
+  const { organizationId, token } = await createOrganization(app.worker);
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 3, kind: 'hard', expiresAt: null, reason: 'Test' },
+    'test',
+  );
+  for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
+  const giveBack = () =>
+    app.worker.systemTransaction(({ em }) =>
+      noteUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
+    );
+  const late = await app.worker.systemTransaction(async ({ em }) => {
+    const [own] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
+    const given = 'select id from usage_deltas where org_id = ? and amount < 0 for update';
+    // The fold of another test may take it before it is locked.
+    while ((await em.execute<object[]>(given, [organizationId])).length === 0) await giveBack();
+    await em.execute('select from usage_counters where org_id = ? for update', [organizationId]);
+    // It sees what was given back, and waits behind this transaction, which folds it in and takes the room.
+    const waiting = count(organizationId).catch((error: unknown) => error);
+    await eventually(async () => {
+      const blocked = 'select pid from pg_stat_activity where ? = any(pg_blocking_pids(pid))';
+      expect(await app.worker.statement(blocked, [own?.pid])).toHaveLength(1);
+    });
+    await em.execute('delete from usage_deltas where org_id = ? and amount < 0', [organizationId]);
+    await em.execute('update usage_counters set amount = 3 where org_id = ?', [organizationId]);
+    return { waiting };
+  });
+  expect(await late.waiting).toMatchObject({ code: 'usage_limit_exceeded' });
+  expect((await currentOf(token)).messages_sent.current).toBe(3);
 });
 
 test('what a deleted organization left is dropped', async () => {

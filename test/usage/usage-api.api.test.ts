@@ -3,6 +3,7 @@ import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { TIER_LIMITS, type Tier } from '../../domain/usage/tiers.ts';
+import { readHistory } from '../../domain/usage/usage-history.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
@@ -133,6 +134,19 @@ describe('limits', () => {
     ]);
   });
 
+  test('of many who set one at once each sets it, and the ledger is a chain', async () => {
+    const { get, put } = await arrange();
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => put({ api_calls: { own_limit: 1_000 + index } })),
+    );
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 200));
+    const { data } = await get('/org/usage/events?type=own_limit_changed&order=asc');
+    const limitsOf = (end: string) =>
+      data.map((entry: { data: Record<string, { limit: number | null }> }) => entry.data[end]?.limit);
+    expect(limitsOf('from')).toEqual([null, ...limitsOf('to').slice(0, -1)]);
+    expect((await get('/org/limits')).counters.api_calls.own_limit).toBe(limitsOf('to').at(-1));
+  });
+
   test('refuses what is no limit', async () => {
     const { put, organizationId, productionEnvironmentId: environmentId } = await arrange();
     for (const wrong of [
@@ -222,15 +236,37 @@ describe('history', () => {
     expect((await get(range)).data).toMatchObject(expected);
   });
 
+  test('is of one moment, whatever comes meanwhile', async () => {
+    const { organizationId, add } = await arrange();
+    const [yesterday, today] = [new Date(Date.now() - 86_400_000), new Date()];
+    await add('storage_bytes', 500, today);
+    const days = await app.worker.autocommit((em) => {
+      // What comes behind each statement.
+      const meddled = {
+        async execute(...query: Parameters<typeof em.execute>) {
+          const rows = await em.execute(...query);
+          await add('storage_bytes', 70, today);
+          return rows;
+        },
+      } as unknown as typeof em;
+      return readHistory(meddled, organizationId, { start: yesterday, end: today });
+    });
+    expect(days.map(({ amounts }) => amounts.storage_bytes)).toEqual([0, 500]);
+  });
+
   test('of at most 366 days', async () => {
     const { get, token } = await arrange();
     expect((await get('/org/usage/history?start=2031-01-01&end=2032-01-01')).data).toHaveLength(366);
     expect((await get('/org/usage/history')).data).toHaveLength(31);
+    const leapDay = await get('/org/usage/history?start=2032-02-28T23:30:00-01:00&end=2032-03-01');
+    expect(leapDay.data.map(({ date }: { date: string }) => date)).toEqual(['2032-02-29', '2032-03-01']);
     for (const query of [
       'start=2031-01-01&end=2032-01-02',
       'start=2031-01-02&end=2031-01-01',
       'start=yesterday',
       'start=2031-13-01',
+      'start=2031-02-29&end=2031-03-02',
+      'end=2031-06-31T10:00:00Z',
     ])
       expectProblem(await app.call(`/org/usage/history?${query}`, { token }), 'validation_error');
   });
@@ -239,9 +275,10 @@ describe('history', () => {
 test('the ledger is paged, with the hourly sums in their place', async () => {
   const { get, add, organizationId } = await arrange('free');
   const hour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000);
-  for (let ago = 1; ago <= 3; ago += 1)
+  // The hour before may still be settling.
+  for (let ago = 2; ago <= 4; ago += 1)
     await add('messages_sent', ago, new Date(hour.getTime() - ago * 3_600_000 + 1));
-  await add('messages_received', 9, new Date(hour.getTime() - 3_600_000));
+  await add('messages_received', 9, new Date(hour.getTime() - 2 * 3_600_000));
   // Of an hour that is not over.
   await add('messages_sent', 100, new Date(hour.getTime() + 7_200_000));
   await foldUsage(app.worker);
@@ -256,14 +293,14 @@ test('the ledger is paged, with the hourly sums in their place', async () => {
   expect(all.map(({ type, counter, data }) => [type, counter, data.amount])).toEqual([
     ['tier_changed', null, undefined],
     ['tier_changed', null, undefined],
-    ['hourly_sum', 'messages_sent', 1],
-    ['hourly_sum', 'messages_received', 9],
     ['hourly_sum', 'messages_sent', 2],
+    ['hourly_sum', 'messages_received', 9],
     ['hourly_sum', 'messages_sent', 3],
+    ['hourly_sum', 'messages_sent', 4],
   ]);
   expect((await get('/org/usage/events?type=hourly_sum&order=asc')).data[0]).toMatchObject({
     counter: 'messages_sent',
-    data: { amount: 3 },
+    data: { amount: 4 },
     actor: 'system',
   });
 });

@@ -119,9 +119,8 @@ test('a threshold of one’s own holds, and a new month tells anew and closes th
   await use(500);
   await check();
   expect((await rows()).events).toMatchObject([{ type: 'usage.warning', data: { threshold: 50 } }]);
-  setNow(new Date('2031-04-01T00:00:00Z'));
-  await check();
-  await check();
+  setNow(new Date('2031-04-01T01:00:00Z'));
+  await Promise.all([check(), check()]);
   expect((await rows()).events).toHaveLength(1);
   const closed = (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
   expect(closed).toMatchObject([
@@ -134,6 +133,34 @@ test('a threshold of one’s own holds, and a new month tells anew and closes th
   await use(600);
   await check();
   expect((await rows()).events).toMatchObject([{}, { data: { period_start: '2031-04-01T00:00:00.000Z' } }]);
+});
+
+test('what was used in a month’s last minutes is told, and in its sum', async () => {
+  const { organizationId, token, check, use, rows, setNow } = await arrange();
+  const lastMinute = new Date('2031-05-31T23:59:30Z');
+  setNow(lastMinute);
+  await use(700);
+  await check();
+  setNow(new Date('2031-06-01T00:00:00Z'));
+  await use(400, lastMinute);
+  await check();
+  await check();
+  const period = { period_start: '2031-05-01T00:00:00.000Z', period_end: '2031-06-01T00:00:00.000Z' };
+  expect((await rows()).events).toMatchObject([
+    { type: 'usage.warning', data: { current: 1_100, ...period } },
+    { type: 'usage.exceeded', data: { current: 1_100, ...period } },
+  ]);
+  expect((await rows()).mails).toMatchObject([{ params: { resetsAt: '2031-06-01' } }]);
+  const closed = async () => (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
+  expect(await closed()).toEqual([]);
+  // Locked: it stays a delta while the month is closed.
+  setNow(new Date('2031-06-01T01:00:00Z'));
+  await use(1, lastMinute);
+  await app.worker.systemTransaction(async ({ em }) => {
+    await em.execute('select from usage_deltas where org_id = ? for update', [organizationId]);
+    await check();
+  });
+  expect(await closed()).toMatchObject([{ data: { ...period, amounts: { messages_sent: 1_101 } } }]);
 });
 
 test('a level is told once a month, too', async () => {
