@@ -12,6 +12,7 @@ export const BACKLOG_KINDS = [
   'message_deferred',
   'message_needs_attention',
   'receipt',
+  'notification',
   'discarded_object',
   'metric_delta',
 ] as const;
@@ -57,6 +58,9 @@ const BACKLOG = `
   union all
   select 'receipt', count(*)::int, ${age('received_at')}
     from ${some('received_at', `inbound_receipts where status = 'received' order by received_at`)}
+  union all
+  select 'notification', count(*)::int, ${age('created_at')}
+    from ${some('created_at', `notifications where status in ('pending', 'sending') order by next_attempt_at`)}
   union all
   select 'discarded_object', count(*)::int, ${age('due_at')}
     from ${some('due_at', 'discarded_objects where due_at <= now() order by due_at')}

@@ -5,6 +5,8 @@ import { changeProblems, closed, id, NoContent, postProblems, problems, ref } fr
 import { readTime } from '../time.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
 
+/** A key that others got hold of can be taken away, whatever they have used up with it. */
+const MANAGING = { permission: 'keys:manage', neverOverLimit: true } as const;
 const OneKey = closed({ id: id('Key id (key_…).') });
 
 export const apiKeyRoutes =
@@ -13,7 +15,7 @@ export const apiKeyRoutes =
     app.post(
       '/api-keys',
       {
-        config: { permission: 'keys:manage' },
+        config: MANAGING,
         schema: {
           operationId: 'apiKeys.create',
           summary: 'Make an API key',
@@ -40,7 +42,7 @@ export const apiKeyRoutes =
     app.get(
       '/api-keys',
       {
-        config: { permission: 'keys:manage' },
+        config: MANAGING,
         schema: {
           operationId: 'apiKeys.list',
           summary: 'List API keys',
@@ -58,7 +60,7 @@ export const apiKeyRoutes =
     app.get(
       '/api-keys/:id',
       {
-        config: { permission: 'keys:manage' },
+        config: MANAGING,
         schema: {
           operationId: 'apiKeys.get',
           summary: 'Read an API key',
@@ -73,7 +75,7 @@ export const apiKeyRoutes =
     app.delete(
       '/api-keys/:id',
       {
-        config: { permission: 'keys:manage' },
+        config: MANAGING,
         schema: {
           operationId: 'apiKeys.delete',
           summary: 'Revoke an API key',

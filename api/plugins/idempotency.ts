@@ -130,8 +130,9 @@ async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer>
         await em.flush();
         body = String(reply.serialize(presented as object));
       } catch (error) {
-        refusal = keepable(error);
-        if (!refusal.commits) throw error;
+        const refused = appErrorOf(error);
+        if (!refused.commits) throw error;
+        refusal = refused;
       }
     });
   } catch (error) {
@@ -139,6 +140,8 @@ async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer>
     hooks.length = 0;
   }
   for (const hook of hooks) outer.afterCommit(hook);
+  // Its fact commits with the outer transaction, also where the answer is not kept.
+  if (refusal) keepable(refusal);
   if (!refusal) return { status: reply.statusCode, contentType: JSON_TYPE, body };
   return {
     status: refusal.status,

@@ -1,6 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Every field may be left out, and so may the body. */
+    bodyMayBeEmpty?: true;
+  }
+}
+
 /** Bytes that are none are refused: replaced by U+FFFD they would be stored and sent as what nobody wrote. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -16,6 +23,9 @@ export function installJsonBodies(app: FastifyInstance): void {
       return parse(decode(body));
     },
   );
+  app.addHook('preValidation', async (request) => {
+    if (request.routeOptions.config.bodyMayBeEmpty) request.body ??= {};
+  });
 }
 
 function refuseOtherEncodings({ headers }: FastifyRequest): void {

@@ -23,6 +23,7 @@ export async function installOpenApi(
   { publicUrl, version, schemas }: OpenApiOptions,
 ): Promise<void> {
   for (const schema of schemas) app.addSchema(schema);
+  const withoutBody = new Set<unknown>();
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -36,12 +37,21 @@ export async function installOpenApi(
       security: [{ apiKey: [] }],
       webhooks: describeWebhooks(),
     },
-    transform: ({ schema, url, route }) => ({
-      url,
-      schema: withAnswers(
-        takesHeaders(url, route.config) ? withHeaders(schema, route.method === 'POST') : schema,
-      ),
-    }),
+    transform({ schema, url, route }) {
+      if (route.config?.bodyMayBeEmpty) withoutBody.add(schema.operationId);
+      const described = takesHeaders(url, route.config)
+        ? withHeaders(schema, route.method === 'POST')
+        : schema;
+      return { url, schema: withAnswers(described) };
+    },
+    // The plugin says of every body that it is required.
+    transformObject(document) {
+      const { paths = {} } = 'openapiObject' in document ? document.openapiObject : {};
+      for (const { post } of Object.values(paths).filter((path) => path !== undefined))
+        if (post?.requestBody && 'content' in post.requestBody && withoutBody.has(post.operationId))
+          post.requestBody.required = false;
+      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject;
+    },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
   });
   app.get(

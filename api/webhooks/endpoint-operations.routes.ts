@@ -1,5 +1,4 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyRequest } from 'fastify';
 import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
@@ -28,13 +27,6 @@ export interface EndpointOperationsOptions {
   lists: Lists;
   path: EndpointRoutesOptions['path'];
 }
-
-/** Where every field may be left out, so may the body. */
-const bodyMayBeEmpty = {
-  preValidation: async (request: FastifyRequest) => {
-    request.body ??= {};
-  },
-};
 
 export const endpointOperationRoutes =
   (options: EndpointOperationsOptions): FastifyPluginCallbackTypebox =>
@@ -70,8 +62,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/test`,
       {
-        ...bodyMayBeEmpty,
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
         schema: {
           ...operation('test', 'Send a receiver a test event'),
           body: ref(SendTestEvent),
@@ -92,8 +83,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/rotate-secret`,
       {
-        ...bodyMayBeEmpty,
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
         schema: {
           ...operation('rotateSecret', 'Give a receiver a new signing secret'),
           body: ref(RotateSecret),

@@ -5,6 +5,7 @@ import { isIPv6, type LookupFunction, connect as netConnect, type Socket } from 
 import { connect as tlsConnect } from 'node:tls';
 import type { Config } from '../config.ts';
 import { createAddressPolicy } from './address-policy.ts';
+import { readHttpDate } from './http-date.ts';
 import { readTarget, type Target, type TargetRules } from './target.ts';
 
 export interface EgressPost {
@@ -233,8 +234,8 @@ async function readBody(
 function readRetryAfter(value: string | undefined): number | null {
   if (value === undefined) return null;
   if (/^\d+$/.test(value)) return Number(value) * 1_000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+  const at = readHttpDate(value);
+  return at === null ? null : Math.max(0, at - Date.now());
 }
 
 function errorCode(error: unknown, deadline: AbortSignal): string {

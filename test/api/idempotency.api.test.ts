@@ -189,6 +189,19 @@ test('a refusal that is itself a fact commits it, once', async () => {
   expect(rejected).toBe(1);
 });
 
+test('a fact that a repeat may change stays as well, and the repeat tries anew', async () => {
+  const setStatus = (status: 'active' | 'suspended') =>
+    app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inboxId }, { status }));
+  await setStatus('suspended');
+  expectProblem(await send('s'), 'inbox_suspended');
+  const { token } = organization;
+  expect((await app.call('/metrics/summary', { token })).json()).toMatchObject({ rejected: 1 });
+  const events = await app.worker.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
+  expect(events).toMatchObject([{ type: 'message.rejected', data: { rejection_reason: 'account_paused' } }]);
+  await setStatus('active');
+  expect((await send('s')).statusCode).toBe(201);
+});
+
 test('401, 403 and invalid requests are not kept', async () => {
   const { token, keyId } = await createKey(app.worker, { ...organization, permissions: ['keys:manage'] });
   const grant = { name: 'x', permissions: ['messages:send'] };

@@ -286,6 +286,10 @@ test('an operation whose fields may all be left out takes no body, too', async (
   const { post, endpointId } = await arrange();
   expect((await post(`/webhooks/endpoints/${endpointId}/test`)).statusCode).toBe(202);
   expect((await post(`/webhooks/endpoints/${endpointId}/rotate-secret`)).statusCode).toBe(200);
+  const optional = app.contract.operations.filter(({ requestBody }) => requestBody?.required === false);
+  expect(optional.map(({ operationId }) => operationId.replace('Alias', ''))).toEqual(
+    ['test', 'rotateSecret', 'test', 'rotateSecret'].map((name) => `webhookEndpoints.${name}`),
+  );
 });
 
 describe('a test event', () => {

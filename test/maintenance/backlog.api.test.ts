@@ -47,6 +47,7 @@ test('each part reads an index, whatever the tables hold', async () => {
       'webhook_deliveries_held_index',
       'messages_unsettled_index',
       'inbound_receipts_unprocessed_index',
+      'notifications_open_index',
       'discarded_objects_due_at_index',
     ])
       expect(plan).toContain(index);

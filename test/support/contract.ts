@@ -9,7 +9,7 @@ export interface Operation {
   path: string;
   summary?: string;
   parameters?: { name: string; in: string; schema: object }[];
-  requestBody?: { content: Record<string, { schema: object }> };
+  requestBody?: { required?: boolean; content: Record<string, { schema: object }> };
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
   security?: object[];
 }

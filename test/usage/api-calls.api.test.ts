@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { eventually } from '../support/eventually.ts';
-import { createInbox, createOrganization } from '../support/organizations.ts';
+import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 
@@ -44,6 +44,9 @@ test('calls are written once a second, counted where they were answered, refused
 
   const own = await app.call('/org/limits', { token, method: 'PUT', body: { counters: {} } });
   expect(own.statusCode).toBe(200);
+  // A key that leaked, and used all of it up, can still be taken away.
+  const { keyId } = await createKey(app.worker, { organizationId });
+  expect((await app.call(`/api-keys/${keyId}`, { token, method: 'DELETE' })).statusCode).toBe(204);
   await allow(organizationId, 1_000);
   await eventually(async () => expect((await list()).statusCode).toBe(200));
 });

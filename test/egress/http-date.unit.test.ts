@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { readHttpDate } from '../../platform/egress/http-date.ts';
+
+const NOW = new Date('2026-11-21T12:00:00Z');
+
+test.each([
+  ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
+  ['Sunday, 06-Nov-94 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
+  ['Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37.000Z'],
+  ['Sat Nov 21 12:00:10 2026', '2026-11-21T12:00:10.000Z'],
+  ['Saturday, 21-Nov-76 08:49:37 GMT', '2076-11-21T08:49:37.000Z'],
+  ['Sunday, 21-Nov-77 08:49:37 GMT', '1977-11-21T08:49:37.000Z'],
+])('%s is %s', (value, expected) => {
+  expect(new Date(readHttpDate(value, NOW) ?? Number.NaN).toISOString()).toBe(expected);
+});
+
+test.each([
+  '',
+  'soon',
+  '-1',
+  '1.5',
+  '2026-11-21',
+  'Sun, 06 Foo 1994 08:49:37 GMT',
+  'Sun, 06 Nov 1994 25:49:37 GMT',
+])('%j is none', (value) => {
+  expect(readHttpDate(value, NOW)).toBeNull();
+});
+
+test('wherever the process thinks it is', () => {
+  const file = resolve(import.meta.dirname, '../../platform/egress/http-date.ts');
+  const script = `import { readHttpDate } from ${JSON.stringify(file)};
+    console.log(new Date(readHttpDate('Sun Nov  6 08:49:37 1994')).toISOString());`;
+  const env = { ...process.env, TZ: 'Asia/Kathmandu' };
+  const told = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+    env,
+    encoding: 'utf8',
+  });
+  expect(told.trim()).toBe('1994-11-06T08:49:37.000Z');
+});
