@@ -36,13 +36,26 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
           counts[source.name] = runs.length;
           await eachAtOnce(runs, LOOK_UPS_AT_ONCE, (run) => lookAfter(options, run));
         }
-        for (const [name, chore] of Object.entries(options.chores)) {
-          Context.current().heartbeat();
-          counts[name] = await chore();
-        }
-        return counts;
+        return { ...counts, ...(await doChores(options.chores)) };
       }),
   };
+}
+
+/** Storage that refuses deletions must not keep the others from being done; the run fails of it all the same. */
+async function doChores(chores: MaintenanceActivityOptions['chores']): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  const failures: unknown[] = [];
+  for (const [name, chore] of Object.entries(chores)) {
+    Context.current().heartbeat();
+    await chore().then(
+      (count) => {
+        counts[name] = count;
+      },
+      (error: unknown) => failures.push(error),
+    );
+  }
+  if (failures.length > 0) throw failures[0];
+  return counts;
 }
 
 async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {

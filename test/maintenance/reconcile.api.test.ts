@@ -316,6 +316,22 @@ describe('the reconciler', () => {
     });
   });
 
+  test('does every chore although one fails, and fails of that', async () => {
+    const done: string[] = [];
+    const { reconcileOverdue } = createMaintenanceActivities({
+      outbox: { sweep: async () => 0 },
+      workflows: temporal,
+      sources: [],
+      chores: {
+        objects: async () => Promise.reject(new Error('Storage refuses.')),
+        events: async () => done.push('events'),
+      },
+      logger,
+    });
+    await expect(new MockActivityEnvironment().run(reconcileOverdue)).rejects.toThrow('Storage refuses.');
+    expect(done).toEqual(['events']);
+  });
+
   test('helps the others where one cannot be helped', async () => {
     const world = await arrange();
     const [first, second] = [await world.lostMessage(), await world.lostMessage()];
