@@ -138,6 +138,9 @@ async function sendForward(
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
+    // Deleted while its files waited for the deletion's lock: the mail would go without them.
+    if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
+      throw notFound('message', original.id);
     const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];
     checkAttachmentLimits(all, 'Leave files out, or set include_attachments to false.');
     return all;

@@ -303,6 +303,19 @@ describe('a reply', () => {
 });
 
 describe('a forward', () => {
+  test('of a mail that is deleted meanwhile finds none, and does not go without its files', async () => {
+    const { id } = await received({ files: [{ filename: 'menu.png' }] });
+    let answer: ReturnType<typeof post> | undefined;
+    await app.worker.systemTransaction(async ({ em }) => {
+      await em.nativeDelete(MessageEntity, { id });
+      answer = post(`/messages/${id}/forward`, { to: [{ email: 'a@x.test' }] });
+      await eventually(async () =>
+        expect(await em.execute('select 1 from pg_locks where not granted')).not.toEqual([]),
+      );
+    });
+    expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
+  });
+
   const html = '<p>See <img src="cid:logo@x" alt="Logo"></p>';
   const files = [
     { filename: 'Übersicht.png', contentId: 'logo@x' },
