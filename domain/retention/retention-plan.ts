@@ -90,6 +90,18 @@ export function postponeRetention(plan: RetentionPlan, days: number, now: Date):
   return true;
 }
 
+/**
+ * Deletes nothing for a day more, for an organization that can neither postpone nor change anything. To be repeated
+ * daily; once it ends, the owners are warned anew, since what they were told before they could not act on.
+ */
+export function holdRetention(plan: RetentionPlan, now: Date): void {
+  plan.steps = plan.steps.map((step) => ({ ...step, warnedAt: null }));
+  if (plan.appliedDays === 0) return;
+  const until = new Date(now.getTime() + DAY_MS);
+  plan.postponedUntil = plan.postponedUntil ? later(plan.postponedUntil, until) : until;
+  plan.resumeWarnedAt = null;
+}
+
 /** When a step begins to delete, as far as is known. */
 export function firstDeletionAt(plan: Pick<RetentionPlan, 'postponedUntil'>, step: RetentionStep): Date {
   const at = new Date(step.takesEffectAt);

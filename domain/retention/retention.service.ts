@@ -7,6 +7,7 @@ import { hasExpired } from './expired-batch.ts';
 import {
   DAY_MS,
   deletesNow,
+  holdRetention,
   isReminderDue,
   monthOf,
   postponeRetention,
@@ -61,9 +62,12 @@ export function createRetentionService({
     review: (organizationId) =>
       database.systemTransaction(async (transaction) => {
         const policy = await lockPolicy(transaction.em, organizationId);
-        if (!policy || !(await isActive(transaction, organizationId)))
-          return { deletesBefore: null, warnings: 0 };
+        if (!policy) return NOTHING_TO_DO;
         const at = now();
+        if (!(await isActive(transaction, organizationId))) {
+          holdRetention(policy, at);
+          return NOTHING_TO_DO;
+        }
         const warnings = reviewRetention(policy, at);
         for (const warning of warnings) await warn(transaction, notifications, organizationId, warning);
         const reminded = await remindMonthly(transaction, notifications, policy, at);
@@ -104,6 +108,8 @@ export function createRetentionService({
   };
 }
 
+const NOTHING_TO_DO: RetentionReview = { deletesBefore: null, warnings: 0 };
+
 /** Of a suspended organization nothing is deleted: it could neither postpone it nor keep its mail longer. */
 async function isActive({ em }: Transaction, organizationId: string): Promise<boolean> {
   return (await em.count(OrganizationEntity, { id: organizationId, status: 'active' })) > 0;
@@ -126,9 +132,9 @@ async function hasSomethingToDo(
   policy: RetentionPolicy,
   at: Date,
 ): Promise<boolean> {
-  if (!(await isActive(transaction, policy.organizationId))) return false;
   if (policy.steps.length > 0 || policy.postponedUntil) return true;
   if (!deletesNow(policy)) return false;
+  if (!(await isActive(transaction, policy.organizationId))) return true;
   const aheadMs = isReminderDue(policy, at) ? REMINDER_AHEAD_MS : 0;
   return hasMailBefore(
     transaction,

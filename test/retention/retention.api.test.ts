@@ -78,6 +78,10 @@ async function arrange() {
         params.firstDeletionAt ?? params.before,
       ]);
     });
+  const is = (status: 'active' | 'suspended') =>
+    database.systemTransaction(({ em }) =>
+      em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status }),
+    );
   const set = (days: number) => policies.set(scope, organizationId, days);
   const postpone = (days: number) => policies.postpone(scope, organizationId, days);
   const mailOf = (day: string) => createAgedMail(database, inbox, { at: new Date(day) });
@@ -93,6 +97,7 @@ async function arrange() {
     passUntil,
     startsToday,
     letters,
+    is,
     set,
     postpone,
     mailOf,
@@ -159,15 +164,35 @@ describe('a policy of 30 days', () => {
   });
 
   test('of a suspended organization neither warns nor deletes', async () => {
-    const { set, run, passUntil, letters, organizationId, mailOf, left } = await arrange();
+    const { set, run, passUntil, letters, is, mailOf, left } = await arrange();
     await mailOf('2026-10-01');
     await set(30);
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' }),
-    );
+    await is('suspended');
     expect(await run()).toEqual({ deletesBefore: null, warnings: 0, deleted: 0 });
     expect(await passUntil('2026-12-30T00:00:00Z')).toEqual([]);
     expect([await letters(), await left()]).toEqual([[], ['2026-10-01']]);
+  });
+
+  test.each([
+    ['had begun to delete', '2026-12-17T00:00:00Z'],
+    ['had told its owners that it begins tomorrow', '2026-12-15T10:00:00Z'],
+  ])('that %s before its organization was suspended warns once more', async (_name, suspendedAt) => {
+    const { set, run, passUntil, letters, is, mailOf, left } = await arrange();
+    await set(30);
+    await run();
+    await passUntil(suspendedAt);
+    await mailOf('2026-12-01');
+    await is('suspended');
+    const before = await letters();
+    expect(await passUntil('2027-02-10T10:00:00Z')).toEqual([]);
+    expect(await letters()).toEqual(before);
+    await is('active');
+    expect(await passUntil('2027-02-12T02:00:00Z')).toEqual([]);
+    expect((await letters()).slice(before.length)).toContainEqual([
+      ...['retention-tomorrow', 30, '2027-02-12 03:00 UTC'],
+    ]);
+    expect(await left()).toEqual(['2026-12-01']);
+    expect(await passUntil('2027-02-12T10:00:00Z')).toEqual(['2027-02-12']);
   });
 });
 
