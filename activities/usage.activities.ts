@@ -11,11 +11,15 @@ export function createUsageActivities({ usageChecks }: { usageChecks: UsageCheck
       asFailure(async () => {
         const context = Context.current();
         const from = context.info.heartbeatDetails as UsageCheckProgress | undefined;
-        const { organizations, told } = await usageChecks.check({
+        const {
+          organizations,
+          told,
+          failed = 0,
+        } = await usageChecks.check({
           ...(from ? { from } : {}),
           progressed: (soFar) => context.heartbeat(soFar),
         });
-        return { organizations, told };
+        return { organizations, told, failed };
       }),
   };
 }

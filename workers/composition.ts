@@ -223,6 +223,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
             database,
             events,
             notifications: createNotificationService({ outbox }),
+            logger,
           }),
         }),
         ...createInboxActivities({ purges: createPurgeService({ database }) }),

@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Logger } from 'pino';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
@@ -17,6 +18,8 @@ export interface UsageCheckProgress {
   after: string;
   organizations: number;
   told: number;
+  /** Organizations that could not be told; the next check tries again. */
+  failed?: number;
 }
 
 export interface UsageCheckService {
@@ -38,6 +41,7 @@ export interface UsageCheckServiceOptions {
   database: Database;
   events: EventService;
   notifications: NotificationService;
+  logger: Logger;
   now?: () => Date;
   /** Organizations looked at in one statement. */
   pageSize?: number;
@@ -58,14 +62,16 @@ export function createUsageCheckService(options: UsageCheckServiceOptions): Usag
   return {
     async check({ from, progressed }) {
       await foldUsage(database);
-      const soFar = { after: '', organizations: 0, told: 0, ...from };
+      const soFar = { after: '', organizations: 0, told: 0, failed: 0, ...from };
       for (;;) {
         const page = await database.statement<{ id: string }>(
           'select id from organizations where id > ? order by id limit ?',
           [soFar.after, pageSize],
         );
         const ids = page.map(({ id }) => id);
-        soFar.told += await checkPage(options, ids, now());
+        const { told, failed } = await checkPage(options, ids, now());
+        soFar.told += told;
+        soFar.failed += failed;
         soFar.organizations += ids.length;
         soFar.after = ids.at(-1) ?? soFar.after;
         progressed?.({ ...soFar });
@@ -82,24 +88,33 @@ async function checkPage(
   options: UsageCheckServiceOptions,
   organizationIds: string[],
   now: Date,
-): Promise<number> {
+): Promise<CheckCounts> {
   const { database } = options;
   const period = monthOf(now);
   const before = monthOf(new Date(period.start.getTime() - 1));
   const isSettled = now.getTime() - period.start.getTime() >= MONTH_SETTLED_AFTER_MS;
-  let told = 0;
-  // What was reached after a month's last look is told, too.
   if (isSettled) await database.autocommit((em) => closeMonth(em, organizationIds, before, now));
-  else told += await checkMonth(options, organizationIds, { period: before, now });
-  return told + (await checkMonth(options, organizationIds, { period, now }));
+  const counts = { told: 0, failed: 0 };
+  // What was reached after a month's last look is told, too.
+  for (const month of isSettled ? [period] : [before, period]) {
+    const { told, failed } = await checkMonth(options, organizationIds, { period: month, now });
+    counts.told += told;
+    counts.failed += failed;
+  }
+  return counts;
+}
+
+interface CheckCounts {
+  told: number;
+  failed: number;
 }
 
 async function checkMonth(
   options: UsageCheckServiceOptions,
   organizationIds: string[],
   { period, now }: { period: Period; now: Date },
-): Promise<number> {
-  const { database } = options;
+): Promise<CheckCounts> {
+  const { database, logger } = options;
   const isOver = period.end <= now;
   const news = await database.autocommit(async (em) => {
     const standings = await readStandings(em, {
@@ -110,12 +125,18 @@ async function checkMonth(
     });
     return withoutKnown(em, standings.flatMap(crossingsOf), period);
   });
-  let told = 0;
-  for (const crossings of Map.groupBy(news, ({ standing }) => standing.organizationId).values())
-    told += await database.systemTransaction((transaction) =>
-      tell(transaction, options, { crossings, period, now }),
-    );
-  return told;
+  const counts = { told: 0, failed: 0 };
+  for (const [organizationId, crossings] of Map.groupBy(news, ({ standing }) => standing.organizationId))
+    try {
+      counts.told += await database.systemTransaction((transaction) =>
+        tell(transaction, options, { crossings, period, now }),
+      );
+    } catch (error) {
+      // Those behind it have their turn all the same.
+      logger.error({ organizationId, err: error }, 'usage could not be told');
+      counts.failed += 1;
+    }
+  return counts;
 }
 
 /** The higher one last. Nothing is told of a limit of 0 that nothing was counted against. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { pino } from 'pino';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
@@ -29,6 +30,7 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
       database: app.worker,
       events: createEventService({ outbox }),
       notifications: createNotificationService({ outbox }),
+      logger: pino({ level: 'silent' }),
       now: () => now,
     });
   // From right before it on; organizations made meanwhile are looked at as well, and left alone.
@@ -180,20 +182,29 @@ test('a level is told once a month, too', async () => {
   expect(mails).toMatchObject([{ params: { resetsAt: null } }, { params: { resetsAt: null } }]);
 });
 
-test('a failure in its middle leaves nothing half, and the next check tells', async () => {
-  const { organizationId, use, check, rows } = await arrange();
-  await use(900);
+test('a failure leaves nothing half and stops nobody behind it, and the next check tells', async () => {
+  const [broken, behind] = [await arrange(), await arrange()];
+  await broken.use(900);
+  await behind.use(900);
   const { outbox } = recordingOutbox();
+  const real = createNotificationService({ outbox });
   const failing = createUsageCheckService({
     database: app.worker,
     events: createEventService({ outbox }),
-    notifications: { notifyOwners: () => Promise.reject(new Error('The process dies')) },
+    logger: pino({ level: 'silent' }),
+    notifications: {
+      notifyOwners: (transaction, notice) =>
+        notice.organizationId === broken.organizationId
+          ? Promise.reject(new Error('The owners are gone'))
+          : real.notifyOwners(transaction, notice),
+    },
   });
-  const from = { after: organizationId.slice(0, -1), organizations: 0, told: 0 };
-  await expect(failing.check({ from })).rejects.toThrow('The process dies');
-  expect(await rows()).toEqual({ events: [], mails: [] });
-  await check();
-  expect(await rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
+  const from = { after: broken.organizationId.slice(0, -1), organizations: 0, told: 0 };
+  expect(await failing.check({ from })).toMatchObject({ failed: 1 });
+  expect(await broken.rows()).toEqual({ events: [], mails: [] });
+  expect(await behind.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
+  await broken.check();
+  expect(await broken.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
 });
 
 test('pages go on where they were, and say how far they came', async () => {
@@ -204,6 +215,7 @@ test('pages go on where they were, and say how far they came', async () => {
     database: app.worker,
     events: createEventService({ outbox }),
     notifications: createNotificationService({ outbox }),
+    logger: pino({ level: 'silent' }),
     pageSize: 1,
   });
   const seen: string[] = [];
