@@ -69,12 +69,13 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   ]);
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, readFacts(row));
-  if (limit.kind === 'soft' || limit.limit === null) return;
+  const { refusedAbove } = limit;
+  if (refusedAbove === null) return;
   // What was folded in while this waited for the row is in both, also what was given back, which would make room twice:
   // so that only counts as used here, and near the limit is asked again, now that the row stays as it is.
-  if (row.counted + row.pending_at_most <= limit.limit) return;
+  if (row.counted + row.pending_at_most <= refusedAbove) return;
   const pending = await readPending(em, [organizationId, counter, ...month]);
-  if (row.counted + pending > limit.limit) throw usageLimitExceeded(counter, limit, at);
+  if (row.counted + pending > refusedAbove) throw usageLimitExceeded(counter, limit, at);
 }
 
 async function readPending(em: EntityManager, values: unknown[]): Promise<number> {

@@ -6,15 +6,16 @@ import { monthOf } from './periods.ts';
 /** Without `Retry-After`: weeks would put clients to sleep. `resets_at` says when waiting would help, if it would. */
 export function usageLimitExceeded(
   counter: UsageCounter,
-  { limit, source }: EffectiveLimit,
+  { limit: shown, refusedAbove: limit, source }: EffectiveLimit,
   now: Date,
 ): AppError {
+  const isOwn = source === 'own' || limit !== shown;
   const isLevel = counter === LEVEL_COUNTER;
   return new AppError('usage_limit_exceeded', {
     detail: isLevel
       ? `The organization may store ${limit} bytes of attachments, and this would go beyond.`
       : `The organization has used up its ${counter} of this month: ${limit}.`,
-    fix: `${source === 'own' ? 'Raise or remove the organization’s own cap (PUT /api/v1/org/limits)' : 'Ask an owner to upgrade or support to raise the limit'}, or ${
+    fix: `${isOwn ? 'Raise or remove the organization’s own cap (PUT /api/v1/org/limits)' : 'Ask an owner to upgrade or support to raise the limit'}, or ${
       isLevel ? 'delete messages or drafts with files.' : 'wait until resets_at.'
     }`,
     extensions: { counter, ...(isLevel ? {} : { resets_at: monthOf(now).end.toISOString() }) },
@@ -22,7 +23,7 @@ export function usageLimitExceeded(
 }
 
 /** For inboxes and domains: there may be so many at once. */
-export function planLimitReached(limited: Limited, { limit }: EffectiveLimit): AppError {
+export function planLimitReached(limited: Limited, { refusedAbove: limit }: EffectiveLimit): AppError {
   return new AppError('plan_limit_reached', {
     detail: `The organization may have ${limit} ${limited}, and has as many.`,
     fix: `Delete one of the ${limited}, or ask an owner to upgrade.`,

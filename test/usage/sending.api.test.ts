@@ -95,6 +95,21 @@ test('a soft limit refuses nothing, and what is not folded in counts', async () 
   expect(await sent()).toMatchObject({ current: 3 });
 });
 
+test('a cap of one’s own refuses also where a soft limit has come to lie below it', async () => {
+  const { organizationId, token, send, sent } = await arrange();
+  const counters = { messages_sent: { own_limit: 2 } };
+  await app.call('/org/limits', { method: 'PUT', token, body: { counters } });
+  await limits.setOverride(
+    organizationId,
+    { limited: 'messages_sent', limit: 1, kind: 'soft', expiresAt: null, reason: 'Downgrade' },
+    'test',
+  );
+  expect([(await send()).statusCode, (await send()).statusCode]).toEqual([201, 201]);
+  const refused = expectProblem(await send(), 'usage_limit_exceeded');
+  expect(refused.fix).toMatch(/own cap/);
+  expect(await sent()).toMatchObject({ current: 2, limit: 1, kind: 'soft', percentage: 200 });
+});
+
 test('what was counted softly counts when the limit turns hard', async () => {
   const { send, sent, allow } = await arrange();
   await send();
