@@ -156,7 +156,11 @@ export function createStorage(config: StorageConfig): Storage {
       return attempt('get', key, () => readAtMost(stream, key, maxBytes));
     },
     getPiece: (key, start, maxBytes) =>
-      attempt('get', key, () => readPiece(client, { Bucket, Key: key }, start, maxBytes)),
+      attempt('get', key, () =>
+        readPiece(client, { Bucket, Key: key }, start, maxBytes).catch((error: unknown) =>
+          emptyWhereNoRangeFits(error, start),
+        ),
+      ),
     async sizeOf(key) {
       try {
         const head = new HeadObjectCommand({ Bucket, Key: key });
@@ -261,32 +265,42 @@ async function listPage(
   };
 }
 
-/** The first piece is asked for without a range: no range is satisfiable in an empty object (RFC 9110 section 14.1.1). */
+/** Reads into one buffer, and the response to its end, so that its connection is used again. */
 async function readPiece(
   client: S3Client,
   target: { Bucket: string; Key: string },
   start: number,
   maxBytes: number,
 ): Promise<ObjectPiece> {
-  const range = start === 0 ? {} : { Range: `bytes=${start}-${start + maxBytes - 1}` };
   const {
     Body,
-    ContentLength = 0,
+    ContentLength = maxBytes,
     ContentRange,
-  } = await client.send(new GetObjectCommand({ ...target, ...range }));
+  } = await client.send(new GetObjectCommand({ ...target, Range: `bytes=${start}-${start + maxBytes - 1}` }));
+  if (start > 0 && !ContentRange)
+    throw new StorageError('unavailable', `Storage gave all of ${target.Key} where a range was asked for`);
   const stream = Body as Readable;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    length += chunk.byteLength;
-    // Leaving the loop destroys the stream and with it the connection.
-    if (length >= maxBytes) break;
-  }
-  const bytes = Buffer.concat(chunks, length).subarray(0, maxBytes);
   // `bytes 0-99/1234`, RFC 9110 section 14.4.
   const totalBytes = ContentRange ? Number(ContentRange.split('/')[1]) : ContentLength;
-  return { bytes, totalBytes };
+  // Some servers do have a range of an empty object, and never end it.
+  if (totalBytes === 0) stream.destroy();
+  let bytes: Buffer = Buffer.alloc(0);
+  let length = 0;
+  for await (const chunk of totalBytes === 0 ? [] : (stream as AsyncIterable<Buffer>)) {
+    const expected = Math.min(ContentLength, maxBytes);
+    // A short one comes at once.
+    if (length === 0) bytes = chunk.length === expected ? chunk : Buffer.allocUnsafeSlow(expected);
+    length += chunk === bytes ? expected : chunk.copy(bytes, length);
+    // From a server that knows no ranges: leaving the loop destroys the stream and with it the connection.
+    if (length === bytes.length && !ContentRange) break;
+  }
+  return { bytes: bytes.subarray(0, length), totalBytes };
+}
+
+/** No range is satisfiable in an empty object (RFC 9110 section 14.1.1). */
+function emptyWhereNoRangeFits(error: unknown, start: number): ObjectPiece {
+  if (start === 0 && statusOf(error) === 416) return { bytes: Buffer.alloc(0), totalBytes: 0 };
+  throw error;
 }
 
 function createPartUploads(client: S3Client, Bucket: string): PartUploads {

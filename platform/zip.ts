@@ -29,8 +29,8 @@ export interface ZipEntry {
 }
 
 export interface ZipRecord {
-  /** To be appended to the archive. */
-  bytes: Buffer;
+  /** To be appended to the archive, one after another. */
+  bytes: Buffer[];
   /** For the central directory. */
   directory: Buffer;
 }
@@ -43,6 +43,12 @@ const LAST_BLOCK = Buffer.of(0x03, 0x00);
 
 /** Deflated at once: handing it to another thread takes longer. */
 const SMALL_BYTES = 16 * 1024;
+/** What deflate writes into; each is a round to another thread. */
+const MAX_CHUNK_BYTES = 256 * 1024;
+const LEAST_CHUNK_BYTES = 64;
+/** A stored block (RFC 1951 section 3.2.4) has a length of 16 bits. */
+const MAX_BLOCK_BYTES = 0xffff;
+const SAMPLE_BYTES = 4 * 1024;
 
 const MAX_16 = 0xffff;
 const MAX_32 = 0xffff_ffff;
@@ -61,10 +67,7 @@ export async function completeEntry(
   { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
   data: Buffer,
 ): Promise<ZipRecord> {
-  const deflated =
-    data.length < SMALL_BYTES
-      ? deflateRawSync(data, { level: LEVEL })
-      : await deflate(data, { level: LEVEL });
+  const deflated = looksCompressed(data) ? data : await deflateAll(data);
   const smaller = deflated.length < data.length;
   const body = smaller ? deflated : data;
   const entry: ZipEntry = {
@@ -76,7 +79,7 @@ export async function completeEntry(
     sizeBytes: data.length,
     compressedBytes: body.length,
   };
-  return { bytes: Buffer.concat([localHeader(entry), body]), directory: directoryHeader(entry) };
+  return { bytes: [localHeader(entry), body], directory: directoryHeader(entry) };
 }
 
 /** Begins an entry whose data comes in pieces. */
@@ -92,28 +95,60 @@ export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'
 }
 
 /**
- * Adds data to an open entry. Each piece is deflated by itself and ends at a byte (a full flush, as RFC 1951 allows
- * blocks to): the next one needs no dictionary, and so no process that has kept it.
+ * Adds data to an open entry. Each piece is deflated by itself, or stored where that saves nothing, and ends at a byte (a
+ * full flush, as RFC 1951 allows blocks to): the next one needs no dictionary, and so no process that has kept it.
  */
-export async function addPiece(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer; entry: ZipEntry }> {
-  if (data.length === 0) return { bytes: data, entry };
-  const bytes = await deflate(data, { level: LEVEL, finishFlush: constants.Z_FULL_FLUSH });
+export async function addPiece(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer[]; entry: ZipEntry }> {
+  if (data.length === 0) return { bytes: [], entry };
+  const bytes = looksCompressed(data) ? storedBlocks(data) : [await deflateAll(data, constants.Z_FULL_FLUSH)];
   return {
     bytes,
     entry: {
       ...entry,
       crc32: crc32(data, entry.crc32),
       sizeBytes: entry.sizeBytes + data.length,
-      compressedBytes: entry.compressedBytes + bytes.length,
+      compressedBytes: entry.compressedBytes + bytes.reduce((sum, { length }) => sum + length, 0),
     },
   };
+}
+
+function deflateAll(data: Buffer, finishFlush: number = constants.Z_FINISH): Buffer | Promise<Buffer> {
+  // A chunk that is not filled is kept whole by what is in it.
+  const chunkSize = Math.min(data.length + LEAST_CHUNK_BYTES, MAX_CHUNK_BYTES);
+  const options = { level: LEVEL, finishFlush, chunkSize };
+  return data.length < SMALL_BYTES ? deflateRawSync(data, options) : deflate(data, options);
+}
+
+/** Pictures, archives, most documents: to deflate them takes most of an export's time and saves nothing. */
+function looksCompressed(data: Buffer): boolean {
+  if (data.length < SMALL_BYTES) return false;
+  const last = data.length - SAMPLE_BYTES;
+  const places = [0, Math.floor(last / 2), last];
+  const sample = Buffer.concat(places.map((place) => data.subarray(place, place + SAMPLE_BYTES)));
+  return deflateRawSync(sample, { level: LEVEL }).length > sample.length * 0.98;
+}
+
+/** Data as it is, in a deflated entry (RFC 1951 section 3.2.4). Begins and ends at a byte, none of them the last. */
+function storedBlocks(data: Buffer): Buffer[] {
+  const blocks: Buffer[] = [];
+  for (let start = 0; start < data.length; start += MAX_BLOCK_BYTES) {
+    const block = data.subarray(start, start + MAX_BLOCK_BYTES);
+    blocks.push(
+      new Fields(5)
+        .u8(0)
+        .u16(block.length)
+        .u16(~block.length & MAX_16).bytes,
+      block,
+    );
+  }
+  return blocks;
 }
 
 /** Ends an open entry. */
 export function closeEntry(entry: ZipEntry): ZipRecord {
   const closed = { ...entry, compressedBytes: entry.compressedBytes + LAST_BLOCK.length };
   return {
-    bytes: Buffer.concat([LAST_BLOCK, dataDescriptor(closed)]),
+    bytes: [LAST_BLOCK, dataDescriptor(closed)],
     directory: directoryHeader(closed),
   };
 }
@@ -255,6 +290,11 @@ class Fields {
 
   constructor(length: number) {
     this.bytes = Buffer.alloc(length);
+  }
+
+  u8(value: number): this {
+    this.#position = this.bytes.writeUInt8(value, this.#position);
+    return this;
   }
 
   u16(value: number): this {

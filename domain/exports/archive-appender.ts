@@ -1,9 +1,9 @@
-import { addPiece, closeEntry, completeEntry, openEntry } from '../../platform/zip.ts';
+import { addPiece, closeEntry, completeEntry, openEntry, type ZipRecord } from '../../platform/zip.ts';
 import type { ArchivePosition } from './archive-position.ts';
 
 /** What a step appends to the archive, and where it ends. */
 export interface ArchiveStep {
-  bytes: Buffer;
+  bytes: Buffer[];
   /** Records for the central directory. */
   directory: Buffer;
   /** Lines that tell of files storage no longer has. */
@@ -26,9 +26,11 @@ export class ArchiveAppender {
     };
   }
 
-  append(bytes: Buffer): void {
-    this.#bytes.push(bytes);
-    this.position.offset += bytes.length;
+  append(bytes: Buffer[]): void {
+    for (const chunk of bytes) {
+      this.#bytes.push(chunk);
+      this.position.offset += chunk.length;
+    }
   }
 
   async addFile(name: string, modifiedAt: number, data: Buffer): Promise<void> {
@@ -40,7 +42,7 @@ export class ArchiveAppender {
     if (this.position.entry) return;
     const { offset, large: zip64 } = this.position;
     const { bytes, entry } = openEntry({ name, modifiedAt, offset, zip64 });
-    this.append(bytes);
+    this.append([bytes]);
     this.position.entry = entry;
   }
 
@@ -83,14 +85,14 @@ export class ArchiveAppender {
 
   step(): ArchiveStep {
     return {
-      bytes: Buffer.concat(this.#bytes),
+      bytes: this.#bytes,
       directory: Buffer.concat(this.#directory),
       missing: this.#missing,
       position: this.position,
     };
   }
 
-  #record({ bytes, directory }: { bytes: Buffer; directory: Buffer }): void {
+  #record({ bytes, directory }: ZipRecord): void {
     this.append(bytes);
     this.#directory.push(directory);
     this.position.entries += 1;

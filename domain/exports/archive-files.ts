@@ -94,11 +94,10 @@ export async function writeFiles(
   pieceBytes: number,
 ): Promise<void> {
   const turn = files.slice(0, countWithin(files, pieceBytes));
-  const pieces = await firstPieces(turn, storage, pieceBytes);
   let written: FileRow | undefined;
-  for (const [index, file] of turn.entries()) {
+  for await (const { file, piece } of inOrder(turn, storage, pieceBytes)) {
     written = file;
-    await writeFile(appender, folder, file, pieces[index] ?? null);
+    await writeFile(appender, folder, file, piece);
     if (appender.position.file) break;
   }
   const { position } = appender;
@@ -115,19 +114,27 @@ export async function writeFiles(
   position.lastFile = { parent, position: place, id };
 }
 
-async function firstPieces(
+/** The first pieces of files. Some are asked for ahead; one that was written is not kept. */
+async function* inOrder(
   files: FileRow[],
   storage: Pick<Storage, 'getPiece'>,
   pieceBytes: number,
-): Promise<(ObjectPiece | null)[]> {
-  const pieces: (ObjectPiece | null)[] = [];
-  const queue = files.entries();
-  const lane = async () => {
-    for (const [index, { storageKey }] of queue)
-      pieces[index] = await pieceOf(storage, storageKey, 0, pieceBytes);
+): AsyncGenerator<{ file: FileRow; piece: ObjectPiece | null }> {
+  const asked: { file: FileRow; piece: Promise<ObjectPiece | null> }[] = [];
+  const queue = files.values();
+  const ask = () => {
+    const { value: file } = queue.next();
+    if (!file) return;
+    const piece = pieceOf(storage, file.storageKey, 0, pieceBytes);
+    // Whoever waits for it learns of it; after another's failure nobody does.
+    piece.catch(() => {});
+    asked.push({ file, piece });
   };
-  await Promise.all(Array.from({ length: FILES_AT_ONCE }, lane));
-  return pieces;
+  for (let ahead = 0; ahead < FILES_AT_ONCE; ahead += 1) ask();
+  for (let next = asked.shift(); next; next = asked.shift()) {
+    yield { file: next.file, piece: await next.piece };
+    ask();
+  }
 }
 
 /** How many of the first files are within the limit together; at least one, where there is any. */

@@ -10,6 +10,8 @@ export interface OpenFile {
 
 /** How far the writing of an archive came: all that the next step needs to know, as JSON. */
 export interface ArchivePosition {
+  /** What the writer calls the plan it began with; another one's stages are others. */
+  plan: string;
   /** Index into the plan. */
   stage: number;
   /** Index into the sources of the stage. */
@@ -35,7 +37,7 @@ export interface ArchivePosition {
   missing: number;
 }
 
-export const BEGINNING: ArchivePosition = {
-  ...{ stage: 0, source: 0, after: null, entry: null, file: null, lastFile: null, large: false },
+export const BEGINNING: Omit<ArchivePosition, 'plan' | 'large'> = {
+  ...{ stage: 0, source: 0, after: null, entry: null, file: null, lastFile: null },
   ...{ offset: 0, directoryOffset: 0, entries: 0, piece: 0, rows: {}, files: {}, missing: 0 },
 };

@@ -1,19 +1,27 @@
+import { createHash } from 'node:crypto';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { endOfArchive } from '../../platform/zip.ts';
 import { ArchiveAppender, type ArchiveStep } from './archive-appender.ts';
 import { continueFile, type FileFolder, nextFiles, writeFiles } from './archive-files.ts';
 import { attachmentFile } from './archive-names.ts';
-import type { ArchivePosition } from './archive-position.ts';
+import { type ArchivePosition, BEGINNING } from './archive-position.ts';
 import { FORMAT, README, VERSION } from './archive-readme.ts';
 import type { Export } from './export.entity.ts';
 import type { ExportedTable } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
 import { nextLines } from './read-pages.ts';
 
-export type ArchiveOf = Pick<Export, 'id' | 'organizationId' | 'requestedBy'> & { startedAt: Date };
+export interface ArchiveOf extends Pick<Export, 'id' | 'organizationId' | 'requestedBy'> {
+  startedAt: Date;
+  files: Pick<Storage, 'getPiece'>;
+}
 
 export interface ArchiveWriter {
+  /** Where an archive begins. @param large some file in it may grow beyond 4 GiB. */
+  beginning(large: boolean): ArchivePosition;
+  /** Whether the position is of an archive as this release writes it: one begun by another has other tables. */
+  knows(position: ArchivePosition): boolean;
   /**
    * The next bytes of an archive: a page of rows, some files, a piece of a large one. Depends on nothing but the
    * position, so that any process may go on with any step; repeated, it is made of what is there then.
@@ -28,7 +36,6 @@ export interface ArchiveWriter {
 
 export interface ArchiveWriterOptions {
   database: Pick<Database, 'readAsTenant' | 'statement' | 'orm'>;
-  storage: Pick<Storage, 'getPiece'>;
   /** What of a file is in memory at once. */
   pieceBytes?: number;
 }
@@ -50,11 +57,13 @@ const PLAN: Stage[] = [
   { kind: 'end' },
 ];
 
+const PLAN_NAME = createHash('sha256').update(JSON.stringify(PLAN)).digest('base64url');
+
 /** Small beside a part: what of a piece is in no part is written into the export's row. */
 const PIECE_BYTES = 1024 * 1024;
 
 export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWriter {
-  const { database, storage, pieceBytes = PIECE_BYTES } = options;
+  const { database, pieceBytes = PIECE_BYTES } = options;
   const typeOf = columnTypes(database);
   const kindAt = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
 
@@ -80,13 +89,13 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
 
   async function writeSomeFiles(folder: FileFolder, archive: ArchiveOf, appender: ArchiveAppender) {
     const { position } = appender;
-    if (position.file) return continueFile(appender, storage, pieceBytes);
+    if (position.file) return continueFile(appender, archive.files, pieceBytes);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
       nextFiles(em, folder, position, archive.startedAt),
     );
     if (page === undefined) appender.nextStage();
     else if (page === null) appender.nextSource();
-    else await writeFiles(appender, folder, page, storage, pieceBytes);
+    else await writeFiles(appender, folder, page, archive.files, pieceBytes);
   }
 
   async function writeSomeRows(table: ExportedTable, archive: ArchiveOf, appender: ArchiveAppender) {
@@ -105,7 +114,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       return position.source < table.sources.length ? undefined : closeTable(appender);
     }
     const lines = table.table === 'attachments' ? page.lines.map(withFile) : page.lines;
-    await appender.addToFile(Buffer.from(lines.map((line) => `${line}\n`).join('')));
+    if (lines.length > 0) await appender.addToFile(Buffer.from(`${lines.join('\n')}\n`));
     appender.count('rows', table.table, lines.length);
     position.after = page.after;
   }
@@ -158,11 +167,13 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       [archive.id, position.piece],
     );
     if (!piece) return appender.nextStage();
-    appender.append(piece.directory);
+    appender.append([piece.directory]);
     position.piece = piece.number;
   }
 
   return {
+    beginning: (large) => ({ ...BEGINNING, plan: PLAN_NAME, large }),
+    knows: ({ plan }) => plan === PLAN_NAME,
     async step(archive, position) {
       const stage = PLAN[position.stage];
       if (!stage) throw new RangeError('The archive is complete');
@@ -183,7 +194,8 @@ function closeTable(appender: ArchiveAppender): void {
 
 function writeEnd(appender: ArchiveAppender): void {
   const { offset, directoryOffset, entries } = appender.position;
-  appender.append(endOfArchive({ entries, offset: directoryOffset, sizeBytes: offset - directoryOffset }));
+  const end = endOfArchive({ entries, offset: directoryOffset, sizeBytes: offset - directoryOffset });
+  appender.append([end]);
   appender.nextStage();
 }
 

@@ -5,12 +5,11 @@ import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { ExportPieceEntity } from './export-piece.entity.ts';
-import type { OpenArchive } from './open-archive.ts';
 
 /** How an export ends, one way or another. */
 export interface ExportEnding {
   /** Puts the parts together, offers the archive, and tells the owners. */
-  complete(row: Export, archive: Pick<OpenArchive, 'position' | 'checkpoint'>): Promise<void>;
+  complete(row: Export, archive: { sizeBytes: number; checkpoint: number }): Promise<void>;
   /** Ends an export that is not ready, and removes what there is of it. Returns its status. */
   giveUp(exportId: string, status: 'failed' | 'canceled', detail: string): Promise<string>;
   /**
@@ -44,8 +43,10 @@ export function createExportEnding({
   const uploads = storage.partUploads;
 
   /** The worker may have died after storage completed it: then it is there. */
-  async function complete(row: Export, archive: OpenArchive): Promise<void> {
-    const sizeBytes = archive.position.offset;
+  async function complete(
+    row: Export,
+    { sizeBytes, checkpoint }: { sizeBytes: number; checkpoint: number },
+  ): Promise<void> {
     if ((await storage.sizeOf(row.storageKey)) !== sizeBytes)
       await uploads.complete(row.storageKey, row.uploadId ?? '', await partsOf(database, row.id));
     await database.systemTransaction(async (transaction) => {
@@ -54,7 +55,7 @@ export function createExportEnding({
       const expiresAt = new Date(completedAt.getTime() + OFFERED_FOR_MS);
       const ready = await em.nativeUpdate(
         ExportEntity,
-        { id: row.id, status: 'running', checkpoint: archive.checkpoint },
+        { id: row.id, status: 'running', checkpoint },
         {
           ...{ status: 'ready', sizeBytes, completedAt, expiresAt, updatedAt: completedAt },
           ...NOTHING_OPEN,

@@ -1,15 +1,17 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type Storage, StorageError, type UploadedPart } from '../../platform/storage.ts';
+import { type Storage, StorageError } from '../../platform/storage.ts';
 import type { WrittenSoFar } from '../../workflows/exports/export-organization.contract.ts';
 import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
-import { BEGINNING } from './archive-position.ts';
+import type { ArchivePosition } from './archive-position.ts';
 import { measureOrganization, partSizeFor } from './archive-size.ts';
 import { type ArchiveWriterOptions, createArchiveWriter } from './archive-writer.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { createExportEnding, type ExportEnding } from './export-ending.ts';
 import { ExportPieceEntity } from './export-piece.entity.ts';
-import { checkpoint, lastPiece, OpenArchive, Superseded } from './open-archive.ts';
+import { checkpointsOf, OpenArchive, progressAt, Superseded } from './open-archive.ts';
+import { createPartSender } from './part-sender.ts';
+import { readAhead } from './read-ahead.ts';
 
 export interface WriteOptions {
   /** Milliseconds since 1970. After this the position is written down, and the call returns. */
@@ -41,8 +43,8 @@ export interface ExportRunnerOptions extends ArchiveWriterOptions {
 const MIN_PART_BYTES = 5 * 1024 * 1024;
 /** An archive nobody finished within this has no row that refers to it. */
 const UNFINISHED_STAY_MS = 7 * 24 * 3_600_000;
-/** More than this is not written into a row between two parts. */
-const MAX_CARRY_BYTES = 16 * 1024 * 1024;
+/** More than this is not written into the row between two parts: as SQL it is in memory several times. */
+const MAX_CARRY_BYTES = 1024 * 1024;
 const CONTENT_TYPE = 'application/zip';
 
 export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
@@ -73,7 +75,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
         {
           ...{ status: 'running', uploadId, startedAt, updatedAt: startedAt, checkpoint: row.checkpoint + 1 },
           partSizeBytes: partSizeFor(measured.bytes, minPartBytes),
-          position: { ...BEGINNING, large: measured.bytes > LARGE_BYTES },
+          position: writer.beginning(measured.bytes > LARGE_BYTES),
           rowsTotal: measured.rows,
           filesTotal: measured.files,
         },
@@ -82,7 +84,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     if (begun === 0) await uploads.abort(row.storageKey, uploadId);
   }
 
-  /** Storage no longer has what was put, or another than it said: nothing of it can be used. */
+  /** Nothing of it can be used: storage has lost it, or an earlier release began it. */
   async function beginAnew(row: Export): Promise<void> {
     await database.systemTransaction(async ({ em }) => {
       const reset = await em.nativeUpdate(
@@ -98,43 +100,37 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     if (row.uploadId) await uploads.abort(row.storageKey, row.uploadId);
   }
 
-  async function writeOn(row: Export, { until, signal, progressed }: WriteOptions): Promise<void> {
-    const archive = new OpenArchive(row, await lastPiece(database, row.id));
+  async function writeOn(
+    row: Export,
+    position: ArchivePosition,
+    { until, signal, progressed }: WriteOptions,
+  ): Promise<void> {
+    const archive = new OpenArchive({ ...row, position });
+    const checkpoints = await checkpointsOf(database, row);
+    const sender = createPartSender({ archive, checkpoints, put: putterOf(row), now });
     const { id, organizationId, requestedBy } = row;
-    const of = { id, organizationId, requestedBy, startedAt: row.startedAt ?? row.createdAt };
-    const save = (parts: UploadedPart[]) => checkpoint(database, archive, parts, now());
-    while (!writer.isComplete(archive.position)) {
+    const startedAt = row.startedAt ?? row.createdAt;
+    const of = { id, organizationId, requestedBy, startedAt, files: readAhead(storage) };
+    try {
+      while (!writer.isComplete(archive.position)) {
+        signal?.throwIfAborted();
+        if (writer.readsBack(archive.position)) await sender.noteAll();
+        archive.add(await writer.step(of, archive.position));
+        if (archive.hasFullPart) await sender.sendFull();
+        progressed?.(progressOf({ ...row, ...progressAt(archive.position) }));
+        if (now().getTime() < until || archive.unsentBytes > MAX_CARRY_BYTES) continue;
+        return await sender.noteAll();
+      }
       signal?.throwIfAborted();
-      if (writer.readsBack(archive.position) && archive.remembers) await save([]);
-      archive.add(await writer.step(of, archive.position));
-      const parts = await putFullParts(archive, row);
-      if (parts.length > 0) await save(parts);
-      progressed?.(progressOf({ ...row, ...archive.progress }));
-      if (now().getTime() < until || archive.unsentBytes > MAX_CARRY_BYTES) continue;
-      if (parts.length === 0) await save([]);
-      return;
+      await sender.sendRest();
+    } finally {
+      await sender.settled();
     }
-    signal?.throwIfAborted();
-    if (archive.unsentBytes > 0) await save([await putPart(archive, row, archive.unsentBytes)]);
-    await ending.complete(row, archive);
+    await ending.complete(row, { sizeBytes: archive.position.offset, checkpoint: checkpoints.number });
   }
 
-  async function putFullParts(archive: OpenArchive, row: Export): Promise<UploadedPart[]> {
-    const parts: UploadedPart[] = [];
-    while (archive.unsentBytes >= row.partSizeBytes)
-      parts.push(await putPart(archive, row, row.partSizeBytes));
-    return parts;
-  }
-
-  async function putPart(archive: OpenArchive, row: Export, bytes: number): Promise<UploadedPart> {
-    const part = await uploads.putPart(
-      row.storageKey,
-      row.uploadId ?? '',
-      archive.parts + 1,
-      archive.take(bytes),
-    );
-    archive.parts += 1;
-    return part;
+  function putterOf({ storageKey, uploadId }: Export) {
+    return (number: number, bytes: Buffer) => uploads.putPart(storageKey, uploadId ?? '', number, bytes);
   }
 
   return {
@@ -147,7 +143,8 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
       if (!row) return { status: 'gone', progress: 'The export is gone.' };
       if (row.status === 'running') {
         try {
-          await writeOn(row, writeOptions);
+          if (row.position && writer.knows(row.position)) await writeOn(row, row.position, writeOptions);
+          else await beginAnew(row);
         } catch (error) {
           if (isUnusable(error)) await beginAnew((await find(exportId)) ?? row);
           if (!(error instanceof Superseded)) throw error;

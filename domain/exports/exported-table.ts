@@ -15,7 +15,7 @@ export interface Walk {
   within: Within | null;
   /** From the newest row to the oldest; only within something, and with an `idKind`. */
   newestFirst?: boolean;
-  /** SQL: about how many bytes a row and what hangs on it takes; a page ends with the mebibyte. Empty: few. */
+  /** SQL: about how many bytes a row and what hangs on it takes; a page has no more than a few of them. Empty: few. */
   weight: string | null;
   pageSize: number;
 }

@@ -1,116 +1,181 @@
 import type { Database } from '../../platform/database/database.ts';
 import type { UploadedPart } from '../../platform/storage.ts';
 import type { ArchiveStep } from './archive-appender.ts';
-import { type ArchivePosition, BEGINNING } from './archive-position.ts';
+import type { ArchivePosition } from './archive-position.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { ExportPieceEntity } from './export-piece.entity.ts';
 
 /** Somebody else wrote the position down, or ended the export. */
 export class Superseded extends Error {}
 
-/** An archive between its last checkpoint and the next. */
+/** How far an archive was at a moment, and what of it is in no part and not remembered yet. */
+export interface Snapshot {
+  position: ArchivePosition;
+  carry: Buffer;
+  directory: Buffer;
+  missing: string;
+}
+
+/**
+ * What of an archive is in no part yet. Bytes are copied into buffers of a part's length, which are used again: new ones
+ * for each part would be collected too late.
+ */
 export class OpenArchive {
   position: ArchivePosition;
-  parts: number;
-  piece: number;
-  checkpoint: number;
-  readonly row: Export;
-  #unsent: Buffer[];
+  readonly #partBytes: number;
+  #part: Buffer;
+  #filled = 0;
+  readonly #full: Buffer[] = [];
+  #spare: Buffer | undefined;
   #directory: Buffer[] = [];
   #missing = '';
-  unsentBytes: number;
+  #isNoted = true;
 
-  constructor(row: Export, last: { piece: number; part: number }) {
-    const carry = Buffer.from(row.carry ?? Buffer.alloc(0));
-    this.row = row;
-    this.position = row.position ?? BEGINNING;
-    this.parts = last.part;
-    this.piece = last.piece;
-    this.checkpoint = row.checkpoint;
-    this.#unsent = [carry];
-    this.unsentBytes = carry.length;
+  constructor({
+    partSizeBytes,
+    position,
+    carry,
+  }: Pick<Export, 'partSizeBytes' | 'carry'> & { position: ArchivePosition }) {
+    this.position = position;
+    this.#partBytes = partSizeBytes;
+    this.#part = Buffer.allocUnsafeSlow(partSizeBytes);
+    if (carry) this.#append(Buffer.from(carry));
   }
 
-  /** Whether something waits to be written down for the end of the archive. */
-  get remembers(): boolean {
-    return this.#directory.length > 0 || this.#missing !== '';
+  get unsentBytes(): number {
+    return this.#full.length * this.#partBytes + this.#filled;
   }
 
-  get progress(): Pick<Export, 'rowsDone' | 'filesDone' | 'sizeBytes'> {
-    const { rows, files, missing, offset } = this.position;
-    const sum = (counts: Record<string, number>) =>
-      Object.values(counts).reduce((all, each) => all + each, 0);
-    return { rowsDone: sum(rows), filesDone: sum(files) + missing, sizeBytes: offset };
+  get hasFullPart(): boolean {
+    return this.#full.length > 0;
+  }
+
+  /** Whether there is something that no snapshot has. */
+  get hasNews(): boolean {
+    return !this.#isNoted;
   }
 
   add({ bytes, directory, missing, position }: ArchiveStep): void {
-    this.#unsent.push(bytes);
-    this.unsentBytes += bytes.length;
+    for (const chunk of bytes) this.#append(chunk);
     if (directory.length > 0) this.#directory.push(directory);
     this.#missing += missing;
     this.position = position;
+    this.#isNoted = false;
   }
 
-  /** The first bytes that are in no part. */
-  take(length: number): Buffer {
-    const all = Buffer.concat(this.#unsent, this.unsentBytes);
-    this.#unsent = [all.subarray(length)];
-    this.unsentBytes -= length;
-    return all.subarray(0, length);
+  /** The parts that are full. They are the caller's until it gives them back. */
+  takeFull(): Buffer[] {
+    return this.#full.splice(0);
   }
 
-  carry(): Buffer {
-    return Buffer.concat(this.#unsent, this.unsentBytes);
+  /** The last part. */
+  takeRest(): Buffer {
+    const rest = this.#part.subarray(0, this.#filled);
+    this.#filled = 0;
+    return rest;
   }
 
-  /** What is to be remembered; it is forgotten here. */
-  remembered(): { directory: Buffer; missing: string } {
-    const remembered = { directory: Buffer.concat(this.#directory), missing: this.#missing };
+  giveBack(part: Buffer): void {
+    this.#spare = part;
+  }
+
+  /** For a checkpoint; what is remembered in it is forgotten here. */
+  snapshot(): Snapshot {
+    const { position } = this;
+    const carry = Buffer.from(this.#part.subarray(0, this.#filled));
+    const snapshot = { position, carry, directory: Buffer.concat(this.#directory), missing: this.#missing };
     this.#directory = [];
     this.#missing = '';
-    return remembered;
+    this.#isNoted = true;
+    return snapshot;
+  }
+
+  #append(chunk: Buffer): void {
+    for (let start = 0; start < chunk.length; ) {
+      const copied = chunk.copy(this.#part, this.#filled, start);
+      start += copied;
+      this.#filled += copied;
+      if (this.#filled === this.#partBytes) this.#next();
+    }
+  }
+
+  #next(): void {
+    this.#full.push(this.#part);
+    this.#part = this.#spare ?? Buffer.allocUnsafeSlow(this.#partBytes);
+    this.#spare = undefined;
+    this.#filled = 0;
   }
 }
 
-/** From this commit on nothing before it is done again. */
-export async function checkpoint(
-  database: Database,
-  archive: OpenArchive,
-  parts: UploadedPart[],
-  updatedAt: Date,
-): Promise<void> {
-  const { row, position } = archive;
-  const { directory, missing } = archive.remembered();
-  const pieces = parts.length > 0 ? parts : [null];
-  await database.systemTransaction(async ({ em }) => {
-    const saved = await em.nativeUpdate(
-      ExportEntity,
-      { id: row.id, status: 'running', checkpoint: archive.checkpoint },
-      {
-        ...{ checkpoint: archive.checkpoint + 1, position, carry: archive.carry(), updatedAt },
-        ...archive.progress,
-      },
-    );
-    if (saved === 0) throw new Superseded();
-    await em.insertMany(
-      ExportPieceEntity,
-      pieces.map((part, index) => ({
-        exportId: row.id,
-        number: archive.piece + 1 + index,
-        organizationId: row.organizationId,
-        partNumber: part?.number ?? null,
-        etag: part?.etag ?? null,
-        directory: index === 0 ? directory : Buffer.alloc(0),
-        missing: index === 0 ? missing : '',
-      })),
-    );
-  });
-  archive.checkpoint += 1;
-  archive.piece += pieces.length;
+/** What an export's row counts, of a position. */
+export function progressAt({
+  rows,
+  files,
+  missing,
+  offset,
+}: ArchivePosition): Pick<Export, 'rowsDone' | 'filesDone' | 'sizeBytes'> {
+  const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
+  return { rowsDone: sum(rows), filesDone: sum(files) + missing, sizeBytes: offset };
 }
 
-export async function lastPiece(
-  database: Database,
+export interface Checkpoints {
+  /** Of the last one that was written down. */
+  readonly number: number;
+  /** How many parts are there. */
+  readonly parts: number;
+  /**
+   * From its commit on nothing before the snapshot is done again.
+   *
+   * @throws Superseded
+   */
+  save(snapshot: Snapshot, parts: UploadedPart[], updatedAt: Date): Promise<void>;
+}
+
+/** The checkpoints of an export's row, from where it stands. */
+export async function checkpointsOf(
+  database: Pick<Database, 'statement' | 'systemTransaction'>,
+  row: Pick<Export, 'id' | 'organizationId' | 'checkpoint'>,
+): Promise<Checkpoints> {
+  const last = await lastPiece(database, row.id);
+  let number = row.checkpoint;
+  return {
+    get number() {
+      return number;
+    },
+    get parts() {
+      return last.part;
+    },
+    async save({ position, carry, directory, missing }, parts, updatedAt) {
+      const pieces = parts.length > 0 ? parts : [null];
+      await database.systemTransaction(async ({ em }) => {
+        const saved = await em.nativeUpdate(
+          ExportEntity,
+          { id: row.id, status: 'running', checkpoint: number },
+          { checkpoint: number + 1, position, carry, updatedAt, ...progressAt(position) },
+        );
+        if (saved === 0) throw new Superseded();
+        await em.insertMany(
+          ExportPieceEntity,
+          pieces.map((part, index) => ({
+            exportId: row.id,
+            number: last.piece + 1 + index,
+            organizationId: row.organizationId,
+            partNumber: part?.number ?? null,
+            etag: part?.etag ?? null,
+            directory: index === 0 ? directory : Buffer.alloc(0),
+            missing: index === 0 ? missing : '',
+          })),
+        );
+      });
+      number += 1;
+      last.piece += pieces.length;
+      last.part = parts.at(-1)?.number ?? last.part;
+    },
+  };
+}
+
+async function lastPiece(
+  database: Pick<Database, 'statement'>,
   exportId: string,
 ): Promise<{ piece: number; part: number }> {
   const [last] = await database.statement<{ piece: number; part: number }>(

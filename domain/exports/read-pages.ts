@@ -12,8 +12,8 @@ import {
 
 export type PagePosition = NonNullable<ArchivePosition['after']>;
 
-/** Bytes of rows read at once, about. One row alone may be longer. */
-const PAGE_BYTES = 1024 * 1024;
+/** Bytes of rows read at once, about. One row alone may be longer. Of larger pages Node collects the strings too late. */
+const PAGE_BYTES = 256 * 1024;
 /** Empty environments, or endpoints, passed in one transaction. */
 const OUTERS_AT_ONCE = 50;
 

@@ -147,6 +147,24 @@ describe('writing an export', () => {
     },
   );
 
+  test('which another release began, with other tables, begins anew', async () => {
+    const { exportId } = await arrange();
+    const runner = exportRunner(app);
+    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { until: 0 });
+    const { upload_id: uploadId } = await exportRow(exportId);
+    await asOwner((client) =>
+      client.query(`update exports set position = position || '{"plan": "another"}' where id = $1`, [
+        exportId,
+      ]),
+    );
+    expect(await runner.write(exportId, { until: 0 })).toMatchObject({ status: 'queued' });
+    await writeToTheEnd(runner, exportId);
+    expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
+    await expect(
+      app.storage.partUploads.putPart(`exports/${exportId}.zip`, String(uploadId), 1, Buffer.from('x')),
+    ).rejects.toMatchObject({ failure: 'missing' });
+  });
+
   test('by two workers at once makes one archive: who was overtaken does not write over the other', async () => {
     const { exportId } = await arrange({ messages: 6 });
     const runner = exportRunner(app);
