@@ -79,8 +79,13 @@ export async function freePortVariables(): Promise<
   Record<keyof DevSettings['ports'], string> & NodeJS.ProcessEnv
 > {
   const variables: Record<string, string> = {};
+  const found = new Set<number>();
   for (const [name, { variable }] of Object.entries(PORTS)) {
-    variables[name] = String(await findFreePort());
+    let port = await findFreePort();
+    // It is free until something listens there, and so may be found twice.
+    while (found.has(port)) port = await findFreePort();
+    found.add(port);
+    variables[name] = String(port);
     variables[variable] = variables[name];
   }
   return variables as Record<keyof DevSettings['ports'], string>;
