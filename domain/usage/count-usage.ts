@@ -38,7 +38,8 @@ const COUNT = `with facts as (
     on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
   noted as (
     insert into usage_deltas (org_id, counter, at, amount) select id, ?, ?, ? from facts where not exact)
-  select facts.*, counted.amount::float8 as counted, (${pendingSql('greatest(amount, 0)')}) as pending_at_most
+  select facts.*, counted.amount::float8 as counted,
+    case when exact then (${pendingSql('greatest(amount, 0)')}) else 0 end as pending_at_most
   from facts left join counted on true`;
 
 /** Deltas of a month that are not folded in yet. */

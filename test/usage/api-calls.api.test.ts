@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { eventually } from '../support/eventually.ts';
+import { allowOnly } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
@@ -18,11 +19,7 @@ beforeAll(async () => {
 afterAll(() => app?.close());
 
 const allow = (organizationId: string, limit: number) =>
-  limits.setOverride(
-    organizationId,
-    { limited: 'api_calls', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
-    'test',
-  );
+  allowOnly(limits, organizationId, { limited: 'api_calls', limit });
 
 test('calls are written once a second, counted where they were answered, refused behind a hard limit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);

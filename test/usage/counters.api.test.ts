@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { countWithinLimit, noteUsage } from '../../domain/usage/count-usage.ts';
@@ -9,6 +10,7 @@ import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.en
 import { sha256 } from '../../platform/crypto.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { allowOnly } from '../support/limits.ts';
 import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
 import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
@@ -34,11 +36,7 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
   const { organizationId, token } = await createOrganization(app.worker);
   // As deltas, since nothing can be refused yet.
   await Promise.all(Array.from({ length: 30 }, () => count(organizationId)));
-  await limits.setOverride(
-    organizationId,
-    { limited: 'messages_sent', limit: 60, kind: 'hard', expiresAt: null, reason: 'Test' },
-    'test',
-  );
+  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 60 });
   const counting = Array.from({ length: 50 }, () =>
     count(organizationId).then(
       () => 1,
@@ -61,11 +59,7 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
 
 test('what was given back makes room once, also where it is folded in while somebody waits for the last unit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
-  await limits.setOverride(
-    organizationId,
-    { limited: 'messages_sent', limit: 3, kind: 'hard', expiresAt: null, reason: 'Test' },
-    'test',
-  );
+  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
   const giveBack = () =>
     app.worker.systemTransaction(({ em }) =>
@@ -130,6 +124,27 @@ test('a send costs one statement more, whatever the limit', async () => {
   } finally {
     statements.mockRestore();
   }
+});
+
+test('where nothing can be refused, nothing is added up', async () => {
+  const { organizationId } = await createOrganization(app.worker);
+  const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
+  const planOf = async () => {
+    let query: [string, unknown[]] | undefined;
+    const noted = {
+      execute: async (...given: [string, unknown[]]) => {
+        query ??= given;
+        return [];
+      },
+    };
+    await countWithinLimit(noted as unknown as EntityManager, change);
+    const [sql = '', values = []] = query ?? [];
+    const rows = await app.worker.statement<Record<string, string>>(`explain (analyze) ${sql}`, values);
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  };
+  expect(await planOf()).toMatch(/Aggregate {2}\(cost=[^)]*\) \(never executed/);
+  await limits.setTier(organizationId, 'free', 'test');
+  expect(await planOf()).toMatch(/Aggregate {2}\(cost=[^)]*\) \(actual/);
 });
 
 test('after a mixed day every counter is what a full count finds', async () => {

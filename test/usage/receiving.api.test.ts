@@ -11,6 +11,7 @@ import type { Storage } from '../../platform/storage.ts';
 import type { RawSmtpClient } from '../inbound/raw-smtp-client.ts';
 import { cleanUpAfterEach, greeted, listen } from '../inbound/test-listener.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { allowOnly } from '../support/limits.ts';
 import { receiptService } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
@@ -30,11 +31,7 @@ async function arrange(limit?: number) {
   const { organizationId, token } = organization;
   const inboxes = [await createInbox(app.worker, organization), await createInbox(app.worker, organization)];
   const allow = (most: number) =>
-    limits.setOverride(
-      organizationId,
-      { limited: 'messages_received', limit: most, kind: 'hard', expiresAt: null, reason: 'Test' },
-      'test',
-    );
+    allowOnly(limits, organizationId, { limited: 'messages_received', limit: most });
   if (limit !== undefined) await allow(limit);
   const received = async () =>
     (await app.call('/org/usage', { token })).json().counters.messages_received.current;

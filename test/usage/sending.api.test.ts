@@ -8,6 +8,7 @@ import { createLimitService, type LimitService } from '../../domain/usage/limit.
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { allowOnly } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -30,12 +31,7 @@ async function arrange() {
   const send = (headers: Record<string, string> = {}) =>
     app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: mail, headers });
   const sent = async () => (await app.call('/org/usage', { token })).json().counters.messages_sent;
-  const allow = (limit: number) =>
-    limits.setOverride(
-      organizationId,
-      { limited: 'messages_sent', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
-      'test',
-    );
+  const allow = (limit: number) => allowOnly(limits, organizationId, { limited: 'messages_sent', limit });
   return { organization, organizationId, token, inbox, send, sent, allow };
 }
 
@@ -84,11 +80,7 @@ test('an idempotent send is counted once, and its refusal can be repeated after 
 test('a soft limit refuses nothing, and what is not folded in counts', async () => {
   const { organizationId, send, sent } = await arrange();
   await limits.setTier(organizationId, 'developer', 'test');
-  await limits.setOverride(
-    organizationId,
-    { limited: 'messages_sent', limit: 1, kind: 'soft', expiresAt: null, reason: 'Test' },
-    'test',
-  );
+  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1, kind: 'soft' });
   for (let sends = 0; sends < 3; sends += 1) expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ current: 3, limit: 1, percentage: 300, kind: 'soft' });
   await Promise.all([foldUsage(app.worker), foldUsage(app.worker), foldUsage(app.worker)]);
@@ -122,11 +114,11 @@ test('what was counted softly counts when the limit turns hard', async () => {
 
 test('an override that has expired is none', async () => {
   const { organizationId, send, sent } = await arrange();
-  await limits.setOverride(
-    organizationId,
-    { limited: 'messages_sent', limit: 0, kind: 'hard', expiresAt: new Date(Date.now() - 1), reason: 'Test' },
-    'test',
-  );
+  await allowOnly(limits, organizationId, {
+    limited: 'messages_sent',
+    limit: 0,
+    expiresAt: new Date(Date.now() - 1),
+  });
   expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ unlimited: true, limit: Number.MAX_SAFE_INTEGER, percentage: 0 });
 });
@@ -189,11 +181,7 @@ test('with the month the counter begins anew', async () => {
       ...{ to: [{ email: 'somebody@example.com' }], cc: [], bcc: [], replyTo: [], subject: 'One' },
       ...{ textBody: 'Text', htmlBody: null, labels: [], headers: {} },
     });
-  await limits.setOverride(
-    organizationId,
-    { limited: 'messages_sent', limit: 1, kind: 'hard', expiresAt: null, reason: 'Test' },
-    'test',
-  );
+  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1 });
   await sendOne();
   await expect(sendOne()).rejects.toMatchObject({
     code: 'usage_limit_exceeded',

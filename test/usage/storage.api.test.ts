@@ -3,6 +3,7 @@ import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { formCall } from '../support/form.ts';
+import { allowOnly } from '../support/limits.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -49,12 +50,7 @@ async function arrange() {
     expect(current).toBe(row?.sum);
     return current;
   };
-  const allow = (limit: number) =>
-    limits.setOverride(
-      organizationId,
-      { limited: 'storage_bytes', limit, kind: 'hard', expiresAt: null, reason: 'Test' },
-      'test',
-    );
+  const allow = (limit: number) => allowOnly(limits, organizationId, { limited: 'storage_bytes', limit });
   /** Bytes are noted before they are put. */
   const noted = async () => {
     const [row] = await app.worker.statement<{ count: number }>(

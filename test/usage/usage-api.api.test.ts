@@ -4,6 +4,7 @@ import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { TIER_LIMITS, type Tier } from '../../domain/usage/tiers.ts';
 import { readHistory } from '../../domain/usage/usage-history.ts';
+import { allowOnly } from '../support/limits.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
@@ -206,11 +207,7 @@ describe('limits', () => {
     expect(expectProblem(await domain(`b.${unique}.example.com`), 'plan_limit_reached')).toMatchObject({
       counter: 'domains',
     });
-    await limits.setOverride(
-      organizationId,
-      { limited: 'inboxes', limit: 1, kind: 'soft', expiresAt: null, reason: 'Test' },
-      'test',
-    );
+    await allowOnly(limits, organizationId, { limited: 'inboxes', limit: 1, kind: 'soft' });
     expect((await inbox()).statusCode).toBe(201);
   });
 });

@@ -8,6 +8,7 @@ import { purgeUsage } from '../../domain/usage/purge-usage.ts';
 import { createUsageCheckService } from '../../domain/usage/usage-check.service.ts';
 import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { allowOnly } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
 
@@ -40,12 +41,7 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
     app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
       ...[organizationId, limited, at.toISOString(), amount],
     ]);
-  const allow = (limit: number) =>
-    limits.setOverride(
-      organizationId,
-      { limited, limit, kind, expiresAt: null, reason: 'Test' },
-      'support@example.com',
-    );
+  const allow = (limit: number) => allowOnly(limits, organizationId, { limited, limit, kind });
   await allow(1_000);
   const rows = () =>
     app.worker.autocommit(async (em) => ({

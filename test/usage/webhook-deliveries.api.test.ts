@@ -10,6 +10,7 @@ import {
 } from '../../domain/webhooks/release-held-deliveries.ts';
 import { releaseOverLimit, releaseWithinLimits } from '../../domain/webhooks/release-over-limit.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
+import { allowOnly } from '../support/limits.ts';
 import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
 import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
@@ -37,11 +38,7 @@ async function arrange(count = 3) {
   const given = await arrangeDeliveries(app.worker, count);
   const { organizationId, token } = given.organization;
   const allow = (limit: number, expiresAt: Date | null = null) =>
-    limits.setOverride(
-      organizationId,
-      { limited: 'webhook_deliveries', limit, kind: 'hard', expiresAt, reason: 'Test' },
-      'test',
-    );
+    allowOnly(limits, organizationId, { limited: 'webhook_deliveries', limit, expiresAt });
   await allow(1);
   const posted: number[] = [];
   const deliveries = given.worker(async () => {
