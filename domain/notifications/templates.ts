@@ -132,7 +132,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
   'usage-warning': (notice) => ({
     subject: `${notice.percentage} % of ${notice.counter} are used`,
     body: [
-      `Your organization has used ${notice.percentage} % of what it may have of ${notice.counter}${notice.resetsAt === null ? '' : ' this month'}.`,
+      usageSentence(notice),
       usageFacts(notice),
       notice.kind === 'hard' ? `At 100 %: ${AT_THE_LIMIT[notice.counter]}` : NOTHING_IS_REFUSED,
       LIMITS_ADVICE,
@@ -142,7 +142,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
   'usage-exceeded': (notice) => ({
     subject: `The limit of ${notice.counter} is reached`,
     body: [
-      `Your organization has used ${notice.percentage} % of what it may have of ${notice.counter}${notice.resetsAt === null ? '' : ' this month'}.`,
+      usageSentence(notice),
       usageFacts(notice),
       notice.kind === 'hard' ? AT_THE_LIMIT[notice.counter] : NOTHING_IS_REFUSED,
       LIMITS_ADVICE,
@@ -159,9 +159,15 @@ const AT_THE_LIMIT: Record<UsageCounter, string> = {
   api_calls: 'Calls of the API are refused, but for those that read what was used and change limits.',
   webhook_deliveries: 'Webhook deliveries wait, and go out when the month is over or the limit is raised.',
 };
-const NOTHING_IS_REFUSED = 'The limit is soft: nothing is refused.';
+const NOTHING_IS_REFUSED = 'The limit is soft: nothing is refused for it.';
 const LIMITS_ADVICE =
   'What was used: GET /api/v1/org/usage. Limits, and caps of your own: GET and PUT /api/v1/org/limits.';
+
+/** The month by its name: what was reached in its last minutes is told in the next one. */
+function usageSentence({ percentage, counter, resetsAt }: UsageNotice): string {
+  const month = resetsAt && ` in ${new Date(Date.parse(resetsAt) - 1).toISOString().slice(0, 7)}`;
+  return `Your organization has used ${percentage} % of what it may have of ${counter}${month ?? ''}.`;
+}
 
 function usageFacts({ organizationId, counter, current, limit, resetsAt }: UsageNotice): [string, string][] {
   return [
