@@ -94,7 +94,7 @@ async function exportOnce(stack: OwnService, worker: number): Promise<object> {
     peak = Math.max(peak, residentBytes(worker));
   }, SAMPLE_MS);
   const startedAt = performance.now();
-  await call('GET', `${path}?fresh=true`);
+  await call('GET', path);
   const { body } = await patiently(
     'the archive to be ready',
     async () => {
@@ -106,6 +106,8 @@ async function exportOnce(stack: OwnService, worker: number): Promise<object> {
   );
   clearInterval(timer);
   const seconds = (performance.now() - startedAt) / 1000;
+  // The next one is to be made anew.
+  await call('DELETE', `/organizations/${organization.id}/exports/${body.export_id}`);
   const { rows_done: rows, files_done: files } = body.progress as Record<string, number>;
   const archiveMib = Number(body.size_bytes) / MEBIBYTE;
   return {

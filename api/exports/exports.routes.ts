@@ -9,7 +9,8 @@ const OneExport = closed({ ...OneOrganization.properties, export_id: id('Export 
 const ExportQuery = closed({
   fresh: Type.Optional(
     Type.Boolean({
-      description: 'A new archive although one is ready. One that is being written is joined.',
+      description:
+        'A new archive although one is ready, unless that one is of the last ten minutes. One that is being written is joined.',
     }),
   ),
 });

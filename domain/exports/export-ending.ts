@@ -2,6 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Storage, UploadedPart } from '../../platform/storage.ts';
 import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
+import { asPeopleRead } from '../notifications/as-people-read.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { ExportPieceEntity } from './export-piece.entity.ts';
@@ -85,7 +86,7 @@ export function createExportEnding({
         keyId: row.requestedBy,
         keyName: key?.name ?? null,
         sizeBytes: row.sizeBytes,
-        expiresAt: row.expiresAt.toISOString(),
+        expiresAt: asPeopleRead(row.expiresAt),
       },
       dedupeKey: `export-ready/${row.id}`,
     });

@@ -27,7 +27,8 @@ export interface ExportService {
    * The export of the caller's organization: the ready one, the one that runs, or a new one. Asking again joins it, also
    * at the same time; one runs at most.
    *
-   * @param fresh a ready one does not count; one that runs does.
+   * @param fresh a ready one does not count, unless it has only just become so: who polls like this shall come to see
+   * it. One that runs does count.
    * @throws AppError `not_found` for another organization, `permission_denied` for a credential that does not reach all
    * of it.
    */
@@ -91,7 +92,7 @@ export function createExportService({
           const { em } = transaction;
           const latest = await latestOf(em, organizationId);
           if (latest) expireWhenDue(latest, now());
-          if (latest && (RUNNING.includes(latest.status) || (latest.status === 'ready' && !fresh)))
+          if (latest && (RUNNING.includes(latest.status) || isOffered(latest, fresh, now())))
             return { row: latest, before: await latestOf(em, organizationId, latest.id) };
           const id = await insertOnce(em, scope, now());
           if (id)
@@ -136,6 +137,14 @@ export function createExportService({
 
 const RUNNING: Export['status'][] = ['queued', 'running'];
 const ENDED_WITHOUT: Export['status'][] = ['failed', 'canceled'];
+
+/** Repeated with `fresh`, the same call would else start one archive after another and never come to a link. */
+const FRESH_FOR_MS = 10 * 60_000;
+
+function isOffered({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
+  if (status !== 'ready') return false;
+  return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < FRESH_FOR_MS);
+}
 
 /** Says so before the sweep has written it down. */
 function expireWhenDue(row: Export, now: Date): void {

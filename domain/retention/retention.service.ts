@@ -1,5 +1,6 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { asPeopleRead } from '../notifications/as-people-read.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -191,9 +192,4 @@ async function remindMonthly(
   });
   policy.remindedAt = at;
   return true;
-}
-
-/** `2026-12-01 15:00 UTC`. */
-function asPeopleRead(time: Date): string {
-  return `${time.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

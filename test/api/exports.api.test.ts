@@ -92,7 +92,10 @@ describe('GET /organizations/{id}/export', () => {
     expect(mails).toEqual([
       {
         template: 'export-ready',
-        params: expect.objectContaining({ exportId: id, keyId: organization.keyId, keyName: 'Test key' }),
+        params: expect.objectContaining({
+          ...{ exportId: id, keyId: organization.keyId, keyName: 'Test key' },
+          expiresAt: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
+        }),
       },
     ]);
     expect(JSON.stringify(mails)).not.toContain('X-Amz');
@@ -124,6 +127,12 @@ describe('GET /organizations/{id}/export', () => {
     const organization = await createOrganization(app.worker);
     const { export_id: first } = (await ask(organization)).json();
     await writeToTheEnd(runner, first);
+    // Who polls with it comes to see the archive.
+    const polled = await ask(organization, '?fresh=true');
+    expect([polled.statusCode, polled.json().export_id]).toEqual([200, first]);
+    await asOwner((client) =>
+      client.query(`update exports set completed_at = now() - interval '11 minutes' where id = $1`, [first]),
+    );
     const fresh = await ask(organization, '?fresh=true');
     expect(fresh.statusCode).toBe(202);
     const { export_id: second, previous } = fresh.json();
