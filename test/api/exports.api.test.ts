@@ -1,11 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { exportRow, exportRunner, writeToTheEnd } from '../support/exports.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
+import {
+  type ExportApp,
+  exportRow,
+  exportRunner,
+  startExportApp,
+  writeToTheEnd,
+} from '../support/exports.ts';
 import {
   createInbox,
   createKey,
@@ -14,27 +18,21 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { asOwner } from '../support/rich-organization.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import type { Call, TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let exportApp: ExportApp;
 let app: TestApp;
 let runner: ExportRunner;
-const folder = mkdtempSync(join(tmpdir(), 'agent-email-exports-'));
-
 beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({ config: objects.environment });
+  exportApp = await startExportApp();
+  app = exportApp.app;
   runner = exportRunner(app);
 });
-afterAll(async () => {
-  await app?.close();
-  await objects?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => exportApp?.close());
 
 const path = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
 const ask = (organization: TestOrganization, query = '', call: Call = {}) =>
@@ -80,7 +78,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(response.headers.get('content-disposition')).toContain(`${id}.zip`);
     const bytes = Buffer.from(await response.arrayBuffer());
     expect(bytes).toHaveLength(sizeBytes);
-    const file = join(folder, `${id}.zip`);
+    const file = join(exportApp.folder, `${id}.zip`);
     writeFileSync(file, bytes);
     const inboxes = (await readZip(file)).find(({ name }) => name === 'data/inboxes.jsonl');
     expect((await inboxes?.read())?.toString()).toContain(inbox.id);

@@ -6,13 +6,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
-import pg from 'pg';
 import { newId } from '../../platform/ids.ts';
 import { createStorage } from '../../platform/storage.ts';
-import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { type OwnOrganization, startOwnOrganization } from '../support/own-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 jest.setTimeout(300_000);
@@ -22,43 +19,31 @@ const MEBIBYTE = 1024 * 1024;
 const MESSAGES = 60;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
-let service: OwnService;
-let database: pg.Client;
-let connection: Connection;
-let call: Call;
-let organizationId: string;
-
+let own: OwnOrganization;
 beforeAll(async () => {
-  service = await startOwnService({});
-  call = apiClient({ base_url: service.baseUrl }, service.apiKey);
-  database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
-  await database.connect();
-  connection = await Connection.connect({ address: service.temporalAddress });
-  organizationId = String((await call('GET', '/org')).body.id);
+  own = await startOwnOrganization();
 });
 afterAll(async () => {
-  await connection?.close();
-  await database?.end();
-  await service?.stop();
+  await own?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** Messages that share the bytes they were received as: the archive has them as often. */
 async function fill(bytes: Buffer): Promise<string[]> {
-  const { body: inbox } = await call('POST', '/inboxes', {});
-  const storage = createStorage(service.config);
+  const { body: inbox } = await own.call('POST', '/inboxes', {});
+  const storage = createStorage(own.service.config);
   await storage.putBytes('raw/shared', bytes, 'message/rfc822');
   storage.close();
   const ids = Array.from({ length: MESSAGES }, () => newId('message'));
   const thread = newId('thread');
-  const { rows } = await database.query('select env_id from inboxes where id = $1', [inbox.id]);
-  const place = [organizationId, rows[0].env_id, inbox.id];
-  await database.query(
+  const { rows } = await own.database.query('select env_id from inboxes where id = $1', [inbox.id]);
+  const place = [own.organizationId, rows[0].env_id, inbox.id];
+  await own.database.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
      values ($4, $1, $2, $3, '', '', now(), now(), now())`,
     [...place, thread],
   );
-  await database.query(
+  await own.database.query(
     `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
        reply_to, subject, headers, raw_key, size_bytes, created_at, updated_at, received_at)
      select id, $1, $2, $3, $4, 'inbound', 'received', 'a@people.example', '[]', '[]', '[]', '[]', 'Large', '{}',
@@ -71,7 +56,7 @@ async function fill(bytes: Buffer): Promise<string[]> {
 
 /** With what PostgreSQL calls the transaction that wrote each: one written again has another. */
 async function partsOf(exportId: string) {
-  const { rows } = await database.query(
+  const { rows } = await own.database.query(
     `select part_number, etag, xmin::text from export_pieces
      where export_id = $1 and part_number is not null order by part_number`,
     [exportId],
@@ -80,33 +65,33 @@ async function partsOf(exportId: string) {
 }
 
 const uploadOf = async (exportId: string) =>
-  (await database.query('select upload_id, started_at from exports where id = $1', [exportId])).rows[0];
+  (await own.database.query('select upload_id, started_at from exports where id = $1', [exportId])).rows[0];
 
 describe('an export', () => {
   test('whose worker is killed in the middle goes on behind the parts that are there', async () => {
     const bytes = randomBytes(2 * MEBIBYTE);
     const ids = await fill(bytes);
-    const path = `/organizations/${organizationId}/export`;
-    const started = await call('GET', path);
+    const path = `/organizations/${own.organizationId}/export`;
+    const started = await own.call('GET', path);
     expect(started.status).toBe(202);
     const exportId = String(started.body.export_id);
     await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(2), PATIENCE);
-    await service.kill('workers');
+    await own.service.kill('workers');
     const [parts, upload] = [await partsOf(exportId), await uploadOf(exportId)];
     expect(parts.length).toBeLessThan(MESSAGES / 3);
-    await service.start('workers');
+    await own.service.start('workers');
     const writtenAgain: object[] = [];
     await eventually(async () => {
       const now = (await partsOf(exportId)).slice(0, parts.length);
       // In the end they are gone, which a busy machine may see first.
       if (now.length > 0 && !isDeepStrictEqual(now, parts)) writtenAgain.push(now);
-      expect((await call('GET', path)).status).toBe(200);
+      expect((await own.call('GET', path)).status).toBe(200);
     }, PATIENCE);
     expect(writtenAgain).toEqual([]);
     // One that begins anew begins at another time.
     expect(await uploadOf(exportId)).toEqual({ ...upload, upload_id: null });
 
-    const { body: ready } = await call('GET', path);
+    const { body: ready } = await own.call('GET', path);
     expect(ready).toMatchObject({ export_id: exportId, status: 'ready' });
     const file = join(folder, 'export.zip');
     const download = await fetch(String(ready.download_url));
@@ -115,11 +100,9 @@ describe('an export', () => {
     const manifest = JSON.parse(String(await files.get('manifest.json')?.read()));
     expect(manifest).toMatchObject({ files: { messages: MESSAGES }, missing_files: 0 });
     for (const id of ids) expect((await files.get(`messages/${id}.eml`)?.read())?.equals(bytes)).toBe(true);
-    await expect(new Client({ connection }).workflow.getHandle(`export/${exportId}`).result()).resolves.toBe(
-      'ready',
-    );
+    await expect(own.temporal.workflow.getHandle(`export/${exportId}`).result()).resolves.toBe('ready');
     await eventually(async () => {
-      const { rows } = await database.query(
+      const { rows } = await own.database.query(
         `select status from notifications where template = 'export-ready'`,
       );
       expect(rows).toEqual([{ status: 'sent' }]);
@@ -127,19 +110,17 @@ describe('an export', () => {
   });
 
   test('canceled while it is written stops, and nothing of it stays', async () => {
-    const path = `/organizations/${organizationId}/export`;
-    const { body: last } = await call('GET', path);
-    await call('DELETE', `/organizations/${organizationId}/exports/${last.export_id}`);
-    const exportId = String((await call('GET', path)).body.export_id);
+    const path = `/organizations/${own.organizationId}/export`;
+    const { body: last } = await own.call('GET', path);
+    await own.call('DELETE', `/organizations/${own.organizationId}/exports/${last.export_id}`);
+    const exportId = String((await own.call('GET', path)).body.export_id);
     await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(0), PATIENCE);
-    const canceled = await call('DELETE', `/organizations/${organizationId}/exports/${exportId}`);
+    const canceled = await own.call('DELETE', `/organizations/${own.organizationId}/exports/${exportId}`);
     expect(canceled.body.status).toBe('canceled');
     await eventually(async () => {
       expect(await partsOf(exportId)).toEqual([]);
       expect(await uploadOf(exportId)).toMatchObject({ upload_id: null });
     }, PATIENCE);
-    await expect(new Client({ connection }).workflow.getHandle(`export/${exportId}`).result()).resolves.toBe(
-      'canceled',
-    );
+    await expect(own.temporal.workflow.getHandle(`export/${exportId}`).result()).resolves.toBe('canceled');
   });
 });

@@ -1,49 +1,34 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
-import pg from 'pg';
 import { START_RETENTION_SCHEDULE_ID } from '../../workflows/retention/start-retention.contract.ts';
 import { idOf } from '../support/aged-mail.ts';
-import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { type OwnOrganization, startOwnOrganization } from '../support/own-organization.ts';
 
 jest.setTimeout(300_000);
 /** A worker's death shows after the half minute a heartbeat may take. */
 const PATIENCE = 200_000;
 const DAY_MS = 86_400_000;
 
-let service: OwnService;
-let database: pg.Client;
-let connection: Connection;
-let call: Call;
-let organizationId: string;
-
+let own: OwnOrganization;
 beforeAll(async () => {
-  service = await startOwnService({});
-  call = apiClient({ base_url: service.baseUrl }, service.apiKey);
-  database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
-  await database.connect();
-  connection = await Connection.connect({ address: service.temporalAddress });
-  organizationId = String((await call('GET', '/org')).body.id);
+  own = await startOwnOrganization();
 });
 afterAll(async () => {
-  await connection?.close();
-  await database?.end();
-  await service?.stop();
+  await own?.stop();
 });
 
 /** Messages a minute apart, up to a time, ten in a thread. */
 async function fill(inbox: { id: string; env: string }, count: number, until: Date): Promise<void> {
   const times = Array.from({ length: count }, (_, n) => new Date(until.getTime() - (count - n) * 60_000));
   const threads = Array.from({ length: count / 10 }, () => idOf('thread', until));
-  const place = [organizationId, inbox.env, inbox.id];
-  await database.query(
+  const place = [own.organizationId, inbox.env, inbox.id];
+  await own.database.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at,
        created_at, updated_at)
      select id, $1, $2, $3, '', '', 10, now(), now(), now() from unnest($4::text[]) id`,
     [...place, threads],
   );
-  await database.query(
+  await own.database.query(
     `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
        reply_to, subject, text_body, headers, created_at, updated_at, received_at)
      select id, $1, $2, $3, ($6::text[])[1 + (n - 1) / 10], 'inbound', 'received', 'a@people.example', '[]', '[]',
@@ -55,42 +40,41 @@ async function fill(inbox: { id: string; env: string }, count: number, until: Da
 
 const countOf = async (table: 'messages' | 'threads') =>
   Number(
-    (await database.query(`select count(*) from ${table} where org_id = $1`, [organizationId])).rows[0].count,
+    (await own.database.query(`select count(*) from ${table} where org_id = $1`, [own.organizationId]))
+      .rows[0].count,
   );
 
 test('owners hear of a policy when it is set; a worker killed in the middle of a deletion is taken over', async () => {
-  const path = `/organizations/${organizationId}/retention-policy`;
-  expect((await call('PUT', path, { retention_days: 30 })).body).toMatchObject({ pending: true });
+  const path = `/organizations/${own.organizationId}/retention-policy`;
+  expect((await own.call('PUT', path, { retention_days: 30 })).body).toMatchObject({ pending: true });
   await eventually(async () => {
-    const { rows } = await database.query(
+    const { rows } = await own.database.query(
       `select status from notifications where org_id = $1 and template = 'retention-set'`,
-      [organizationId],
+      [own.organizationId],
     );
     expect(rows).toEqual([{ status: 'sent' }]);
   }, PATIENCE);
 
-  const { body: inbox } = await call('POST', '/inboxes', {});
-  const { rows } = await database.query('select env_id from inboxes where id = $1', [inbox.id]);
+  const { body: inbox } = await own.call('POST', '/inboxes', {});
+  const { rows } = await own.database.query('select env_id from inboxes where id = $1', [inbox.id]);
   const place = { id: inbox.id, env: rows[0].env_id as string };
   await fill(place, 10_000, new Date(Date.now() - 31 * DAY_MS));
   await fill(place, 20, new Date());
   // As it is a week later.
-  await database.query(
+  await own.database.query(
     `update retention_policies set applied_days = 30, applied_since = now(), steps = '[]' where org_id = $1`,
-    [organizationId],
+    [own.organizationId],
   );
-  const workflowId = `retention/${organizationId}/${new Date().toISOString().slice(0, 10)}`;
-  await new Client({ connection }).schedule.getHandle(START_RETENTION_SCHEDULE_ID).trigger();
+  const workflowId = `retention/${own.organizationId}/${new Date().toISOString().slice(0, 10)}`;
+  await own.temporal.schedule.getHandle(START_RETENTION_SCHEDULE_ID).trigger();
   await eventually(async () => expect(await countOf('messages')).toBeLessThan(10_020), PATIENCE);
-  await service.kill('workers');
+  await own.service.kill('workers');
   const left = await countOf('messages');
   expect(left).toBeGreaterThan(20);
-  await service.start('workers');
+  await own.service.start('workers');
   await eventually(async () => expect(await countOf('messages')).toBe(20), PATIENCE);
   expect(await countOf('threads')).toBe(2);
-  await expect(new Client({ connection }).workflow.getHandle(workflowId).result()).resolves.toContain(
-    'deleted',
-  );
-  const listed = (await call('GET', `/inboxes/${inbox.id}/messages?limit=100`)).body;
+  await expect(own.temporal.workflow.getHandle(workflowId).result()).resolves.toContain('deleted');
+  const listed = (await own.call('GET', `/inboxes/${inbox.id}/messages?limit=100`)).body;
   expect(listed.data).toHaveLength(20);
 });

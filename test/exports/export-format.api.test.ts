@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
@@ -11,41 +10,41 @@ import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
-import { downloadExport, exportRunner, queueExport, writeToTheEnd } from '../support/exports.ts';
+import {
+  downloadExport,
+  type ExportApp,
+  exportRunner,
+  queueExport,
+  startExportApp,
+  writeToTheEnd,
+} from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import {
   asOwner,
   createRichOrganization,
   type RichOrganization,
   SECRET,
 } from '../support/rich-organization.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let exportApp: ExportApp;
 let app: TestApp;
 let runner: ExportRunner;
-const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-'));
-
 beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({ config: objects.environment });
+  exportApp = await startExportApp();
+  app = exportApp.app;
   runner = exportRunner(app);
 });
-afterAll(async () => {
-  await app?.close();
-  await objects?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => exportApp?.close());
 
 async function exported(organization: RichOrganization): Promise<string> {
   const id = await queueExport(organization);
   await writeToTheEnd(runner, id);
-  const path = join(folder, `${id}.zip`);
+  const path = join(exportApp.folder, `${id}.zip`);
   await downloadExport(app, id, path);
   return path;
 }

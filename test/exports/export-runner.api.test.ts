@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
@@ -7,29 +5,30 @@ import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts'
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage.ts';
-import { downloadExport, exportRow, exportRunner, queueExport, writeToTheEnd } from '../support/exports.ts';
+import {
+  downloadExport,
+  type ExportApp,
+  exportRow,
+  exportRunner,
+  queueExport,
+  startExportApp,
+  writeToTheEnd,
+} from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
+let exportApp: ExportApp;
 let app: TestApp;
-const folder = mkdtempSync(join(tmpdir(), 'agent-email-runner-'));
-
 beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({ config: objects.environment });
+  exportApp = await startExportApp();
+  app = exportApp.app;
 });
-afterAll(async () => {
-  await app?.close();
-  await objects?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => exportApp?.close());
 
 type Uploads = ExportRunnerOptions['storage']['partUploads'];
 
@@ -41,7 +40,7 @@ function storageWith(changed: (uploads: Uploads) => Partial<Uploads>): ExportRun
 
 /** Reads all of the archive, strictly, and returns its files by name. */
 async function filesOf(exportId: string) {
-  const path = join(folder, `${exportId}.zip`);
+  const path = join(exportApp.folder, `${exportId}.zip`);
   await downloadExport(app, exportId, path);
   const files = await readZip(path);
   for (const file of files) await file.read();

@@ -1,4 +1,6 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import {
   createExportRunner,
@@ -7,8 +9,32 @@ import {
 } from '../../domain/exports/export-runner.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { newId } from '../../platform/ids.ts';
+import { startObjectStorage } from './object-storage.ts';
 import { asOwner, type RichOrganization } from './rich-organization.ts';
-import { recordingOutbox, type TestApp } from './test-app.ts';
+import { recordingOutbox, startTestApp, type TestApp } from './test-app.ts';
+
+export interface ExportApp {
+  app: TestApp;
+  /** Where archives are downloaded to. */
+  folder: string;
+  close(): Promise<void>;
+}
+
+/** An API on storage of its own. */
+export async function startExportApp(): Promise<ExportApp> {
+  const objects = await startObjectStorage();
+  const app = await startTestApp({ config: objects.environment });
+  const folder = mkdtempSync(join(tmpdir(), 'agent-email-exports-'));
+  return {
+    app,
+    folder,
+    async close() {
+      await app.close();
+      await objects.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
 
 /** With small parts and pieces, so that a small organization has many. */
 export function exportRunner(app: TestApp, options: Partial<ExportRunnerOptions> = {}): ExportRunner {

@@ -1,0 +1,35 @@
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { apiClient, type Call } from './client.ts';
+import { type OwnService, startOwnService } from './own-service.ts';
+
+/** A whole service with its first organization, and all who look at it: the API, the schema's owner, Temporal. */
+export interface OwnOrganization {
+  service: OwnService;
+  organizationId: string;
+  call: Call;
+  database: pg.Client;
+  temporal: Client;
+  stop(): Promise<void>;
+}
+
+/** For tests that kill processes in the middle of a lifecycle and look at what is left. */
+export async function startOwnOrganization(): Promise<OwnOrganization> {
+  const service = await startOwnService({});
+  const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
+  const database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
+  await database.connect();
+  const connection = await Connection.connect({ address: service.temporalAddress });
+  return {
+    service,
+    organizationId: String((await call('GET', '/org')).body.id),
+    call,
+    database,
+    temporal: new Client({ connection }),
+    async stop() {
+      await connection.close();
+      await database.end();
+      await service.stop();
+    },
+  };
+}
