@@ -19,11 +19,17 @@ export function createMessageActivities({ dispatch, ingest }: MessageActivityOpt
     openSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
       asFailure(() => dispatch.open(messageId)),
 
-    /** Speaks to the relay, one transaction a recipient; the results are in the attempts' rows. */
-    transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
-      heartbeating(() => dispatch.transmit(messageId, () => Context.current().cancellationSignal.aborted)),
+    /**
+     * Speaks to the relay, one transaction a recipient, and folds what came of it. The results are in the attempts'
+     * rows before, so that one who tries again, because the folding failed, transmits nothing twice.
+     */
+    transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState> =>
+      heartbeating(async () => {
+        await dispatch.transmit(messageId, () => Context.current().cancellationSignal.aborted);
+        return dispatch.record(messageId);
+      }),
 
-    /** Folds the attempts into message, recipients and events. */
+    /** Folds the attempts into message, recipients and events, where reports or an end came in between. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
       asFailure(() => dispatch.record(messageId)),
 
