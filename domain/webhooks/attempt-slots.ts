@@ -17,8 +17,8 @@ export interface NewAttempt {
 }
 
 /**
- * Takes a slot, writes the attempt's row and counts it, in one statement, which waits for nobody: slots others are just taking are
- * passed over.
+ * Takes a slot, writes the attempt's row and counts it, on the locked delivery as well, in one statement, which waits for
+ * nobody: slots others are just taking are passed over.
  *
  * @returns the slot; null where none is free, and nothing was written.
  */
@@ -50,12 +50,14 @@ async function take(
        select ?, ?, ?, clock_timestamp() from taken),
      counted as (
        insert into usage_deltas (org_id, counter, at, amount)
-       select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken)
+       select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken),
+     tried as (
+       update webhook_deliveries set attempts = ? where id = ? and exists (select from taken))
      select (select slot from taken) as slot,
        exists (select from webhook_slots where endpoint_id = ?) as known`,
     [
       ...[endpointId, slots, leaseMs, deliveryId, endpointId],
-      ...[deliveryId, number, organizationId, organizationId, endpointId],
+      ...[deliveryId, number, organizationId, organizationId, number, deliveryId, endpointId],
     ],
   );
   return taken ?? { slot: null, known: true };
@@ -83,4 +85,41 @@ export async function closeAttempt(em: EntityManager, result: AttemptResult): Pr
      where delivery_id = ? and number = ?`,
     [endpointId, slot, deliveryId, durationMs, statusCode, responseBody, error, deliveryId, number],
   );
+}
+
+/**
+ * Records that a delivery has arrived: itself, its attempt and the slot, in one statement.
+ *
+ * @returns false, and nothing is written, where it counts as something else by now.
+ */
+export async function closeArrived(
+  em: EntityManager,
+  {
+    deliveryId,
+    number,
+    endpointId,
+    slot,
+    durationMs,
+    statusCode,
+    responseBody,
+  }: Omit<AttemptResult, 'error'>,
+): Promise<boolean> {
+  const arrived = await em.execute<{ id: string }[]>(
+    `with arrived as (
+       update webhook_deliveries
+       set status = 'delivered', last_status_code = ?, last_error = null, next_attempt_at = null,
+         completed_at = clock_timestamp()
+       where id = ? and status in ('pending', 'held')
+       returning id),
+     freed as (
+       update webhook_slots set leased_until = 'epoch'
+       where endpoint_id = ? and slot = ? and delivery_id in (select id from arrived)),
+     closed as (
+       update webhook_delivery_attempts
+       set finished_at = clock_timestamp(), duration_ms = ?, status_code = ?, response_body = ?, error = null
+       where delivery_id in (select id from arrived) and number = ?)
+     select id from arrived`,
+    [statusCode, deliveryId, endpointId, slot, durationMs, statusCode, responseBody, number],
+  );
+  return arrived.length > 0;
 }

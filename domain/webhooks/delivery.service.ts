@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -11,13 +11,26 @@ import {
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createRoomWatch, type RoomWatch } from '../usage/room-watch.ts';
-import { ATTEMPTS_AT_ONCE, closeAttempt, DEAD_AFTER_FAILURES, openAttempt } from './attempt-slots.ts';
-import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
-import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import {
+  ATTEMPTS_AT_ONCE,
+  closeArrived,
+  closeAttempt,
+  DEAD_AFTER_FAILURES,
+  openAttempt,
+} from './attempt-slots.ts';
+import {
+  changeDelivery,
+  type DeliveryChange,
+  type DeliveryRow,
+  type DueDelivery,
+  type EndpointRow,
+  type EventRow,
+  lockDelivery,
+  lockDueDelivery,
+} from './delivery-rows.ts';
 import { clearFailures, countFailure, disableEndpoint, FAILING_DAYS } from './endpoint-health.ts';
 import { secretsOf } from './endpoint-secret.ts';
 import { envelope } from './envelope.ts';
-import { type Event, EventEntity } from './event.entity.ts';
 import { createFreedSlots } from './freed-slots.ts';
 import { createSlotTurns, type Pace, type SlotTurns } from './slot-turns.ts';
 
@@ -65,9 +78,9 @@ export interface DeliveryServiceOptions {
 
 interface DueAttempt {
   number: number;
-  endpoint: WebhookEndpoint;
+  endpoint: EndpointRow;
   secrets: ReturnType<typeof secretsOf>;
-  event: Event;
+  event: EventRow;
   slot: number;
 }
 
@@ -124,28 +137,24 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
 
     cancel: (deliveryId, episode) =>
       database.systemTransaction(async ({ em }) => {
-        const delivery = await em.findOne(
-          WebhookDeliveryEntity,
-          { id: deliveryId },
-          { lockMode: LockMode.PESSIMISTIC_WRITE },
-        );
+        const delivery = await lockDelivery(em, deliveryId);
         if (!delivery) return 'gone';
         if (isOver(delivery, episode)) return OVER;
-        if (delivery.status === 'pending') close(delivery, 'canceled', 'Canceled by an operator.');
-        return delivery.status;
+        if (delivery.status !== 'pending') return delivery.status;
+        return (await settleAs(em, delivery, closed('canceled', 'Canceled by an operator.'))).status;
       }),
   };
 }
 
 /** The envelope of the specification, as the bytes that are signed and sent. */
-export function envelopeOf(event: Event): string {
+export function envelopeOf(event: Omit<EventRow, 'test'>): string {
   return JSON.stringify(envelope(event));
 }
 
 /** What a run of an earlier episode is told. */
 const OVER = 'over';
 
-function isOver(delivery: WebhookDelivery, episode: number | undefined): boolean {
+function isOver(delivery: DeliveryRow, episode: number | undefined): boolean {
   return episode !== undefined && episode !== delivery.episode;
 }
 
@@ -167,22 +176,19 @@ async function begin(
   { deliveryId, now, episode }: WantedAttempt,
 ): Promise<DueAttempt | AttemptOutcome | InLine> {
   return database.systemTransaction(async ({ em }) => {
-    const delivery = await em.findOne(
-      WebhookDeliveryEntity,
-      { id: deliveryId },
-      { lockMode: LockMode.PESSIMISTIC_WRITE },
-    );
-    if (!delivery) return { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
+    const due = await lockDueDelivery(em, deliveryId);
+    if (!due) return { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
+    const { delivery, endpoint, event } = due;
     if (isOver(delivery, episode))
       return { kind: 'settled', status: OVER, detail: 'The delivery was started anew.' };
     if (delivery.status !== 'pending') return settled(delivery);
-    const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: delivery.endpointId });
-    if (endpoint.deletedAt) return settled(close(delivery, 'canceled', 'The endpoint was deleted.'));
-    if (endpoint.disabled) return settled(hold(delivery));
+    if (endpoint.deletedAt) return settleAs(em, delivery, closed('canceled', 'The endpoint was deleted.'));
+    if (endpoint.disabled) return settleAs(em, delivery, HELD);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
-    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
-    if ((await room.roomOf(em, delivery.organizationId)) === 0) return holdOverLimit(delivery);
+    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length)
+      return settleAs(em, delivery, closed('exhausted', delivery.lastError));
+    if ((await room.roomOf(em, delivery.organizationId)) === 0) return holdOverLimit(em, delivery);
     // Before anything is counted: with a key of the service that does not fit, all attempts would be used up in minutes.
     const secrets = secretsOf(endpoint, secretBox);
     const number = delivery.attempts + 1;
@@ -196,9 +202,7 @@ async function begin(
     });
     if (slot === null && !isDead(endpoint) && mayWait(endpoint.id))
       return { kind: 'in line', endpointId: endpoint.id };
-    if (slot === null) return waitForSlot(delivery, endpoint, turns);
-    delivery.attempts = number;
-    const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId });
+    if (slot === null) return waitForSlot(em, due, turns);
     return { number, endpoint, secrets, event, slot };
   });
 }
@@ -214,15 +218,19 @@ const FURTHEST_TURN_MS = 1_800_000;
 const WAITING_AT_MOST = 25;
 const FREED_WITHIN_MS = 500;
 
-function isDead({ failuresInRow }: WebhookEndpoint): boolean {
+function isDead({ failuresInRow }: EndpointRow): boolean {
   return failuresInRow >= DEAD_AFTER_FAILURES;
 }
 
 /** Nothing was tried, so nothing is counted; the row says when it is looked at again. */
-function waitForSlot(delivery: WebhookDelivery, endpoint: WebhookEndpoint, turns: SlotTurns): AttemptOutcome {
+async function waitForSlot(
+  em: EntityManager,
+  { delivery, endpoint }: DueDelivery,
+  turns: SlotTurns,
+): Promise<AttemptOutcome> {
   const dead = isDead(endpoint);
   const delayMs = turns.next(endpoint.id, dead ? DEAD_PACE : HEALTHY_PACE);
-  delivery.nextAttemptAt = new Date(Date.now() + delayMs);
+  await changeDelivery(em, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
   const detail = dead
     ? 'Waits for its turn: the endpoint fails, and is asked by one attempt at a time.'
     : `Waits for its turn: ${ATTEMPTS_AT_ONCE} attempts at the endpoint are under way.`;
@@ -234,52 +242,67 @@ interface Settlement extends DueAttempt {
   result: EgressResult;
 }
 
-async function settle(
+async function settle(options: DeliveryServiceOptions, settlement: Settlement): Promise<AttemptOutcome> {
+  const { deliveryId, number, endpoint, slot, result } = settlement;
+  const attempt = {
+    ...{ deliveryId, number, endpointId: endpoint.id, slot },
+    durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
+    statusCode: result.kind === 'answer' ? result.status : null,
+    responseBody: result.kind === 'answer' ? storableText(result.body) : null,
+  };
+  // The usual case, without a transaction of several statements.
+  if (!isFailure(result) && endpoint.failingSince === null) {
+    const arrived = await options.database.autocommit((em) => closeArrived(em, attempt));
+    if (arrived) return { kind: 'settled', status: 'delivered', detail: '' };
+  }
+  return settleInTransaction(options, settlement, attempt);
+}
+
+async function settleInTransaction(
   { database, notifications, random }: DeliveryServiceOptions,
-  { deliveryId, number, endpoint, slot, result }: Settlement,
+  { deliveryId, number, endpoint, result }: Settlement,
+  attempt: Parameters<typeof closeArrived>[1],
 ): Promise<AttemptOutcome> {
   return database.systemTransaction(async (transaction) => {
     const { em } = transaction;
-    const delivery = await em.findOneOrFail(
-      WebhookDeliveryEntity,
-      { id: deliveryId },
-      { lockMode: LockMode.PESSIMISTIC_WRITE },
-    );
+    const delivery = await lockDelivery(em, deliveryId);
+    if (!delivery) return { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
     const detail = describe(result);
-    const failed = result.kind !== 'answer' || result.status < 200 || result.status > 299;
-    await closeAttempt(em, {
-      ...{ deliveryId, number, endpointId: endpoint.id, slot },
-      durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
-      statusCode: result.kind === 'answer' ? result.status : null,
-      responseBody: result.kind === 'answer' ? storableText(result.body) : null,
-      error: failed ? detail : null,
-    });
+    const failed = isFailure(result);
+    await closeAttempt(em, { ...attempt, error: failed ? detail : null });
     if (!failed && endpoint.failingSince !== null) await clearFailures(em, endpoint.id);
     const standing = failed ? await countFailure(em, endpoint.id) : null;
     const gone = result.kind === 'answer' && result.status === 410;
     if (gone || standing?.hopeless) {
       const reason = gone ? 'The receiver answered 410 Gone.' : FAILED_FOR_DAYS;
-      const attempt = { deliveryId, number };
-      await disableEndpoint(transaction, notifications, { endpointId: endpoint.id, reason, attempt });
+      await disableEndpoint(transaction, notifications, {
+        endpointId: endpoint.id,
+        reason,
+        attempt: { deliveryId, number },
+      });
     }
     // Held while the attempt was under way: what arrived has arrived.
     if (delivery.status !== 'pending' && (failed || delivery.status !== 'held')) return settled(delivery);
-    delivery.lastStatusCode = result.kind === 'answer' ? result.status : null;
-    delivery.lastError = failed ? detail : null;
-    if (!failed) return settled(close(delivery, 'delivered', null));
-    if (result.kind === 'blocked') return settled(close(delivery, 'blocked', detail));
-    if (gone || standing?.hopeless || standing?.disabled) return settled(hold(delivery));
-    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settled(exhaust(delivery));
+    const told = { lastStatusCode: attempt.statusCode, lastError: failed ? detail : null };
+    const settleTold = (change: DeliveryChange) => settleAs(em, delivery, { ...told, ...change });
+    if (!failed) return settleTold(closed('delivered', null));
+    if (result.kind === 'blocked') return settleTold(closed('blocked', detail));
+    if (gone || standing?.hopeless || standing?.disabled) return settleTold(HELD);
+    if (triesOf(delivery) >= WEBHOOK_SCHEDULE_MS.length) return settleTold(closed('exhausted', detail));
     const delayMs = pauseBefore(triesOf(delivery) + 1, result, random);
-    delivery.nextAttemptAt = new Date(Date.now() + delayMs);
-    return retryLater(delivery, delayMs);
+    await changeDelivery(em, deliveryId, { ...told, nextAttemptAt: new Date(Date.now() + delayMs) });
+    return retryLater({ ...delivery, ...told }, delayMs);
   });
+}
+
+function isFailure(result: EgressResult): boolean {
+  return result.kind !== 'answer' || result.status < 200 || result.status > 299;
 }
 
 const FAILED_FOR_DAYS = `Every attempt failed for ${FAILING_DAYS} days.`;
 
 /** Attempts the schedule counts: those of this episode. */
-function triesOf({ attempts, attemptsBefore }: WebhookDelivery): number {
+function triesOf({ attempts, attemptsBefore }: DeliveryRow): number {
   return attempts - attemptsBefore;
 }
 
@@ -296,41 +319,34 @@ function describe(result: EgressResult): string {
   return result.kind === 'failed' ? result.error : `Not sent: ${result.reason}`;
 }
 
-function close(
-  delivery: WebhookDelivery,
+function closed(
   status: 'delivered' | 'canceled' | 'blocked' | 'exhausted',
-  detail: string | null,
-): WebhookDelivery {
-  delivery.status = status;
-  delivery.lastError = detail;
-  delivery.nextAttemptAt = null;
-  delivery.completedAt = new Date();
-  return delivery;
+  lastError: string | null,
+): DeliveryChange {
+  return { status, lastError, nextAttemptAt: null, completedAt: new Date() };
 }
 
 /** Waits without a run until the endpoint is enabled again. */
-function hold(delivery: WebhookDelivery): WebhookDelivery {
-  delivery.status = 'held';
-  delivery.heldFor = null;
-  delivery.nextAttemptAt = null;
-  return delivery;
-}
+const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
 
 /** Waits without a run until there is room again: with the month, another tier, override or cap. */
-function holdOverLimit(delivery: WebhookDelivery): AttemptOutcome {
-  hold(delivery).heldFor = 'usage_limit';
+async function holdOverLimit(em: EntityManager, delivery: DeliveryRow): Promise<AttemptOutcome> {
+  await changeDelivery(em, delivery.id, { ...HELD, heldFor: 'usage_limit' });
   const detail = 'The organization has used up its webhook_deliveries.';
   return { kind: 'settled', status: 'held: webhook_deliveries are used up', detail };
 }
 
-function exhaust(delivery: WebhookDelivery): WebhookDelivery {
-  return close(delivery, 'exhausted', delivery.lastError);
+async function settleAs(em: EntityManager, delivery: DeliveryRow, change: DeliveryChange): Promise<Settled> {
+  await changeDelivery(em, delivery.id, change);
+  return settled({ ...delivery, ...change });
 }
 
-function settled(delivery: WebhookDelivery): AttemptOutcome {
+type Settled = Extract<AttemptOutcome, { kind: 'settled' }>;
+
+function settled(delivery: Pick<DeliveryRow, 'status' | 'lastError'>): Settled {
   return { kind: 'settled', status: delivery.status, detail: delivery.lastError ?? '' };
 }
 
-function retryLater(delivery: WebhookDelivery, delayMs: number): AttemptOutcome {
+function retryLater(delivery: Pick<DeliveryRow, 'attempts' | 'lastError'>, delayMs: number): AttemptOutcome {
   return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
 }
