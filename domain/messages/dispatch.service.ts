@@ -7,7 +7,6 @@ import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
-import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
 import type { SendState } from './delivery-outcome.ts';
@@ -21,7 +20,7 @@ import { withRecipientToken } from './recipient-token.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { beginAttempt, settleAttempt } from './send-attempts.ts';
 import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
-import { ensureStored, rawSource } from './stored-mime.ts';
+import { ensureStored, type OutgoingMail, rawSource } from './stored-mime.ts';
 
 /** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
 export interface DispatchService {
@@ -67,7 +66,6 @@ export interface DispatchServiceOptions {
 
 export function createDispatchService(options: DispatchServiceOptions): DispatchService {
   const { database, outcomes, events } = options;
-  const kinds: EnvironmentKinds = new Map();
   const fold = async (transaction: Transaction, messageId: string) =>
     (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
 
@@ -76,7 +74,7 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
       (await openAtOnce(database, messageId))
         ? 'proceed'
         : database.systemTransaction((transaction) => open(transaction, events, messageId)),
-    transmit: (messageId, aborted) => transmit({ ...options, kinds }, messageId, aborted),
+    transmit: (messageId, aborted) => transmit(options, messageId, aborted),
     record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
 
     resolveAmbiguity: (messageId, resolution) =>
@@ -89,7 +87,8 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
           { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
         );
         // Queued anew: the answer may have taken longer than a deferred message is retried.
-        if (message && resolution === 'resend') message.queuedAt = new Date();
+        if (message && resolution === 'resend')
+          await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
         return fold(transaction, messageId);
       }),
 
@@ -113,12 +112,12 @@ async function openAtOnce(database: Database, messageId: string): Promise<boolea
   return database.autocommit(async (em) => {
     const subject = await readGateSubjectOfMessage(em, messageId);
     if (!subject || passGate(subject) || suppressedOf(subject).length > 0) return false;
-    const opened = await em.nativeUpdate(
-      MessageEntity,
-      { id: messageId, status: { $in: ['queued', 'deferred', 'sending'] } },
-      { status: 'sending', updatedAt: new Date() },
+    const opened = await em.execute(
+      `update messages set status = 'sending', updated_at = now()
+       where id = ? and status in ('queued', 'deferred', 'sending') returning id`,
+      [messageId],
     );
-    return opened === 1;
+    return opened.length === 1;
   });
 }
 
@@ -235,12 +234,12 @@ async function unsentRecipients(
 }
 
 async function transmit(
-  options: DispatchServiceOptions & { kinds: EnvironmentKinds },
+  options: DispatchServiceOptions,
   messageId: string,
   aborted: () => boolean,
 ): Promise<void> {
-  const { database, storage, returnPaths, outcomes, kinds, dkimKeys } = options;
-  const loaded = await load(database, kinds, messageId);
+  const { database, storage, returnPaths, outcomes, dkimKeys } = options;
+  const loaded = await load(database, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
   const stored = await ensureStored(database, storage, message, dkimKeys);
@@ -265,34 +264,28 @@ async function transmit(
   }
 }
 
+type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
+
+/** One statement and plain rows: it runs for every mail. */
 async function load(
   database: Database,
-  kinds: EnvironmentKinds,
   messageId: string,
-): Promise<{ message: Message; recipients: Recipient[]; sandbox: boolean } | null> {
-  return database.autocommit(async (em) => {
-    const message = await em.findOne(
-      MessageEntity,
-      { id: messageId },
-      { populate: ['textBody', 'htmlBody', 'headers'] },
-    );
-    if (!message) return null;
-    const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-    const sandbox = (await kindOf(em, kinds, message.environmentId)) === 'sandbox';
-    return { message, recipients, sandbox };
-  });
-}
-
-type EnvironmentKinds = Map<string, Environment['kind']>;
-
-/** What a process remembers at most; an environment never changes its kind. */
-const MAX_KINDS = 10_000;
-
-async function kindOf(em: EntityManager, kinds: EnvironmentKinds, id: string): Promise<Environment['kind']> {
-  const known = kinds.get(id);
-  if (known) return known;
-  const { kind } = await em.findOneOrFail(EnvironmentEntity, { id });
-  if (kinds.size >= MAX_KINDS) kinds.clear();
-  kinds.set(id, kind);
-  return kind;
+): Promise<{ message: OutgoingMail; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
+  const [row] = await database.statement<
+    Omit<OutgoingMail, 'createdAt'> & { createdAt: string; recipients: OutgoingRecipient[]; sandbox: boolean }
+  >(
+    `select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
+       m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
+       m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
+       m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
+       m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
+       (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
+          order by position), '[]')
+        from message_recipients where message_id = m.id) as recipients
+     from messages m join environments e on e.id = m.env_id where m.id = ?`,
+    [messageId],
+  );
+  if (!row) return null;
+  const { recipients, sandbox, ...message } = row;
+  return { message: { ...message, createdAt: new Date(row.createdAt) }, recipients, sandbox };
 }

@@ -5,15 +5,31 @@ import type { classifyBounce } from './delivery-report.ts';
 import type { Message } from './message.entity.ts';
 import type { Recipient } from './recipient.entity.ts';
 
+/** What events tell of a message and its recipients. */
+type ToldMessage = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'environmentId'
+  | 'inboxId'
+  | 'threadId'
+  | 'fromEmail'
+  | 'subject'
+  | 'rfcMessageId'
+  | 'providerMessageId'
+  | 'sentAt'
+>;
+export type ToldRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode' | 'diagnosticCode'>;
+
 type BounceKind = ReturnType<typeof classifyBounce>;
 
 /** What one folding changed, recipient by recipient; each recipient shows up once for each thing that happened. */
 export interface Changes {
-  sent: Recipient[];
-  delivered: Recipient[];
-  bounced: { recipient: Recipient; bounceKind: BounceKind }[];
-  complained: { recipient: Recipient; feedbackType: string }[];
-  rejected: Recipient[];
+  sent: ToldRecipient[];
+  delivered: ToldRecipient[];
+  bounced: { recipient: ToldRecipient; bounceKind: BounceKind }[];
+  complained: { recipient: ToldRecipient; feedbackType: string }[];
+  rejected: ToldRecipient[];
   /** Why they were rejected, where the gate said no; empty where the relay did. */
   rejection?: { reason: RejectionReason; detail: string };
 }
@@ -26,7 +42,7 @@ export function noChanges(): Changes {
 export async function announce(
   transaction: Transaction,
   events: EventService,
-  message: Message,
+  message: ToldMessage,
   changes: Changes,
   now: Date,
 ): Promise<void> {
@@ -66,11 +82,11 @@ export async function announce(
   }
 }
 
-function addresses(recipients: Recipient[]): string[] {
+function addresses(recipients: ToldRecipient[]): string[] {
   return recipients.map(({ email }) => email);
 }
 
-function sentData(message: Message, sent: Recipient[], now: Date): EventDataByType['message.sent'] {
+function sentData(message: ToldMessage, sent: ToldRecipient[], now: Date): EventDataByType['message.sent'] {
   return {
     message_id: message.id,
     thread_id: message.threadId,
@@ -84,7 +100,7 @@ function sentData(message: Message, sent: Recipient[], now: Date): EventDataByTy
 }
 
 function rejectedData(
-  message: Message,
+  message: ToldMessage,
   { rejected, rejection }: Changes,
   now: Date,
 ): EventDataByType['message.rejected'] {

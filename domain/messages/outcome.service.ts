@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
@@ -13,11 +13,16 @@ import { type BadOutcome, suppress } from '../deliverability/suppress.ts';
 import type { EventService } from '../webhooks/event.service.ts';
 import type { DeliveryOutcome, SendState } from './delivery-outcome.ts';
 import { classifyBounce } from './delivery-report.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
+import {
+  type FoldedAttempt,
+  type FoldedMessage,
+  type FoldedRecipient,
+  type Folding,
+  openFolding,
+  saveFolding,
+} from './folding.ts';
 import { afterReport, awaitsReport, deriveStatus, isSettled } from './message-status.ts';
-import { announce, type Changes, noChanges } from './outcome-events.ts';
-import { type Recipient, RecipientEntity } from './recipient.entity.ts';
-import { type SendAttempt, SendAttemptEntity } from './send-attempt.entity.ts';
+import { announce, type Changes, type ToldRecipient } from './outcome-events.ts';
 
 export interface OutcomeService {
   /**
@@ -39,14 +44,6 @@ export interface OutcomeServiceOptions {
   simulatorDomain: string;
 }
 
-interface Folding {
-  message: Message;
-  recipients: Recipient[];
-  attempts: SendAttempt[];
-  changes: Changes;
-  now: Date;
-}
-
 export function createOutcomeService({
   events,
   outbox,
@@ -55,7 +52,8 @@ export function createOutcomeService({
 }: OutcomeServiceOptions): OutcomeService {
   return {
     async fold(transaction, messageId, outcomes) {
-      const folding = await load(transaction, messageId);
+      const { em } = transaction;
+      const folding = await openFolding(em, messageId);
       if (!folding) return null;
       const { message, recipients, changes, now } = folding;
       const before = message.status;
@@ -76,10 +74,10 @@ export function createOutcomeService({
           ? AMBIGUOUS_DETAIL
           : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
-      message.updatedAt = now;
-      await announce(transaction, events, message, changes, now);
-      await drawConsequences(transaction, message, changes, simulatorDomain);
       track(transaction, outbox, folding, outcomes.length > 0);
+      await saveFolding(em, folding);
+      await announce(transaction, events, message, changes, now);
+      await drawConsequences(em, message, changes, simulatorDomain);
       if (before === 'needs_attention' && !ambiguous) wakeSend(transaction, outbox, message);
       return stateOf(recipients, ambiguous);
     },
@@ -89,25 +87,9 @@ export function createOutcomeService({
 const AMBIGUOUS_DETAIL =
   'The connection was lost when the relay may have accepted the mail already. It is not sent again by itself.';
 
-async function load({ em }: Transaction, messageId: string): Promise<Folding | null> {
-  const message = await em.findOne(
-    MessageEntity,
-    { id: messageId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
-  if (!message) return null;
-  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-  const attempts = await em.find(
-    SendAttemptEntity,
-    { messageId, $or: [{ recorded: false }, { state: 'ambiguous' }] },
-    { orderBy: { position: 'asc', number: 'asc' } },
-  );
-  return { message, recipients, attempts, changes: noChanges(), now: new Date() };
-}
-
 /** Folds what the attempts brought. A report about a recipient proves that its open attempt was accepted. */
 function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
-  const { attempts, now } = folding;
+  const { attempts, recorded, now } = folding;
   const reported = new Set(outcomes.map(({ position }) => position));
   const simulated: DeliveryOutcome[] = [];
   for (const attempt of attempts) {
@@ -118,13 +100,14 @@ function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): Delivery
     }
     if (attempt.recorded || attempt.state === 'attempting') continue;
     attempt.recorded = true;
+    recorded.push(attempt);
     recordAttempt(folding, attempt);
     for (const told of attempt.simulated ?? []) simulated.push({ position: attempt.position, ...told });
   }
   return simulated;
 }
 
-function recordAttempt({ message, recipients, changes, now }: Folding, attempt: SendAttempt): void {
+function recordAttempt({ message, recipients, changes, now }: Folding, attempt: FoldedAttempt): void {
   const recipient = recipients.find(({ position }) => position === attempt.position);
   if (!recipient || isSettled(recipient.status)) return;
   recipient.statusCode = attempt.statusCode;
@@ -185,7 +168,7 @@ function applyOutcome({ message, recipients, changes, now }: Folding, outcome: D
 
 function bounce(
   { message, changes, now }: Pick<Folding, 'message' | 'changes' | 'now'>,
-  recipient: Recipient,
+  recipient: FoldedRecipient,
   bounceKind: Changes['bounced'][number]['bounceKind'],
 ): void {
   recipient.status = 'bounced';
@@ -196,8 +179,8 @@ function bounce(
 
 /** An address that is bad, or whose owner complains, is not written to again; the inbox that did so answers for it. */
 async function drawConsequences(
-  { em }: Transaction,
-  message: Message,
+  em: EntityManager,
+  message: FoldedMessage,
   changes: Changes,
   simulatorDomain: string,
 ): Promise<void> {
@@ -205,8 +188,6 @@ async function drawConsequences(
     ({ email }) => !email.toLowerCase().endsWith(`@${simulatorDomain}`),
   );
   if (outcomes.length === 0) return;
-  // The count below looks at the recipients' rows.
-  await em.flush();
   const { organizationId, environmentId, inboxId, id } = message;
   const source = { organizationId, environmentId, inboxId, messageId: id };
   await suppress(em, source, outcomes);
@@ -226,7 +207,7 @@ function badOutcomes({ bounced, complained }: Changes): BadOutcome[] {
 
 function badOutcome(
   kind: BadOutcome['kind'],
-  { position, email, statusCode, diagnosticCode }: Recipient,
+  { position, email, statusCode, diagnosticCode }: ToldRecipient,
 ): BadOutcome {
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
 }
@@ -262,13 +243,13 @@ function track(transaction: Transaction, outbox: Outbox, folding: Folding, repor
   });
 }
 
-function wakeSend(transaction: Transaction, outbox: Outbox, message: Message): void {
+function wakeSend(transaction: Transaction, outbox: Outbox, message: FoldedMessage): void {
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },
   });
 }
 
-function stateOf(recipients: Recipient[], ambiguous: boolean): SendState {
+function stateOf(recipients: FoldedRecipient[], ambiguous: boolean): SendState {
   if (ambiguous) return 'needs_attention';
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'deferred';
 }

@@ -18,6 +18,30 @@ export interface StoredMime {
   bytes?: Buffer;
 }
 
+/** What of a message its bytes are made of, and where they are once they are made. */
+export type OutgoingMail = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'fromEmail'
+  | 'fromName'
+  | 'to'
+  | 'cc'
+  | 'replyTo'
+  | 'subject'
+  | 'textBody'
+  | 'htmlBody'
+  | 'headers'
+  | 'hasAttachments'
+  | 'rfcMessageId'
+  | 'inReplyTo'
+  | 'references'
+  | 'createdAt'
+  | 'submittedKey'
+  | 'rawKey'
+  | 'sizeBytes'
+>;
+
 /** Up to here a message is held in memory once for all its recipients; a larger one is streamed for each. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 
@@ -30,7 +54,7 @@ type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
 export async function ensureStored(
   database: Database,
   storage: MimeStorage,
-  message: Message,
+  message: OutgoingMail,
   dkimKeys: DkimKeys,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
@@ -40,14 +64,15 @@ export async function ensureStored(
   if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
   const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
   const stored = await store(storage, rawKey, { message, attachments, key });
-  await database.autocommit((em) =>
-    em.nativeUpdate(MessageEntity, { id: message.id, rawKey: null }, { rawKey, sizeBytes: stored.sizeBytes }),
+  await database.statement(
+    'update messages set raw_key = ?, size_bytes = ? where id = ? and raw_key is null',
+    [rawKey, stored.sizeBytes, message.id],
   );
   return { rawKey, ...stored };
 }
 
 interface Submitted {
-  message: Message;
+  message: OutgoingMail;
   rawKey: string;
   submittedKey: string;
   key: DkimSigningKey | null;
@@ -81,7 +106,11 @@ async function storeSubmitted(
 async function store(
   storage: MimeStorage,
   rawKey: string,
-  { message, attachments, key }: { message: Message; attachments: Attachment[]; key: DkimSigningKey | null },
+  {
+    message,
+    attachments,
+    key,
+  }: { message: OutgoingMail; attachments: Attachment[]; key: DkimSigningKey | null },
 ): Promise<Omit<StoredMime, 'rawKey'>> {
   const files = attachments.map((attachment) => mimeAttachment(storage, attachment));
   const write = () => mimeOf(message, files);
@@ -113,7 +142,7 @@ function domainOf(email: string): string {
   return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }
 
-function mimeOf(message: Message, attachments: MimeAttachment[]): Readable {
+function mimeOf(message: OutgoingMail, attachments: MimeAttachment[]): Readable {
   return buildMime({
     messageId: message.rfcMessageId ?? message.id,
     date: message.createdAt,

@@ -57,23 +57,15 @@ export async function lockDelivery(em: EntityManager, id: string): Promise<Deliv
   return row ? { ...row, nextAttemptAt: timeOf(row.nextAttemptAt) } : null;
 }
 
-interface DueRow extends Raw<DeliveryRow> {
+interface AimRow extends Raw<Omit<EndpointRow, 'id'>> {
   endpointId: string;
-  url: string;
-  secret: Buffer;
-  previousSecret: Buffer | null;
-  previousSecretExpiresAt: string | null;
-  disabled: boolean;
-  deletedAt: string | null;
-  failingSince: string | null;
-  failuresInRow: number;
   eventId: string;
-  eventEnvironmentId: string;
   eventOrganizationId: string;
-  type: Event['type'];
-  data: Event['data'];
+  environmentId: string;
+  type: EventRow['type'];
+  data: EventRow['data'];
   test: boolean;
-  eventCreatedAt: string;
+  createdAt: string;
 }
 
 export interface DueDelivery {
@@ -82,38 +74,37 @@ export interface DueDelivery {
   event: EventRow;
 }
 
-/** Likewise, with what an attempt needs beside it. */
+/**
+ * Likewise, with what an attempt needs beside it: in a statement of its own, since one that waits for the lock still
+ * sees other rows as they were before it.
+ */
 export async function lockDueDelivery(em: EntityManager, id: string): Promise<DueDelivery | null> {
-  const [row] = await em.execute<DueRow[]>(
-    `select ${DELIVERY}, e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
+  const delivery = await lockDelivery(em, id);
+  if (!delivery) return null;
+  const [aim] = await em.execute<AimRow[]>(
+    `select e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
        e.failing_since as "failingSince", e.failures_in_row as "failuresInRow",
-       v.id as "eventId", v.env_id as "eventEnvironmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
-       v.created_at as "eventCreatedAt"
+       v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
+       v.created_at as "createdAt"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
-     where d.id = ? for update of d`,
+     where d.id = ?`,
     [id],
   );
-  if (!row) return null;
-  const { organizationId, status, attempts, attemptsBefore, episode, lastError } = row;
-  const { url, secret, previousSecret, disabled, failuresInRow, type, data, test } = row;
+  if (!aim) return null;
+  const { url, secret, previousSecret, disabled, failuresInRow, type, data, test, environmentId } = aim;
   return {
-    delivery: {
-      ...{ id, organizationId, status, attempts, attemptsBefore, episode, lastError },
-      nextAttemptAt: timeOf(row.nextAttemptAt),
-    },
+    delivery,
     endpoint: {
-      ...{ id: row.endpointId, url, secret, previousSecret, disabled, failuresInRow },
-      previousSecretExpiresAt: timeOf(row.previousSecretExpiresAt),
-      deletedAt: timeOf(row.deletedAt),
-      failingSince: timeOf(row.failingSince),
+      ...{ id: aim.endpointId, url, secret, previousSecret, disabled, failuresInRow },
+      previousSecretExpiresAt: timeOf(aim.previousSecretExpiresAt),
+      deletedAt: timeOf(aim.deletedAt),
+      failingSince: timeOf(aim.failingSince),
     },
     event: {
-      ...{ id: row.eventId, type, data, test },
-      environmentId: row.eventEnvironmentId,
-      organizationId: row.eventOrganizationId,
-      createdAt: new Date(row.eventCreatedAt),
+      ...{ id: aim.eventId, organizationId: aim.eventOrganizationId, environmentId, type, data, test },
+      createdAt: new Date(aim.createdAt),
     },
   };
 }
