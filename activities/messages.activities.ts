@@ -1,4 +1,5 @@
 import { activityInfo, Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import type { SendState } from '../domain/messages/delivery-outcome.ts';
 import type { DispatchService } from '../domain/messages/dispatch.service.ts';
 import type { IngestService } from '../domain/messages/ingest.service.ts';
@@ -26,7 +27,7 @@ export function createMessageActivities({ dispatch, ingest }: MessageActivityOpt
     transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState> =>
       heartbeating(async () => {
         await dispatch.transmit(messageId, () => Context.current().cancellationSignal.aborted);
-        return dispatch.record(messageId);
+        return recorded(() => dispatch.record(messageId));
       }),
 
     /** Folds the attempts into message, recipients and events, where reports or an end came in between. */
@@ -48,6 +49,18 @@ export function createMessageActivities({ dispatch, ingest }: MessageActivityOpt
     ingestReceipt: ({ receiptId }: { receiptId: string }): Promise<string> =>
       heartbeating(() => ingest.ingest(receiptId)),
   };
+}
+
+/** Says so where only the record failed, so that nobody who looks at the run takes it for a failed send. */
+async function recorded<T>(record: () => Promise<T>): Promise<T> {
+  try {
+    return await asFailure(record);
+  } catch (error) {
+    throw ApplicationFailure.create({
+      type: 'NotRecorded',
+      message: `Transmitted, and not recorded yet: ${error instanceof Error ? error.message : String(error)}`,
+    });
+  }
 }
 
 /** Tells Temporal every few seconds that this worker lives; without it a killed one is only missed after hours. */

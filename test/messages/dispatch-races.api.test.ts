@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import type { DeliveryOutcome } from '../../domain/messages/delivery-outcome.ts';
+import { openFolding, saveFolding } from '../../domain/messages/folding.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { beginAttempt, settleAttempt } from '../../domain/messages/send-attempts.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
@@ -72,6 +74,28 @@ describe('a report that overtakes the send', () => {
       status: 'delivered',
       types: ['message.sent', 'message.delivered'],
     });
+  });
+});
+
+describe('an answer that comes while its attempt is being recorded as ambiguous', () => {
+  test('is not taken for recorded', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send('ada@people.example');
+    await world.dispatch.open(id);
+    const attempt = await beginAttempt(database, { id }, 0);
+    if (!attempt) throw new Error('nothing was begun');
+    // Another worker takes the one that speaks to the relay for dead.
+    await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
+    await database.systemTransaction(async ({ em }) => {
+      const folding = await openFolding(em, id);
+      if (!folding) throw new Error('the message is gone');
+      const [ambiguous] = folding.attempts;
+      if (ambiguous) folding.recorded.push({ ...ambiguous, recorded: true });
+      await expect(settleAttempt(database, attempt, accepted)).resolves.toBe('corrected');
+      await saveFolding(em, folding);
+    });
+    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['accepted'] });
   });
 });
 

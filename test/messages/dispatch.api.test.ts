@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { createMessageActivities } from '../../activities/messages.activities.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
@@ -45,6 +48,36 @@ describe('dispatch', () => {
     expect(world.objects.get(state.message.rawKey ?? '')?.toString()).toContain(
       `Message-ID: <${state.message.rfcMessageId}>`,
     );
+  });
+
+  test('a record that fails says so, and trying again transmits nothing twice', async () => {
+    const world = await arrange();
+    const id = await world.send('ada@people.example');
+    await world.dispatch.open(id);
+    let records = 0;
+    const { transmitMessage } = createMessageActivities({
+      dispatch: {
+        ...world.dispatch,
+        async record(messageId) {
+          records += 1;
+          if (records === 1) throw new Error('the database is away');
+          return world.dispatch.record(messageId);
+        },
+      },
+      ingest: { ingest: async () => 'unused' },
+    });
+    const run = () =>
+      new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run(transmitMessage, {
+        messageId: id,
+      });
+    await expect(run()).rejects.toMatchObject({
+      type: 'NotRecorded',
+      message: 'Transmitted, and not recorded yet: the database is away',
+    });
+    expect((await stateOf(id)).attempts).toEqual(['accepted']);
+    await expect(run()).resolves.toBe('settled');
+    expect(world.transport.transmissions).toHaveLength(1);
+    expect(await stateOf(id)).toMatchObject({ status: 'sent', types: ['message.sent'] });
   });
 
   test('each recipient has a transaction and a return path of its own, and its own outcome', async () => {
