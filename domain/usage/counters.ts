@@ -14,7 +14,3 @@ export type Limited = (typeof LIMITED)[number];
 
 /** How much there is, whatever the month. The others begin anew with each. */
 export const LEVEL_COUNTER = 'storage_bytes' satisfies UsageCounter;
-
-export function isCounter(name: string): name is UsageCounter {
-  return (USAGE_COUNTERS as readonly string[]).includes(name);
-}

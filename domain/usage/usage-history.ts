@@ -62,7 +62,7 @@ function daysOf(start: Date, end: Date): string[] {
   return Array.from({ length: count }, (_, day) => dateOf(new Date(start.getTime() + day * DAY_MS)));
 }
 
-export function dateOf(time: Date): string {
+function dateOf(time: Date): string {
   return time.toISOString().slice(0, 10);
 }
 
