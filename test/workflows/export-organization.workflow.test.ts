@@ -38,7 +38,7 @@ function fakes(writeArchive: ExportActivities['writeArchive']) {
 const down = () =>
   ApplicationFailure.create({
     type: 'StorageError',
-    message: 'Storage could not put a part of exports/exp_1.zip',
+    message: 'Storage could not put a part of exports/exp_1.zip: connect ECONNREFUSED 10.0.0.5:9000',
   });
 
 describe('exportOrganization', () => {
@@ -61,22 +61,27 @@ describe('exportOrganization', () => {
     expect(givenUp).toEqual([]);
   });
 
-  test('without storage for a day has failed, with the reason in its row and in Temporal', async () => {
-    const queue = randomUUID();
-    let calls = 0;
-    const { activities, givenUp } = fakes(async () => {
-      calls += 1;
-      throw down();
-    });
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
-    });
-    expect(calls).toBeGreaterThan(100);
-    expect(givenUp).toEqual([
-      { exportId: 'exp_1', status: 'failed', detail: 'Storage could not put a part of exports/exp_1.zip' },
-    ]);
-  });
+  test.each([
+    ['storage', down(), 'Storage could not be read or written for too long.'],
+    ['a database', new Error('select 1 - no such table'), 'The archive could not be written.'],
+  ])(
+    'without %s for a day has failed: whose and where is in Temporal alone',
+    async (_name, failure, detail) => {
+      const queue = randomUUID();
+      let calls = 0;
+      const { activities, givenUp } = fakes(async () => {
+        calls += 1;
+        throw failure;
+      });
+      await environment.withWorker(queue, activities, async () => {
+        const failed = await (await start(queue)).result().catch((error) => error);
+        expect(failed).toBeInstanceOf(WorkflowFailedError);
+        expect(failed.cause.cause.message).toBe(failure.message);
+      });
+      expect(calls).toBeGreaterThan(100);
+      expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'failed', detail }]);
+    },
+  );
 
   test('canceled by signal waits until nobody writes, then gives up what there is', async () => {
     const queue = randomUUID();

@@ -1,6 +1,7 @@
 import {
   ActivityCancellationType,
   ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   continueAsNew,
   defineSignal,
@@ -86,8 +87,12 @@ function stageAfter(error: unknown): 'canceled' | 'failed' | null {
   return error instanceof ActivityFailure ? 'failed' : null;
 }
 
+/** The API shows it. The failure itself may name servers and statements: who operates the service finds it in the run. */
 function reasonOf(error: unknown): string {
   if (isCancellation(error)) return 'Canceled by an operator.';
   const cause = error instanceof ActivityFailure ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
+  const isStorage = cause instanceof ApplicationFailure && cause.type === 'StorageError';
+  return isStorage
+    ? 'Storage could not be read or written for too long.'
+    : 'The archive could not be written.';
 }
