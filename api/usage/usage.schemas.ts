@@ -5,7 +5,7 @@ import { allowedLimit, type EffectiveLimit, percentageOf } from '../../domain/us
 import type { LimitsReading, OwnLimitChange } from '../../domain/usage/limit.service.ts';
 import type { Period } from '../../domain/usage/periods.ts';
 import type { Standing } from '../../domain/usage/standings.ts';
-import { TIERS } from '../../domain/usage/tiers.ts';
+import { LIMIT_KINDS, TIERS } from '../../domain/usage/tiers.ts';
 import { type DayOfUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-history.ts';
 import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.ts';
 import { pageQuery } from '../lists.ts';
@@ -13,7 +13,7 @@ import { choice, closed, text, timestamp } from '../schemas.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-const kind = choice(['soft', 'hard'], {
+const kind = choice(LIMIT_KINDS, {
   description: 'soft: warnings, nothing is refused. hard: refused at 100 %.',
 });
 const limitFields = {

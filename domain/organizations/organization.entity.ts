@@ -1,13 +1,15 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, oneOf, primaryId, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
-import type { Tier } from '../usage/tiers.ts';
+import { TIERS, type Tier } from '../usage/tiers.ts';
 
 /** The tenant. `status` is what suspension turns; the reason is empty while active. */
 export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
   policies: tenantPolicies({ column: 'id', lookup: true }),
+  // Operators write it by hand.
+  checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {
     id: primaryId(),
     name: p.text(),

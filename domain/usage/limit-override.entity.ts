@@ -1,16 +1,21 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, oneOf, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { Limited } from './counters.ts';
-import type { LimitKind } from './tiers.ts';
+import { LIMITED, type Limited } from './counters.ts';
+import { LIMIT_KINDS, type LimitKind } from './tiers.ts';
 
 /** What an administrator allows one organization in place of its tier's limit. */
 export const LimitOverrideEntity = defineEntity({
   name: 'LimitOverride',
   tableName: 'limit_overrides',
   policies: tenantPolicies({ lookup: true }),
-  checks: [{ name: 'limit_overrides_not_negative', expression: 'amount >= 0' }],
+  // Operators write rows by hand.
+  checks: [
+    { name: 'limit_overrides_not_negative', expression: 'amount >= 0' },
+    { name: 'limit_overrides_limited', expression: oneOf('limited', LIMITED) },
+    { name: 'limit_overrides_kind', expression: oneOf('kind', LIMIT_KINDS) },
+  ],
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),

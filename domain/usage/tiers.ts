@@ -4,7 +4,8 @@ export const TIERS = ['free', 'developer', 'business', 'enterprise'] as const;
 export type Tier = (typeof TIERS)[number];
 
 /** `soft` warns, `hard` refuses what is beyond the limit. */
-export type LimitKind = 'soft' | 'hard';
+export const LIMIT_KINDS = ['soft', 'hard'] as const;
+export type LimitKind = (typeof LIMIT_KINDS)[number];
 
 export interface TierLimits {
   kind: LimitKind;

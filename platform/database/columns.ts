@@ -12,3 +12,7 @@ export const updatedAt = () =>
   timestamp()
     .onCreate(() => new Date())
     .onUpdate(() => new Date());
+
+/** A check, in PostgreSQL's own words, so that the schema that is there and the one described compare as equal. */
+export const oneOf = (column: string, words: readonly string[]) =>
+  `${column} = ANY (ARRAY[${words.map((word) => `'${word}'::text`).join(', ')}])`;

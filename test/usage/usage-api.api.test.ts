@@ -166,6 +166,22 @@ describe('limits', () => {
     expectProblem(await put({}, bound.token), 'permission_denied');
   });
 
+  test('words that an operator mistyped do not get in', async () => {
+    const { organizationId } = await arrange();
+    const override = (limited: string, kind: string) =>
+      app.worker.statement(
+        `insert into limit_overrides (org_id, limited, amount, kind, reason, created_by, created_at)
+         values (?, ?, 1, ?, 'Test', 'test', now())`,
+        [organizationId, limited, kind],
+      );
+    await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_limited');
+    await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
+    const tier = app.worker.statement(`update organizations set tier = 'gold' where id = ?`, [
+      organizationId,
+    ]);
+    await expect(tier).rejects.toThrow('organizations_tier');
+  });
+
   test('an override beats the tier while it lasts, soft and unlimited ones too', async () => {
     const { get, organizationId } = await arrange('free');
     const override = (limit: number | null, kind: 'soft' | 'hard') =>
