@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
   CreateBucketCommand,
-  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
@@ -13,12 +10,12 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
-  S3ServiceException,
-  UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from './config.ts';
+import { createPartUploads, type PartUploads } from './part-uploads.ts';
+import { attempt, StorageError, statusOf } from './storage-error.ts';
 
 export interface StoredObject {
   sizeBytes: number;
@@ -35,26 +32,6 @@ export interface ObjectPage {
 export interface ObjectPiece {
   bytes: Buffer;
   totalBytes: number;
-}
-
-/** A part that is there, by its number from 1 and what S3 calls it. */
-export interface UploadedPart {
-  number: number;
-  etag: string;
-}
-
-/**
- * An object written over many calls, by any process that knows its upload. Parts are of one size, the last one smaller
- * (some servers demand it), 5 MiB at least, 10,000 at most; a number put again replaces what it was before.
- */
-export interface PartUploads {
-  begin(key: string, contentType: string): Promise<string>;
-  /** @throws StorageError `missing` where the upload is over: completed, aborted, or forgotten by the server. */
-  putPart(key: string, uploadId: string, number: number, bytes: Uint8Array): Promise<UploadedPart>;
-  /** @throws StorageError `missing` as `putPart`; `mismatched` where a part is not what it was when it was put. */
-  complete(key: string, uploadId: string, parts: readonly UploadedPart[]): Promise<void>;
-  /** Forgets the parts. Aborting what is over succeeds. */
-  abort(key: string, uploadId: string): Promise<void>;
 }
 
 export interface DownloadLink {
@@ -94,19 +71,6 @@ export interface Storage {
   ping(): Promise<void>;
   ensureBucket(): Promise<void>;
   close(): void;
-}
-
-export type StorageFailure = 'missing' | 'tooLarge' | 'mismatched' | 'unavailable';
-
-/** Names the operation and the key, never an address with a signature or a credential. */
-export class StorageError extends Error {
-  readonly failure: StorageFailure;
-
-  constructor(failure: StorageFailure, message: string) {
-    super(message);
-    this.name = 'StorageError';
-    this.failure = failure;
-  }
 }
 
 type StorageConfig = Pick<
@@ -303,44 +267,6 @@ function emptyWhereNoRangeFits(error: unknown, start: number): ObjectPiece {
   throw error;
 }
 
-function createPartUploads(client: S3Client, Bucket: string): PartUploads {
-  return {
-    begin: (Key, ContentType) =>
-      attempt('begin to write', Key, async () => {
-        const { UploadId } = await client.send(
-          new CreateMultipartUploadCommand({ Bucket, Key, ContentType }),
-        );
-        if (!UploadId) throw new StorageError('unavailable', `Storage gave no upload for ${Key}`);
-        return UploadId;
-      }),
-
-    putPart: (Key, UploadId, number, bytes) =>
-      attempt('put a part of', Key, async () => {
-        const part = { Bucket, Key, UploadId, PartNumber: number, Body: bytes };
-        const { ETag } = await client.send(new UploadPartCommand(part));
-        if (!ETag) throw new StorageError('unavailable', `Storage gave no ETag for part ${number} of ${Key}`);
-        return { number, etag: ETag };
-      }),
-
-    complete: (Key, UploadId, parts) =>
-      attempt('complete', Key, async () => {
-        const MultipartUpload = {
-          Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })),
-        };
-        await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload }));
-      }),
-
-    async abort(Key, UploadId) {
-      try {
-        const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId });
-        await attempt('abort', Key, () => client.send(abort));
-      } catch (error) {
-        if (!(error instanceof StorageError && error.failure === 'missing')) throw error;
-      }
-    },
-  };
-}
-
 /** One request an object: `DeleteObjects` is refused by some S3 servers. */
 async function deleteAll(keys: readonly string[], deleteOne: (key: string) => Promise<void>): Promise<void> {
   const queue = keys.values();
@@ -365,33 +291,6 @@ async function createBucket(client: S3Client, Bucket: string): Promise<void> {
       // Another process made it in between.
       if (statusOf(failure) !== 409) throw failure;
     });
-  }
-}
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
-}
-
-/** What S3 answers to a list of parts that are not what was put. */
-const MISMATCHED = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']);
-
-function failureOf(error: unknown): StorageFailure {
-  if (error instanceof S3ServiceException && MISMATCHED.has(error.name)) return 'mismatched';
-  return statusOf(error) === 404 ? 'missing' : 'unavailable';
-}
-
-/** The SDK's errors carry the whole exchange, signatures included; what leaves here is a name, a status, a message. */
-async function attempt<T>(operation: string, key: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof StorageError) throw error;
-    const status = statusOf(error);
-    const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
-    throw new StorageError(
-      failureOf(error),
-      `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${said}`,
-    );
   }
 }
 

@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type ObjectPiece, type Storage, StorageError } from '../../platform/storage.ts';
+import type { ObjectPiece, Storage } from '../../platform/storage.ts';
+import { StorageError } from '../../platform/storage-error.ts';
 import type { ArchiveAppender } from './archive-appender.ts';
 import { attachmentFile, messageFile } from './archive-names.ts';
 import type { ArchivePosition } from './archive-position.ts';

@@ -1,6 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Storage, UploadedPart } from '../../platform/storage.ts';
+import type { UploadedPart } from '../../platform/part-uploads.ts';
+import type { Storage } from '../../platform/storage.ts';
 import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import { asPeopleRead } from '../notifications/as-people-read.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type Storage, StorageError } from '../../platform/storage.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { StorageError } from '../../platform/storage-error.ts';
 import type { WrittenSoFar } from '../../workflows/exports/export-organization.contract.ts';
 import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';

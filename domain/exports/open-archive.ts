@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import type { UploadedPart } from '../../platform/storage.ts';
+import type { UploadedPart } from '../../platform/part-uploads.ts';
 import type { ArchiveStep } from './archive-appender.ts';
 import type { ArchivePosition } from './archive-position.ts';
 import { type Export, ExportEntity } from './export.entity.ts';

@@ -1,4 +1,4 @@
-import type { UploadedPart } from '../../platform/storage.ts';
+import type { UploadedPart } from '../../platform/part-uploads.ts';
 import type { Checkpoints, OpenArchive, Snapshot } from './open-archive.ts';
 
 /** Puts parts while the archive goes on, one at a time and in order, and writes down how far it was then. */

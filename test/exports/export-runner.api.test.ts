@@ -4,7 +4,7 @@ import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
 import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { newId } from '../../platform/ids.ts';
-import { StorageError } from '../../platform/storage.ts';
+import { StorageError } from '../../platform/storage-error.ts';
 import {
   downloadExport,
   type ExportApp,

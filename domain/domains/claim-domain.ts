@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SecretBox } from '../../platform/crypto.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Scope } from '../identity/scope.ts';
+import { requireRoomFor } from '../usage/capped-things.ts';
+import { createDkimKeyPair, type DkimKeyPair, selectorsOf } from './dkim-keys.ts';
+import { type Domain, DomainEntity } from './domain.entity.ts';
+import { type DomainNameProblem, isWithinDomain, MAX_DOMAIN_LENGTH, parseDomainName } from './domain-name.ts';
+import { beginEpisode } from './domain-verification.ts';
+import type { LockedDomain } from './record-look.ts';
+import { addKey } from './rotate-dkim.ts';
+import { withKeys } from './verification.service.ts';
+
+export interface NewDomain {
+  domainName: string;
+  clientId?: string;
+}
+
+export interface ClaimOptions {
+  database: Database;
+  outbox: Outbox;
+  secretBox: SecretBox;
+  /** Domains of the service itself, which nobody may claim, nor anything below them. */
+  ownDomains: string[];
+}
+
+/** As {@link DomainService.create} says. */
+export async function claimDomain(
+  options: ClaimOptions,
+  scope: Scope,
+  { domainName, clientId }: NewDomain,
+): Promise<LockedDomain & { created: boolean }> {
+  requireWholeOrganization(scope);
+  const { database, ownDomains } = options;
+  const find = ({ em }: Transaction) => findByClientId(em, scope, clientId);
+  const claimed = async ({ em }: Transaction, domain: Domain, created: boolean) => ({
+    ...(await withKeys(em, domain)),
+    created,
+  });
+  const known = await database.transaction(scope, async (transaction) => {
+    const found = await find(transaction);
+    return found && claimed(transaction, found, false);
+  });
+  if (known) return known;
+  const name = claimableName(domainName, ownDomains);
+  const pair = await createDkimKeyPair();
+  return database.transaction(scope, async (transaction) => {
+    await lockClientId(transaction.em, scope, clientId);
+    const found = await find(transaction);
+    if (found) return claimed(transaction, found, false);
+    await refuseSecondClaim(transaction.em, scope, name);
+    await requireRoomFor(transaction.em, scope.organizationId, 'domains');
+    const domain = addDomain(options, transaction, { scope, name, clientId, pair });
+    await transaction.em.flush();
+    return claimed(transaction, domain, true);
+  });
+}
+
+/** Creations under one client_id wait for each other, so that the later one finds what the earlier one made. */
+async function lockClientId(em: EntityManager, scope: Scope, clientId: string | undefined): Promise<void> {
+  if (clientId === undefined) return;
+  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
+    JSON.stringify(['domain', scope.organizationId, clientId]),
+  ]);
+}
+
+async function findByClientId(
+  em: EntityManager,
+  { organizationId }: Scope,
+  clientId: string | undefined,
+): Promise<Domain | null> {
+  return clientId === undefined ? null : em.findOne(DomainEntity, { organizationId, clientId });
+}
+
+async function refuseSecondClaim(
+  em: EntityManager,
+  { organizationId }: Scope,
+  domainName: string,
+): Promise<void> {
+  const existing = await em.findOne(DomainEntity, { organizationId, domainName });
+  if (!existing) return;
+  throw new AppError('already_exists', {
+    detail: `The organization has the domain ${domainName} already.`,
+    fix: `Use the domain ${existing.id}, or delete it first.`,
+  });
+}
+
+interface Claim {
+  scope: Scope;
+  name: string;
+  clientId: string | undefined;
+  pair: DkimKeyPair;
+}
+
+function addDomain(
+  { outbox, secretBox }: ClaimOptions,
+  transaction: Transaction,
+  { scope, name, clientId, pair }: Claim,
+): Domain {
+  const { em } = transaction;
+  const now = new Date();
+  const domain = em.create(DomainEntity, {
+    id: newId('domain'),
+    organizationId: scope.organizationId,
+    domainName: name,
+    clientId: clientId ?? null,
+    ownershipToken: randomBytes(16).toString('hex'),
+    statusReason: null,
+    observed: {},
+    episodeStartedAt: now,
+    nextLookAt: null,
+    lastLookedAt: null,
+    verifiedAt: null,
+    checkedAt: null,
+  });
+  em.persist(domain);
+  addKey({ em, secretBox }, domain, {
+    selector: selectorsOf(domain.ownershipToken)[0],
+    state: 'active',
+    pair,
+  });
+  beginEpisode(transaction, outbox, domain, now);
+  return domain;
+}
+
+const NAME_PROBLEMS: Record<DomainNameProblem, [string, string]> = {
+  malformed: ['is not a domain name', 'Give a name such as mail.example.com, without scheme, port or path.'],
+  too_long: [
+    `is longer than ${MAX_DOMAIN_LENGTH} characters`,
+    'Give a shorter name; records are published below it.',
+  ],
+  address: ['is an IP address', 'Give a domain name.'],
+  public_suffix: ['is a registry, not a domain', 'Give a domain you have registered.'],
+};
+
+function claimableName(given: string, ownDomains: string[]): string {
+  const parsed = parseDomainName(given);
+  if ('problem' in parsed) throw invalid('/body/domain_name', ...NAME_PROBLEMS[parsed.problem]);
+  if (ownDomains.some((own) => isWithinDomain(parsed.name, own)))
+    throw invalid(
+      '/body/domain_name',
+      'belongs to the service itself',
+      'Inboxes on the shared domain need no domain of their own; give one of yours.',
+    );
+  return parsed.name;
+}
+
+export function requireWholeOrganization(scope: Scope): void {
+  if (!scope.environmentBound && scope.inboxId === undefined) return;
+  throw new AppError('permission_denied', {
+    detail: 'Domains belong to the whole organization; this credential is bound to a part of it.',
+    fix: 'Use a key that is bound to neither an environment nor an inbox.',
+    extensions: { permission: 'domains:manage' },
+  });
+}
