@@ -16,12 +16,14 @@ const DAY_MS = 86_400_000;
  * What changed since `start`, by day (whole hours, and what is not folded into them yet), and behind it, without a day,
  * the level of now: in one statement, so that both are of the same moment.
  */
-const CHANGES = `select counter, to_char(hour at time zone 'UTC', 'YYYY-MM-DD') as date, sum(amount)::float8 as amount
+const CHANGES = `select counter, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as date, amount
   from (
-    select counter, hour, amount from usage_hours where org_id = ? and hour >= ?::timestamptz
-    union all
-    select counter, at, amount from usage_deltas where org_id = ? and at >= ?::timestamptz) as changes
-  group by 1, 2
+    select counter, date_bin('1 day', hour, 'epoch') as day, sum(amount)::float8 as amount
+    from (
+      select counter, hour, amount from usage_hours where org_id = ? and hour >= ?::timestamptz
+      union all
+      select counter, at, amount from usage_deltas where org_id = ? and at >= ?::timestamptz) as changes
+    group by 1, 2) as days
   union all
   select '${LEVEL_COUNTER}', null,
     (coalesce((select amount from usage_counters where org_id = ? and counter = '${LEVEL_COUNTER}'), 0)
