@@ -17,7 +17,7 @@ export type RetentionPlan = Pick<
 
 /** What the owners are to be told; a date is when mail is first deleted because of it. */
 export type Warning =
-  | { kind: 'set'; days: number; firstDeletionAt: Date; version: number }
+  | { kind: 'set'; days: number; firstDeletionAt: Date }
   | { kind: 'tomorrow'; days: number; firstDeletionAt: Date };
 
 export const DAY_MS = 24 * 3_600_000;
@@ -146,7 +146,6 @@ function announced(plan: RetentionPlan, step: RetentionStep, now: Date, warnings
     kind: 'set',
     days: step.days,
     firstDeletionAt: firstDeletionAt(plan, told),
-    version: step.version,
   });
   return told;
 }

@@ -163,7 +163,8 @@ function warn(
       organizationId,
       template: 'retention-set',
       params,
-      dedupeKey: `retention-set/${organizationId}/${warning.version}`,
+      // A setting that is taken back and made again on the same day is what the owners were told of.
+      dedupeKey: `retention-set/${organizationId}/${days}/${firstDeletionAt.toISOString().slice(0, 10)}`,
     });
   return notifications.notifyOwners(transaction, {
     organizationId,

@@ -151,6 +151,23 @@ describe('a policy of 30 days', () => {
     expect(await passUntil('2026-12-31T00:00:00Z')).toEqual(['2026-12-29']);
   });
 
+  test('taken back and made again on the same day is told once; made again later it is told again', async () => {
+    const { organizationId, set, run, passUntil, letters } = await arrange();
+    const told = async () => (await letters()).filter(([template]) => template === 'retention-set').length;
+    for (const days of [30, 0, 30, 0, 30]) {
+      await set(days);
+      await run();
+    }
+    expect(await told()).toBe(1);
+    await set(0);
+    await passUntil('2026-12-10T12:00:00Z');
+    // As by an operator: whatever is counted in the row begins anew.
+    await database.statement('delete from retention_policies where org_id = ?', [organizationId]);
+    await set(30);
+    await run();
+    expect(await told()).toBe(2);
+  });
+
   test('starts no run on a day without anything to do', async () => {
     const { set, run, passUntil, startsToday, mailOf } = await arrange();
     expect(await startsToday()).toBe(false);

@@ -32,6 +32,8 @@ const { deleteExpiredMail } = proxyActivities<RetentionActivities>({
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes' },
 });
 
+const POSTPONEMENT = `{ "days": 1 to ${MAX_POSTPONE_DAYS} }`;
+
 export const postpone = defineSignal<[Postponement]>(POSTPONE_RETENTION);
 
 /**
@@ -44,13 +46,16 @@ export const postpone = defineSignal<[Postponement]>(POSTPONE_RETENTION);
 export async function applyRetention({ organizationId }: ApplyRetentionInput): Promise<string> {
   const board = stageBoard<'reviewing' | 'deleting'>('reviewing');
   let answer = '';
-  setHandler(postpone, async (wish) => {
-    // Anybody may send a signal from the Temporal UI, with whatever argument. The row says the rest: the deletion
-    // looks at it before its next batch.
-    if (!isPostponement(wish))
-      board.show(board.current, `"postpone" takes { "days": 1 to ${MAX_POSTPONE_DAYS} }.`);
-    else answer = await postponeRetention({ organizationId, days: wish.days });
-  });
+  setHandler(
+    postpone,
+    async (wish) => {
+      // Anybody may send a signal from the Temporal UI, with whatever argument. The row says the rest: the deletion
+      // looks at it before its next batch.
+      if (!isPostponement(wish)) board.show(board.current, `"postpone" takes ${POSTPONEMENT}.`);
+      else answer = await postponeRetention({ organizationId, days: wish.days });
+    },
+    { description: `Delete nothing for some days, and end: ${POSTPONEMENT}.` },
+  );
   const { deletesBefore, warnings } = await reviewRetention({ organizationId });
   const told = `${warnings} warning(s)`;
   const outcome = deletesBefore ? await deleteAll(deletesBefore) : 'nothing to delete';
