@@ -85,7 +85,8 @@ describe.each(ours)('%s', (_name, service) => {
   });
 
   test('sets only what the configuration knows, and all it requires', () => {
-    const names = Object.keys(service.environment ?? {});
+    // What Node reads itself is none of ours.
+    const names = Object.keys(service.environment ?? {}).filter((name) => name !== 'NODE_OPTIONS');
     expect(Object.keys(ConfigSchema.properties)).toEqual(expect.arrayContaining(names));
     const properties = ConfigSchema.properties as Record<string, { default?: unknown }>;
     const required = ConfigSchema.required.filter((name) => properties[name]?.default === undefined);
