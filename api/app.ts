@@ -75,6 +75,7 @@ import { installOpenAnswers } from './plugins/open-answers.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
+import { installSerialization } from './plugins/serialization.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
@@ -147,6 +148,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installRequestContext(app);
   installJsonBodies(app);
   installValidation(app, sharedSchemas);
+  installSerialization(app, sharedSchemas);
   app.decorateRequest('filesToAttach');
   const methods = installMethodNotAllowed(app);
   installAccess(app, {
