@@ -30,10 +30,6 @@ export async function findThread(
   return named.length > 0 ? null : threadBySubject(em, arrival, lockMode);
 }
 
-/**
- * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
- * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
- */
 /** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
 export async function threadOfReturnPath(
   em: EntityManager,
@@ -45,6 +41,10 @@ export async function threadOfReturnPath(
   return message && em.findOne(ThreadEntity, { id: message.threadId }, { lockMode });
 }
 
+/**
+ * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
+ * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
+ */
 async function threadNamed(em: EntityManager, inboxId: string, named: string[]): Promise<string | null> {
   const byProviderId = new Map(
     named.flatMap((id) => {

@@ -24,6 +24,10 @@ beforeAll(async () => {
      from generate_series(1, ${EVENTS}) n`,
     [organization.organizationId, organization.productionEnvironmentId],
   );
+  const owner = new pg.Client({ connectionString: postgres.ownerUrl });
+  await owner.connect();
+  await owner.query('analyze events');
+  await owner.end();
   // So few rows are read as fast without an index; where the policy kept it from being used, this would not help.
   await api.query('set enable_seqscan = off');
   await api.query('set enable_sort = off');
