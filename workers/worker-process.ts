@@ -98,11 +98,10 @@ async function serveHealth(config: Config, registry: Registry): Promise<Health> 
   const health: Health = { ready: false, close: async () => undefined };
   if (config.WORKER_HEALTH_PORT === 0) return health;
   const server: Server = createServer((request, response) => {
-    if (request.url === '/metrics') {
-      void serveMetrics(config, registry, request, response);
-      return;
-    }
-    const ready = request.url === '/health/live' || health.ready;
+    const [path] = (request.url ?? '').split('?', 1);
+    if (path === '/metrics') return void serveMetrics(config, registry, request, response);
+    if (path !== '/health/live' && path !== '/health/ready') return void response.writeHead(404).end();
+    const ready = path === '/health/live' || health.ready;
     response.writeHead(ready ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ status: ready ? 'ok' : 'starting' }));
   });

@@ -103,5 +103,7 @@ test('every metric that documents name is served, to who has the token', async (
     expect((await scrape(url, 'wrong')).status).toBe(401);
     const { headers, status } = await scrape(url);
     expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/plain')]);
+    expect((await fetch(`${url}/metrics?of=queues`)).status).toBe(401);
+    expect((await fetch(`${url}/health`)).status).toBe(404);
   }
 });
