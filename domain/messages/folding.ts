@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
 import type { Message } from './message.entity.ts';
 import { type Changes, noChanges } from './outcome-events.ts';
 import type { Recipient } from './recipient.entity.ts';
@@ -60,9 +61,6 @@ export interface Folding {
   now: Date;
 }
 
-/** Times come as text. */
-type Raw<Row> = { [Key in keyof Row]: Date extends Row[Key] ? string | null : Row[Key] };
-
 const MESSAGE = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
   thread_id as "threadId", status, status_detail as "statusDetail", from_email as "fromEmail", subject,
   rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
@@ -99,7 +97,7 @@ export async function openFolding(em: EntityManager, messageId: string): Promise
   return {
     message: {
       ...message,
-      createdAt: timeOf(message.createdAt) ?? new Date(),
+      createdAt: new Date(message.createdAt),
       queuedAt: timeOf(message.queuedAt),
       sentAt: timeOf(message.sentAt),
       deliveredAt: timeOf(message.deliveredAt),
@@ -109,17 +107,13 @@ export async function openFolding(em: EntityManager, messageId: string): Promise
     recipients: recipients.map((recipient) => ({
       ...recipient,
       sentAt: timeOf(recipient.sentAt),
-      updatedAt: timeOf(recipient.updatedAt) ?? new Date(),
+      updatedAt: new Date(recipient.updatedAt),
     })),
     attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: timeOf(attempt.finishedAt) })),
     recorded: [],
     changes: noChanges(),
     now: new Date(),
   };
-}
-
-function timeOf(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
 }
 
 /** Writes the message, the recipients that changed and the attempts that are recorded now, in one statement. */

@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { timeOf } from '../../platform/database/raw-rows.ts';
 import { HIDDEN_LABELS } from '../messages/hidden-labels.ts';
 import type { Thread } from './thread.entity.ts';
 import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
@@ -73,10 +74,6 @@ export async function refreshThreads(em: EntityManager, threadIds: readonly stri
      where t.id = s.thread_id`,
     [HIDDEN, ...threadIds],
   );
-}
-
-function timeOf(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
 }
 
 function latest(a: Date | null, b: Date | null): Date | null {

@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 import type { Event } from './event.entity.ts';
@@ -41,9 +42,6 @@ export type DeliveryChange = Partial<
     'status' | 'heldFor' | 'nextAttemptAt' | 'lastStatusCode' | 'lastError' | 'completedAt'
   >
 >;
-
-/** Times come as text. */
-type Raw<Row> = { [Key in keyof Row]: Date extends Row[Key] ? string | null : Row[Key] };
 
 const DELIVERY = `d.id, d.org_id as "organizationId", d.status, d.attempts, d.attempts_before as "attemptsBefore",
   d.episode, d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError"`;
@@ -107,10 +105,6 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       createdAt: new Date(aim.createdAt),
     },
   };
-}
-
-function timeOf(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
 }
 
 export async function changeDelivery(em: EntityManager, id: string, change: DeliveryChange): Promise<void> {
