@@ -1,5 +1,4 @@
 import { activityInfo, Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
 import type { SendState } from '../domain/messages/delivery-outcome.ts';
 import type { DispatchService } from '../domain/messages/dispatch.service.ts';
 import type { IngestService } from '../domain/messages/ingest.service.ts';
@@ -20,17 +19,11 @@ export function createMessageActivities({ dispatch, ingest }: MessageActivityOpt
     openSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
       asFailure(() => dispatch.open(messageId)),
 
-    /**
-     * Speaks to the relay, one transaction a recipient, and folds what came of it. The results are in the attempts'
-     * rows before, so that one who tries again, because the folding failed, transmits nothing twice.
-     */
-    transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState> =>
-      heartbeating(async () => {
-        await dispatch.transmit(messageId, () => Context.current().cancellationSignal.aborted);
-        return recorded(() => dispatch.record(messageId));
-      }),
+    /** Speaks to the relay, one transaction a recipient; the results are in the attempts' rows. */
+    transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
+      heartbeating(() => dispatch.transmit(messageId, () => Context.current().cancellationSignal.aborted)),
 
-    /** Folds the attempts into message, recipients and events, where reports or an end came in between. */
+    /** Folds the attempts into message, recipients and events. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
       asFailure(() => dispatch.record(messageId)),
 
@@ -49,18 +42,6 @@ export function createMessageActivities({ dispatch, ingest }: MessageActivityOpt
     ingestReceipt: ({ receiptId }: { receiptId: string }): Promise<string> =>
       heartbeating(() => ingest.ingest(receiptId)),
   };
-}
-
-/** Says so where only the record failed, so that nobody who looks at the run takes it for a failed send. */
-async function recorded<T>(record: () => Promise<T>): Promise<T> {
-  try {
-    return await asFailure(record);
-  } catch (error) {
-    throw ApplicationFailure.create({
-      type: 'NotRecorded',
-      message: `Transmitted, and not recorded yet: ${error instanceof Error ? error.message : String(error)}`,
-    });
-  }
 }
 
 /** Tells Temporal every few seconds that this worker lives; without it a killed one is only missed after hours. */

@@ -11,7 +11,7 @@ const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
 const WARM_UP = 100;
 const LANES = 20;
 const AIM = 0.7;
-const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 1 };
+const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2 };
 
 /**
  * `npm run bench -- send`: messages posted over HTTP until the relay has each and the database says `sent`, beside

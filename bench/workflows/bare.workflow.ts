@@ -14,6 +14,7 @@ const { nothingLocal, told } = proxyLocalActivities<{
 export async function bareSend(input: object): Promise<void> {
   await nothingLocal(input);
   await nothing(input);
+  await nothing(input);
 }
 
 /** The floor of a webhook's delivery: one activity, which does nothing. */

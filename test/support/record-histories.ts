@@ -47,7 +47,6 @@ const once = (first: () => unknown, then: unknown) => {
     return calls === 1 ? first() : then;
   };
 };
-/** As it was when recording was a step of its own. */
 const send = { openSend: async () => 'proceed', transmitMessage: async () => undefined };
 const failing = () => {
   throw ApplicationFailure.create({
@@ -94,41 +93,6 @@ const PATHS: Path[] = [
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
     activities: { ...send, recordSend: async () => 'deferred', cancelMessage: async () => 'canceled' },
-    cancels: true,
-  },
-  {
-    name: 'send-message.sent-in-one-step',
-    workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: { openSend: send.openSend, transmitMessage: async () => 'settled' },
-  },
-  {
-    name: 'send-message.deferred-in-one-step',
-    workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: { openSend: send.openSend, transmitMessage: once(() => 'deferred', 'settled') },
-  },
-  {
-    name: 'send-message.ambiguous-in-one-step',
-    workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: {
-      openSend: send.openSend,
-      transmitMessage: async () => 'needs_attention',
-      recordSend: async () => 'settled',
-    },
-    signals: [{ name: OUTCOME_RECORDED, args: [] }],
-  },
-  {
-    name: 'send-message.canceled-after-one-step',
-    workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: {
-      openSend: send.openSend,
-      transmitMessage: async () => 'deferred',
-      recordSend: async () => 'deferred',
-      cancelMessage: async () => 'canceled',
-    },
     cancels: true,
   },
   {

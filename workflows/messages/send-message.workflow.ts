@@ -67,16 +67,12 @@ export async function sendMessage({ messageId }: SendMessageInput): Promise<void
 
 async function sendUntilSettled(messageId: string, run: Run): Promise<void> {
   for (let tries = 0; (await openSend({ messageId })) === 'proceed'; tries += 1) {
-    let state = await transmit(messageId);
+    await transmitMessage({ messageId });
+    let state = await recordSend({ messageId });
     if (state === 'needs_attention') state = await waitForAnswer(messageId, run);
     if (state === 'settled') return;
     if ((await waitForNextTry(messageId, tries, run)) === 'canceled') return;
   }
-}
-
-/** Runs that began when recording was a step of its own have no state from the transmission. */
-async function transmit(messageId: string) {
-  return (await transmitMessage({ messageId })) ?? (await recordSend({ messageId }));
 }
 
 /** Nobody knows whether the mail left: wait, however long, for a person or a signed report. */
