@@ -47,7 +47,7 @@ describe('dispatch', () => {
     );
   });
 
-  test('a record that fails is tried again, and transmits nothing twice', async () => {
+  test('both steps may be repeated: nothing is transmitted or told twice', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await world.dispatch.open(id);
