@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import type { OverdueRun, OverdueSource } from '../domain/overdue.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
+import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { asFailure } from './failures.ts';
 

@@ -1,7 +1,7 @@
 import { activityInfo, Context } from '@temporalio/activity';
-import type { SendState } from '../domain/messages/delivery-outcome.ts';
-import type { DispatchService } from '../domain/messages/dispatch.service.ts';
-import type { IngestService } from '../domain/messages/ingest.service.ts';
+import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
+import type { IngestService } from '../domain/inbound/ingest.service.ts';
+import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
 import type { AmbiguityResolution } from '../workflows/messages/send-message.contract.ts';
 import { asFailure } from './failures.ts';
 

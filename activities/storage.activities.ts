@@ -3,7 +3,7 @@ import {
   noteStrayObjects,
   type StrayProgress,
   type StraySearch,
-} from '../domain/attachments/stray-objects.ts';
+} from '../domain/stored-objects/orphaned-objects.ts';
 import { asFailure } from './failures.ts';
 
 export type StorageActivities = ReturnType<typeof createStorageActivities>;

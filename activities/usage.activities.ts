@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import type { UsageCheckProgress, UsageCheckService } from '../domain/usage/usage-check.service.ts';
+import type { UsageCheckProgress, UsageCheckService } from '../domain/usage-alerts/usage-check.service.ts';
 import { asFailure } from './failures.ts';
 
 export type UsageActivities = ReturnType<typeof createUsageActivities>;

@@ -1,182 +1,19 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
-import { createListService } from '../domain/deliverability/list.service.ts';
-import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
-import { createDomainService } from '../domain/domains/domain.service.ts';
-import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { entities } from '../domain/entities.ts';
-import { createExportService } from '../domain/exports/export.service.ts';
-import { createApiKeyService } from '../domain/identity/api-key.service.ts';
-import { createCredentialService } from '../domain/inboxes/credential.service.ts';
-import { createInboxService } from '../domain/inboxes/inbox.service.ts';
-import { createDeletionService } from '../domain/messages/deletion.service.ts';
-import { createLabelService } from '../domain/messages/label.service.ts';
-import { createMessageService } from '../domain/messages/message.service.ts';
-import { createMessageWaitService } from '../domain/messages/message-wait.service.ts';
-import { createOutcomeService } from '../domain/messages/outcome.service.ts';
-import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
-import { createReceiptService } from '../domain/messages/receipt.service.ts';
-import { createReplyService } from '../domain/messages/reply.service.ts';
-import { createMetricService } from '../domain/metrics/metric.service.ts';
-import { createOrganizationService } from '../domain/organizations/organization.service.ts';
-import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
-import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
-import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
-import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
-import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
-import { createThreadService } from '../domain/threads/thread.service.ts';
-import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
-import { createLimitService } from '../domain/usage/limit.service.ts';
-import { createUsageService } from '../domain/usage/usage.service.ts';
-import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
-import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
-import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
-import { createEventService } from '../domain/webhooks/event.service.ts';
-import { createEventReaderService } from '../domain/webhooks/event-reader.service.ts';
-import { createEventStreams } from '../domain/webhooks/event-stream.ts';
-import { releaseOverLimit } from '../domain/webhooks/release-over-limit.ts';
-import {
-  bounceDomain,
-  type Config,
-  feedbackAddress,
-  inboundMxHost,
-  loadConfig,
-  spfMechanism,
-  takesFromProviders,
-} from '../platform/config.ts';
-import { createSecretBox } from '../platform/crypto.ts';
+import { type Config, loadConfig, takesFromProviders } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
-import { createDnsLookup } from '../platform/dns.ts';
-import { createEgress, egressOptions } from '../platform/egress/egress.ts';
-import { createEventSignals } from '../platform/event-signals.ts';
 import { createLogger } from '../platform/logger.ts';
-import { simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
-import { createOutbox, type Outbox } from '../platform/outbox/outbox.ts';
+import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
-import { createReturnPaths } from '../platform/return-path.ts';
-import { createSesObjects, type SesObjects } from '../platform/ses-objects.ts';
-import { createStorage, type Storage } from '../platform/storage.ts';
+import { createSesObjects } from '../platform/ses-objects.ts';
+import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
-import { type AppOptions, buildApp } from './app.ts';
+import { buildApp } from './app.ts';
+import { createServices } from './services.ts';
 
 /** After this a process that still has requests under way ends all the same. */
 const CLOSE_TIMEOUT_MS = 10_000;
-
-interface Parts {
-  config: Config;
-  database: Database;
-  /** As a worker, who sees every tenant: mail of providers is anybody's. Its own where no other is configured. */
-  worker?: Database | undefined;
-  outbox: Outbox;
-  storage: Storage;
-  sesObjects: SesObjects;
-  logger: Logger;
-}
-
-/** The use-cases the API offers, on the parts of this process. */
-export function createServices({
-  config,
-  database,
-  worker = database,
-  outbox,
-  storage,
-  sesObjects,
-  logger,
-}: Parts): AppOptions['services'] {
-  const events = createEventService({ outbox });
-  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
-  const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
-  const intake = createMailIntake({
-    storage,
-    receipts: createReceiptService({
-      database: worker,
-      outbox,
-      returnPaths,
-      storage,
-      feedbackAddress: feedbackAddress(config),
-    }),
-    maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
-  });
-  const messages = createMessageService({ database, outbox, events });
-  const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
-  const eventStreams = createEventStreams({ database, signals, logger });
-  return {
-    inboxes: createInboxService({
-      database,
-      outbox,
-      mailDomain: config.MAIL_DOMAIN,
-      feedbackAddress: feedbackAddress(config),
-    }),
-    credentials: createCredentialService({ database }),
-    drafts: createDraftService({ database, outbox, events }),
-    messages,
-    messageWaits: createMessageWaitService({ database, messages, eventStreams }),
-    deletions: createDeletionService({ database, outbox }),
-    labels: createLabelService({ database, events }),
-    attachments: createAttachmentService({ database, storage }),
-    replies: createReplyService({ database, outbox, events }),
-    rawMessages: createRawMessageService({ database, storage }),
-    threads: createThreadService({ database }),
-    apiKeys: createApiKeyService({ database }),
-    domains: createDomainService({
-      database,
-      outbox,
-      events,
-      dns: createDnsLookup(config),
-      secretBox,
-      settings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
-      ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)],
-    }),
-    webhookEndpoints: createWebhookEndpointService({
-      database,
-      outbox,
-      secretBox,
-      allowInsecureUrls: config.NODE_ENV !== 'production',
-    }),
-    webhookDeliveries: createDeliveryControlService({ database, outbox }),
-    webhookJobs: createBulkJobService({ database, outbox }),
-    eventReader: createEventReaderService({ database }),
-    eventStreams,
-    metrics: createMetricService({ database }),
-    organizations: createOrganizationService({ database }),
-    retentionPolicies: createRetentionPolicyService({ database, outbox }),
-    suppressions: createSuppressionService({ database }),
-    apiCalls: createApiCallMeter({ database, logger }),
-    usage: createUsageService({ database }),
-    limits: createLimitService({
-      database,
-      onChange: async (transaction, organizationId) => {
-        await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
-      },
-    }),
-    allowBlockLists: createListService({ database }),
-    exports: createExportService({ database, outbox, storage }),
-    rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
-    sesNotifications: createSesNotificationService({
-      database: worker,
-      outcomes: createOutcomeService({
-        events,
-        outbox,
-        retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
-        simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
-      }),
-      mails: createSesMailService({
-        intake,
-        objects: sesObjects,
-        buckets: listed(config.SES_INBOUND_BUCKETS),
-        onUnknown: (sesMessageId, recipients) =>
-          logger.warn({ sesMessageId, recipients }, 'SES received a mail for recipients nobody has'),
-      }),
-      egress: createEgress({ ...egressOptions(config), requireHttps: true }),
-      topicArns: listed(config.SES_TOPIC_ARNS),
-    }),
-  };
-}
-
-function listed(setting = ''): string[] {
-  return setting.split(',').flatMap((item) => item.trim() || []);
-}
 
 export interface StartedApi {
   /** The one listened on; another than configured where that was 0. */
@@ -191,7 +28,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     poolSize: config.DATABASE_POOL_SIZE,
     entities,
   });
-  const worker = await connectWorker(config);
+  const workerDatabase = await connectWorker(config);
   const storage = createStorage(config);
   const sesObjects = createSesObjects(config);
   const temporal = createTemporalClient(config);
@@ -201,7 +38,15 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     logger,
     database,
     probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
-    services: createServices({ config, database, worker, outbox, storage, sesObjects, logger }),
+    services: createServices({
+      config,
+      database,
+      workerDatabase,
+      outbox,
+      storage,
+      sesObjects,
+      logger,
+    }),
   });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
@@ -214,7 +59,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await temporal.connection.close();
       storage.close();
       sesObjects.close();
-      await Promise.all([database.close(), worker?.close()]);
+      await Promise.all([database.close(), workerDatabase?.close()]);
     },
   };
 }

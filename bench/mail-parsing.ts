@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readMailReport } from '../domain/messages/mail-report.ts';
+import { readMailReport } from '../domain/delivery-reports/read-report.ts';
 import { replyRows } from './replies.ts';
 
 interface ExpectedReport {

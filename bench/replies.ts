@@ -1,6 +1,6 @@
 import EmailReplyParser from 'email-reply-parser';
-import { textFromHtml } from '../domain/messages/html-text.ts';
-import { extractReply } from '../domain/messages/quotes.ts';
+import { textFromHtml } from '../domain/mime/html-to-text.ts';
+import { extractReply } from '../domain/mime/quotes/extract-reply.ts';
 import { announcedReplies, type ReplyFixture, wholeMails } from '../test/messages/reply-fixtures.ts';
 
 const parser = new EmailReplyParser();

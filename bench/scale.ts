@@ -1,11 +1,11 @@
 import { entities } from '../domain/entities.ts';
-import { createMessageService, type MessageFilter } from '../domain/messages/message.service.ts';
+import { createMessageService } from '../domain/messages/message.service.ts';
+import type { MessageFilter } from '../domain/messages/message-filter.ts';
+import { createThreadService } from '../domain/messages/thread.service.ts';
 import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import { DAY_MS } from '../domain/metrics/metric-range.ts';
 import { BATCH, deleteExpiredBatch } from '../domain/retention/expired-batch.ts';
-import { createThreadService } from '../domain/threads/thread.service.ts';
-import { createEventService } from '../domain/webhooks/event.service.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
@@ -55,7 +55,7 @@ export function benchScale(): Promise<void> {
 const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };
 
 function operations(database: Database): Record<string, Operation> {
-  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const messages = createMessageService({ database });
   const threads = createThreadService({ database });
   const metrics = createMetricService({ database });
   const listed =

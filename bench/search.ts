@@ -1,8 +1,7 @@
 import { entities } from '../domain/entities.ts';
-import { createMessageService, type MessageFilter } from '../domain/messages/message.service.ts';
-import { createEventService } from '../domain/webhooks/event.service.ts';
+import { createMessageService } from '../domain/messages/message.service.ts';
+import type { MessageFilter } from '../domain/messages/message-filter.ts';
 import { createDatabase } from '../platform/database/database.ts';
-import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { PageRequest } from '../platform/pagination.ts';
 import { withBenchDatabase } from './bench-database.ts';
 import { type FilledInbox, fillInbox, scopeOf, withoutWordIndex } from './fill-messages.ts';
@@ -46,8 +45,7 @@ const QUESTIONS: [string, MessageFilter, number][] = [
 
 async function measure(apiUrl: string, inboxes: FilledInbox[]): Promise<void> {
   const database = await createDatabase({ url: apiUrl, poolSize: 2, entities });
-  const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };
-  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const messages = createMessageService({ database });
   const rows: Record<string, Record<string, number>> = {};
   for (const { name, count } of inboxes) {
     const scope = scopeOf({ name });

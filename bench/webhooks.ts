@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { pino } from 'pino';
 import { entities } from '../domain/entities.ts';
-import { createEventService } from '../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
@@ -66,7 +66,7 @@ async function createSource(stack: OwnService): Promise<Source> {
     workflows: createWorkflowGateway(temporal),
     logger: pino({ level: 'error' }),
   });
-  const events = createEventService({ outbox });
+  const events = createWebhookEvents({ outbox });
   const inboxes = new Map<string, { organizationId: string; environmentId: string }>();
   const ownerOf = async (inboxId: string) => {
     const known = inboxes.get(inboxId);

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { FirstOrganization } from '../domain/organizations/first-organization.ts';
+import type { FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { endLeftover, type Log, processOf, writePidFile } from './stack/child-process.ts';
 import { endLeftoverPostgres } from './stack/postgres.ts';
 

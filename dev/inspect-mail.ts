@@ -4,8 +4,8 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type MailReport, readMailReport } from '../domain/messages/mail-report.ts';
-import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
+import { type MailReport, readMailReport } from '../domain/delivery-reports/read-report.ts';
+import { createMailReader, type MailReader } from '../domain/mime/parser/pool.ts';
 
 /**
  * `npm run mail:inspect -- <file or folder>…`: one line of JSON a mail, as the service would read it. Folders are read

@@ -1,5 +1,5 @@
+import { type FirstOrganization, seedFirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
-import { type FirstOrganization, seedFirstOrganization } from '../domain/organizations/first-organization.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { migrate } from '../workers/migrate.ts';
 import type { DataFolder } from './data-folder.ts';

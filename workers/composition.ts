@@ -13,7 +13,6 @@ import { createUsageActivities } from '../activities/usage.activities.ts';
 import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';
-import { removeUnusedUploads, sweepObjects } from '../domain/attachments/sweep-objects.ts';
 import { createDkimKeys } from '../domain/domains/dkim-keys.ts';
 import { overdueDomains } from '../domain/domains/overdue-domains.ts';
 import { sharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
@@ -21,42 +20,44 @@ import { createVerificationService } from '../domain/domains/verification.servic
 import { createDraftService } from '../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../domain/drafts/overdue-drafts.ts';
 import { entities } from '../domain/entities.ts';
+import { purgeEvents } from '../domain/events/purge-events.ts';
 import { createExportRunner } from '../domain/exports/export-runner.ts';
 import { overdueExports } from '../domain/exports/overdue-exports.ts';
-import { createCredentialService } from '../domain/inboxes/credential.service.ts';
-import { createPurgeService, overduePurges } from '../domain/inboxes/purge.service.ts';
-import { createDispatchService } from '../domain/messages/dispatch.service.ts';
-import { createIngestService } from '../domain/messages/ingest.service.ts';
+import { removeSpentReceipts } from '../domain/inbound/expired-receipts.ts';
+import { createIngestService } from '../domain/inbound/ingest.service.ts';
 import {
   type Authenticate,
   authenticateNothing,
   createAuthenticator,
-} from '../domain/messages/mail-authentication.ts';
-import { createOutcomeService } from '../domain/messages/outcome.service.ts';
-import { overdueMessages, overdueReceipts } from '../domain/messages/overdue-messages.ts';
-import { createMailReader, type MailReader } from '../domain/messages/parser-pool.ts';
-import { createReceiptService, type ReceiptService } from '../domain/messages/receipt.service.ts';
-import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/messages/spam-verdict.ts';
-import { removeSpentReceipts } from '../domain/messages/spent-receipts.ts';
-import { createSubmissionService, type SubmissionService } from '../domain/messages/submission.service.ts';
-import { removeOldReports } from '../domain/messages/unattributed-reports.ts';
+} from '../domain/inbound/mail-authentication.ts';
+import { overdueReceipts } from '../domain/inbound/overdue-receipts.ts';
+import { createReceiptService, type ReceiptService } from '../domain/inbound/receipt.service.ts';
+import { createSpamCheck, type ScanForSpam, scanNothing } from '../domain/inbound/spam-verdict.ts';
+import { removeOldReports } from '../domain/inbound/unattributed-reports.ts';
+import { createCredentialService } from '../domain/inboxes/credential.service.ts';
+import { createPurgeService, overduePurges } from '../domain/inboxes/purge.service.ts';
 import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
+import { createMailReader, type MailReader } from '../domain/mime/parser/pool.ts';
 import { createNotificationService } from '../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../domain/notifications/overdue-notifications.ts';
+import { createDispatchService } from '../domain/outbound/dispatch.service.ts';
+import { createOutcomeService } from '../domain/outbound/outcome.service.ts';
+import { overdueMessages } from '../domain/outbound/overdue-sends.ts';
+import { createSubmissionService, type SubmissionService } from '../domain/outbound/submission.service.ts';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createRetentionService } from '../domain/retention/retention.service.ts';
+import { removeUnusedUploads, sweepObjects } from '../domain/stored-objects/sweep-objects.ts';
 import { foldUsage } from '../domain/usage/fold-deltas.ts';
 import { purgeUsage } from '../domain/usage/purge-usage.ts';
-import { createUsageCheckService } from '../domain/usage/usage-check.service.ts';
+import { createUsageCheckService } from '../domain/usage-alerts/usage-check.service.ts';
 import { createBulkJobRunner, overdueJobs } from '../domain/webhooks/bulk-job-runner.ts';
 import { createDeliveryService } from '../domain/webhooks/delivery.service.ts';
-import { createEventService } from '../domain/webhooks/event.service.ts';
 import { holdForgottenDeliveries } from '../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../domain/webhooks/overdue-deliveries.ts';
-import { purgeEvents } from '../domain/webhooks/purge-events.ts';
 import { releaseForgottenDeliveries } from '../domain/webhooks/release-held-deliveries.ts';
 import { releaseWithinLimits } from '../domain/webhooks/release-over-limit.ts';
+import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import {
   bounceDomain,
   type Config,
@@ -108,7 +109,7 @@ export async function compose(config: Config, logger: Logger): Promise<Compositi
   const workflows = createWorkflowGateway(temporal);
   const outbox = createOutbox({ database, workflows, logger });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
-  const events = createEventService({ outbox });
+  const events = createWebhookEvents({ outbox });
   const simulator = createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN });
   const mailTransport = transportOf(config, simulator);
   const outcomes = createOutcomeService({

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
+import { seedFirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
-import { seedFirstOrganization } from '../domain/organizations/first-organization.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 

@@ -10,7 +10,8 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import type { AcceptedMail, InboundRoute, ReceiptService } from '../domain/messages/receipt.service.ts';
+import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail.ts';
+import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
 import type { Config } from '../platform/config.ts';
 import { databaseFailure } from '../platform/database/failures.ts';

@@ -9,9 +9,9 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import { addressFault } from '../domain/messages/address-syntax.ts';
-import { MAX_RECIPIENTS } from '../domain/messages/outbound-content.ts';
-import type { SubmissionService, Submitter } from '../domain/messages/submission.service.ts';
+import { addressFault } from '../domain/mime/address-syntax.ts';
+import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
+import type { SubmissionService, Submitter } from '../domain/outbound/submission.service.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { type Backlog, readBacklog } from '../domain/backlog.ts';
-import type { MailReader } from '../domain/messages/parser-pool.ts';
+import type { MailReader } from '../domain/mime/parser/pool.ts';
+import { type Backlog, readBacklog } from '../domain/monitoring/backlog.ts';
 import type { Database } from '../platform/database/database.ts';
 
 /** A number that several scrapers ask for is read once in so long. */

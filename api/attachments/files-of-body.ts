@@ -4,7 +4,7 @@ import type { AttachmentService } from '../../domain/attachments/attachment.serv
 import { fileTooLarge, MAX_INLINE_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
 import { mediaTypeFault } from '../../domain/attachments/media-type.ts';
 import type { FileFacts, FileToAttach } from '../../domain/attachments/stored-file.ts';
-import { safeFileName } from '../../domain/messages/file-name.ts';
+import { safeFileName } from '../../domain/mime/file-name.ts';
 import { invalid } from '../../platform/errors.ts';
 import type { AttachmentInput } from './attachments.schemas.ts';
 

@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { ApiKeyService } from '../../domain/identity/api-key.service.ts';
+import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import { readTime } from '../time.ts';

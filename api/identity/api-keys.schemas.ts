@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import type { ApiKey } from '../../domain/identity/api-key.entity.ts';
+import type { ApiKey } from '../../domain/api-keys/api-key.entity.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { line } from '../messages/addresses.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, text, timestamp } from '../schemas.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { addressFault } from '../../domain/messages/address-syntax.ts';
-import type { MailAddress } from '../../domain/messages/addresses.ts';
+import { addressFault } from '../../domain/mime/address-syntax.ts';
+import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { closed, text } from '../schemas.ts';
 

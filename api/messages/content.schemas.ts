@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { MAX_BODY_BYTES } from '../../domain/messages/outbound-content.ts';
+import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import { AttachmentInput } from '../attachments/attachments.schemas.ts';
 import { nullableText, ref, text } from '../schemas.ts';
 import { addressList, line, NO_CONTROLS } from './addresses.ts';

@@ -1,5 +1,5 @@
-import type { MailAddress } from '../../domain/messages/addresses.ts';
-import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/messages/outbound-content.ts';
+import type { MailAddress } from '../../domain/mime/mail-address.ts';
+import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
 import { pointer } from '../plugins/validation.ts';
 import { checkAddresses } from './addresses.ts';

@@ -1,7 +1,9 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
-import type { MessageFilter, MessageService } from '../../domain/messages/message.service.ts';
+import type { MessageService } from '../../domain/messages/message.service.ts';
+import type { MessageFilter } from '../../domain/messages/message-filter.ts';
+import type { SendService } from '../../domain/outbound/send.service.ts';
 import { putFilesOfBody } from '../attachments/files-of-body.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
@@ -24,10 +26,12 @@ const OneMessage = closed({ id: id('Message id (msg_…).') });
 export const messageRoutes =
   ({
     messages,
+    sends,
     attachments,
     lists,
   }: {
     messages: MessageService;
+    sends: SendService;
     attachments: AttachmentService;
     lists: Lists;
   }): FastifyPluginCallbackTypebox =>
@@ -48,7 +52,7 @@ export const messageRoutes =
       },
       async (request, reply) => {
         const { scope, params, body, filesToAttach } = request;
-        const sent = await messages.send(scope, params.inboxId, readContent(body), filesToAttach);
+        const sent = await sends.send(scope, params.inboxId, readContent(body), filesToAttach);
         reply.code(201);
         return presentMessage(sent);
       },
@@ -119,7 +123,7 @@ export const messageRoutes =
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
-      async (request) => presentMessage(await messages.cancel(request.scope, request.params.id)),
+      async (request) => presentMessage(await sends.cancel(request.scope, request.params.id)),
     );
     done();
   };

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messages/message.entity.ts';
-import type { MessageDetails } from '../../domain/messages/message.service.ts';
+import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
 import { placeInMail } from '../attachments/attachments.schemas.ts';

@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
-import type { MailAddress } from '../../domain/messages/addresses.ts';
-import type { ReplyService } from '../../domain/messages/reply.service.ts';
+import type { MailAddress } from '../../domain/mime/mail-address.ts';
+import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { putFilesOfBody } from '../attachments/files-of-body.ts';
 import { closed, id, postProblems, ref } from '../schemas.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { MessageDetails } from '../../domain/messages/message.service.ts';
+import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type {
   MessageWait,
   MessageWaitService,

@@ -3,7 +3,7 @@ import {
   type Authentication,
   type AuthenticationService,
   unauthenticated,
-} from '../../domain/identity/authentication.service.ts';
+} from '../../domain/api-keys/authentication.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
 import { AppError } from '../../platform/errors.ts';

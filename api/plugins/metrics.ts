@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
-import { unauthenticated } from '../../domain/identity/authentication.service.ts';
+import { unauthenticated } from '../../domain/api-keys/authentication.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createMeters, isMetricsToken, meterConnections } from '../../platform/telemetry.ts';
 import type { OpenAnswers } from './open-answers.ts';

@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { ThreadService } from '../../domain/threads/thread.service.ts';
+import type { ThreadService } from '../../domain/messages/thread.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { closed, id, problems, ref } from '../schemas.ts';
 import { presentThread, presentThreadDetails, ThreadRecord, ThreadSummary } from './threads.schemas.ts';

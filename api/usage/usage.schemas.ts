@@ -1,11 +1,12 @@
 import { type Static, Type } from 'typebox';
+import { TIERS } from '../../domain/organizations/tier.ts';
 import type { Capped } from '../../domain/usage/capped-things.ts';
 import { LIMITED, USAGE_COUNTERS, type UsageCounter } from '../../domain/usage/counters.ts';
 import { allowedLimit, type EffectiveLimit, percentageOf } from '../../domain/usage/effective-limit.ts';
 import type { LimitsReading, OwnLimitChange } from '../../domain/usage/limit.service.ts';
 import type { Period } from '../../domain/usage/periods.ts';
 import type { Standing } from '../../domain/usage/standings.ts';
-import { LIMIT_KINDS, TIERS } from '../../domain/usage/tiers.ts';
+import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import { type DayOfUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-history.ts';
 import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.ts';
 import { pageQuery } from '../lists.ts';

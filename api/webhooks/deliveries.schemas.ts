@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
+import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import type { BulkJob } from '../../domain/webhooks/bulk-job.entity.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhooks/delivery.entity.ts';
 import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
-import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
 

@@ -1,4 +1,4 @@
-import { EVENT_TYPES, type EventType } from '../../domain/webhooks/event-types.ts';
+import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import { eventSchemaName } from './events.schemas.ts';
 
 const text = (maxLength: number) => ({ type: 'string' as const, maxLength });

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
+import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
-import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
 import { line, NO_CONTROLS } from '../messages/addresses.ts';
 import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
 

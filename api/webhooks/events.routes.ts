@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { EventReaderService } from '../../domain/webhooks/event-reader.service.ts';
+import type { EventReaderService } from '../../domain/events/event-reader.service.ts';
 import { type Lists, listOf } from '../lists.ts';
 import { closed, id, problems, ref } from '../schemas.ts';
 import { readTime } from '../time.ts';

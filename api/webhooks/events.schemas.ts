@@ -1,8 +1,8 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import { type Envelope, envelope } from '../../domain/events/envelope.ts';
+import type { Event } from '../../domain/events/event.entity.ts';
+import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
-import { type Envelope, envelope } from '../../domain/webhooks/envelope.ts';
-import type { Event } from '../../domain/webhooks/event.entity.ts';
-import { EVENT_TYPES, type EventType } from '../../domain/webhooks/event-types.ts';
 import { pageQuery } from '../lists.ts';
 import { choice, closed, id, text, timestamp } from '../schemas.ts';
 

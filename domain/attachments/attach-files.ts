@@ -4,10 +4,10 @@ import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { claimObjects } from '../stored-objects/discarded-objects.ts';
 import { requireStorageRoom } from '../usage/storage-room.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { checkAttachmentLimits } from './attachment-limits.ts';
-import { claimObjects } from './discarded-objects.ts';
 import type { FileFacts, FileToAttach, StoredFile } from './stored-file.ts';
 
 type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;

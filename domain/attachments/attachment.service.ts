@@ -6,12 +6,12 @@ import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
+import { noteObjects } from '../stored-objects/discarded-objects.ts';
 import { requireStorageRoom } from '../usage/storage-room.ts';
 import { attachFiles } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
-import { DiscardedObjectEntity } from './discarded-object.entity.ts';
-import { noteObjects } from './discarded-objects.ts';
 import type { FileFacts, StoredFile } from './stored-file.ts';
 
 /** Where a file can be had without a credential, until then. */

@@ -6,10 +6,15 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Scope } from '../identity/scope.ts';
+import {
+  type DomainNameProblem,
+  isWithinDomain,
+  MAX_DOMAIN_LENGTH,
+  parseDomainName,
+} from '../mime/domain-name.ts';
 import { requireRoomFor } from '../usage/capped-things.ts';
 import { createDkimKeyPair, type DkimKeyPair, selectorsOf } from './dkim-keys.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
-import { type DomainNameProblem, isWithinDomain, MAX_DOMAIN_LENGTH, parseDomainName } from './domain-name.ts';
 import { beginEpisode } from './domain-verification.ts';
 import type { LockedDomain } from './record-look.ts';
 import { addKey } from './rotate-dkim.ts';

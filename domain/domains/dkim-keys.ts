@@ -2,7 +2,7 @@ import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { DkimSigningKey } from '../messages/dkim-signature.ts';
+import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import type { DkimKey } from './dkim-key.entity.ts';
 
 const KEY_BITS = 2048;

@@ -1,5 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Outbox, StartCommand } from '../../platform/outbox/outbox.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import {
   CHECK_NOW,
   pauseBeforeNextLookMs,

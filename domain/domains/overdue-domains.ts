@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Domain } from './domain.entity.ts';
 import { startOfVerification } from './domain-verification.ts';
 import type { VerificationService } from './verification.service.ts';

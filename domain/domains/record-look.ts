@@ -1,6 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
+import type { EventService } from '../events/event.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import type { EventService } from '../webhooks/event.service.ts';
 import type { DkimKey } from './dkim-key.entity.ts';
 import type { Domain, DomainStatus } from './domain.entity.ts';
 import type { DomainLook } from './domain-look.ts';

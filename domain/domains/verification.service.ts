@@ -7,7 +7,7 @@ import {
   VERIFICATION_LIMIT_MS,
   VERIFICATION_WINDOW_MS,
 } from '../../workflows/domains/verify-domain.contract.ts';
-import type { EventService } from '../webhooks/event.service.ts';
+import type { EventService } from '../events/event.service.ts';
 import { DkimKeyEntity } from './dkim-key.entity.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { type DomainLook, lookAtRecords } from './domain-look.ts';

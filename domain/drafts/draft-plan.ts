@@ -1,5 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Outbox, SignalCommand } from '../../platform/outbox/outbox.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { SignalCommand } from '../../platform/outbox/outbox-command.ts';
 import {
   RESCHEDULE_DRAFT,
   SEND_SCHEDULED_DRAFT,

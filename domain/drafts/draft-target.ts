@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { AppError } from '../../platform/errors.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
+import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Draft } from './draft.entity.ts';
 
 export interface DraftTarget {

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueRun, type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueRun, type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Draft } from './draft.entity.ts';
 import type { DraftService } from './draft.service.ts';
 import { rescheduleSignal, startOfPlan } from './draft-plan.ts';

@@ -1,4 +1,4 @@
-import { safeFileName } from '../messages/file-name.ts';
+import { safeFileName } from '../mime/file-name.ts';
 
 /** Common file systems take names of 255 bytes; the rest is for `_` and programs that add a number. */
 const MAX_BYTES = 200;

@@ -2,9 +2,9 @@ import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { UploadedPart } from '../../platform/part-uploads.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import { asPeopleRead } from '../notifications/as-people-read.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { ExportPieceEntity } from './export-piece.entity.ts';
 

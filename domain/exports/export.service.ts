@@ -9,8 +9,8 @@ import {
   CANCEL_EXPORT,
   exportOrganizationWorkflowId,
 } from '../../workflows/exports/export-organization.contract.ts';
-import { DiscardedObjectEntity } from '../attachments/discarded-object.entity.ts';
 import type { Scope } from '../identity/scope.ts';
+import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { startOfExport } from './export-start.ts';
 

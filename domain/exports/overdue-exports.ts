@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Export } from './export.entity.ts';
 import type { ExportRunner } from './export-runner.ts';
 import { startOfExport } from './export-start.ts';

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { AppError, invalid } from '../../platform/errors.ts';
-import { parseDomainName } from '../domains/domain-name.ts';
+import { parseDomainName } from '../mime/domain-name.ts';
 
 export interface InboxAddress {
   /** Lower case. */
@@ -70,6 +70,13 @@ function address(path: string, localPart: string, domainPart: string, sharedDoma
   if (RESERVED.has(username) || (shared && RESERVED_ON_SHARED.has(username)))
     throw invalid(path, 'is reserved', 'Choose another name, or none for a random one.');
   return { email: `${username}@${domain}`, username, domain };
+}
+
+/** Lower case and without the plus-tag: what an inbox's row holds. */
+export function baseAddress(address: string): string {
+  const at = address.lastIndexOf('@');
+  const local = address.slice(0, at).split('+', 1)[0] ?? '';
+  return `${local}${address.slice(at)}`.toLowerCase();
 }
 
 /** What is no domain at all is answered like one that is not verified: the caller's next step is the same. */

@@ -1,14 +1,11 @@
-import { type FilterQuery, LockMode } from '@mikro-orm/core';
+import type { FilterQuery } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
-import { DomainEntity } from '../domains/domain.entity.ts';
-import { unplanDraftsOfInbox } from '../drafts/unplan-drafts-of-inbox.ts';
 import type { Scope } from '../identity/scope.ts';
-import { cancelUnsentOfInbox } from '../messages/cancel-unsent-of-inbox.ts';
 import { requireRoomFor } from '../usage/capped-things.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 import { findInbox, findInboxOrDeleted } from './find-inbox.ts';
@@ -64,13 +61,20 @@ export interface InboxServiceOptions {
   mailDomain: string;
   /** Where complaints come to, in lower case: no inbox may have it. */
   feedbackAddress: string;
+  /**
+   * Finds a domain that this organization has verified, and locks it until the inbox is there, so that nobody deletes it
+   * meanwhile. Passed in, since domains stand above inboxes.
+   */
+  lockVerifiedDomain(em: EntityManager, organizationId: string, domainName: string): Promise<string | null>;
+  /** Ends what other rooms have under way for an inbox, in the transaction that deletes it. */
+  onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
 
 /** Tries at a random address; each has better than a million to one to be free. */
 const RANDOM_TRIES = 5;
 
 export function createInboxService(options: InboxServiceOptions): InboxService {
-  const { database, outbox, mailDomain } = options;
+  const { database, outbox, onDelete } = options;
   return {
     create: (scope, input) =>
       database.transaction(scope, async (transaction) => {
@@ -80,7 +84,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw boundToInbox();
         await requireRoomFor(transaction.em, scope.organizationId, 'inboxes');
-        return { inbox: await createInbox(transaction, scope, input, mailDomain), created: true };
+        return { inbox: await createInbox(transaction, scope, input, options), created: true };
       }),
 
     list: (scope, page) =>
@@ -115,7 +119,10 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const inbox = await (purge ? findInboxOrDeleted : findInbox)(em, scope, inboxId);
-        if (!inbox.deletedAt) await closeInbox(transaction, outbox, inbox);
+        if (!inbox.deletedAt) {
+          await closeInbox(transaction, inbox);
+          await onDelete(transaction, inbox.id);
+        }
         if (!purge || inbox.purgeRequestedAt) return;
         inbox.purgeRequestedAt = new Date();
         outbox.enqueue(transaction, inbox.organizationId, { start: startOfPurge(inbox) });
@@ -123,15 +130,13 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
   };
 }
 
-async function closeInbox(transaction: Transaction, outbox: Outbox, inbox: Inbox): Promise<void> {
+async function closeInbox({ em }: Transaction, inbox: Inbox): Promise<void> {
   inbox.deletedAt = new Date();
-  await transaction.em.nativeUpdate(
+  await em.nativeUpdate(
     AddressClaimEntity,
     { email: inbox.email, inboxId: inbox.id },
     { releasedAt: new Date() },
   );
-  await cancelUnsentOfInbox(transaction, outbox, inbox.id);
-  await unplanDraftsOfInbox(transaction, outbox, inbox.id);
 }
 
 function listWhere(scope: Scope, page: PageRequest): FilterQuery<Inbox> {
@@ -177,10 +182,10 @@ async function createInbox(
   { em }: Transaction,
   scope: Scope,
   input: NewInbox,
-  mailDomain: string,
+  options: InboxServiceOptions,
 ): Promise<Inbox> {
   const id = newId('inbox');
-  const address = await claimAddress(em, scope, { id, input, mailDomain });
+  const address = await claimAddress(em, scope, { id, input, options });
   const inbox = em.create(InboxEntity, {
     id,
     organizationId: scope.organizationId,
@@ -200,12 +205,12 @@ async function createInbox(
 async function claimAddress(
   em: EntityManager,
   scope: Scope,
-  { id, input, mailDomain }: { id: string; input: NewInbox; mailDomain: string },
+  { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
 ): Promise<InboxAddress & { domainId: string | null }> {
   const named = input.email !== undefined || input.username !== undefined;
   for (let tries = named ? 1 : RANDOM_TRIES; tries > 0; tries -= 1) {
-    const address = parseInboxAddress(input, mailDomain);
-    const domainId = await findVerifiedDomain(em, scope, address.domain, mailDomain);
+    const address = parseInboxAddress(input, options.mailDomain);
+    const domainId = await domainIdOf(em, scope, address.domain, options);
     const [row] = await em.execute<{ claimed: boolean }[]>('select claim_address(?, ?, ?) as claimed', [
       address.email,
       scope.organizationId,
@@ -220,24 +225,19 @@ async function claimAddress(
 }
 
 /**
- * Null: the shared domain. The row stays locked until the inbox is there, so that its domain is not deleted meanwhile.
- *
+ * @returns null for the shared domain.
  * @throws AppError `domain_not_verified`.
  */
-async function findVerifiedDomain(
+async function domainIdOf(
   em: EntityManager,
   { organizationId }: Scope,
   domainName: string,
-  mailDomain: string,
+  { mailDomain, lockVerifiedDomain }: InboxServiceOptions,
 ): Promise<string | null> {
   if (domainName === mailDomain.toLowerCase()) return null;
-  const domain = await em.findOne(
-    DomainEntity,
-    { organizationId, domainName, verificationStatus: 'verified' },
-    { lockMode: LockMode.PESSIMISTIC_READ },
-  );
-  if (!domain) throw domainNotVerified(domainName);
-  return domain.id;
+  const domainId = await lockVerifiedDomain(em, organizationId, domainName);
+  if (domainId === null) throw domainNotVerified(domainName);
+  return domainId;
 }
 
 function refuseFeedbackAddress(

@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import { PURGE_INBOX, purgeInboxWorkflowId } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
 import type { Inbox } from './inbox.entity.ts';
 
 export interface Purged {

@@ -1,5 +1,5 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { EventService } from '../webhooks/event.service.ts';
+import type { EventService } from '../events/event.service.ts';
 import type { Message } from './message.entity.ts';
 
 /** Tells of a received mail, in the transaction that shows it. The message's `extractedText` is loaded. */

@@ -7,9 +7,9 @@ import {
   trackDeliveryWorkflowId,
 } from '../../workflows/messages/track-delivery.contract.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { refreshThread } from '../threads/refresh-thread.ts';
-import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
 import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
+import { refreshThread } from './refresh-thread.ts';
+import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface DeletionService {
   /**

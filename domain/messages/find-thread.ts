@@ -1,12 +1,10 @@
 import type { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Thread, ThreadEntity } from '../threads/thread.entity.ts';
-import { threadingSubject } from '../threads/thread-summary.ts';
-import type { MailAddress } from './addresses.ts';
-import { MessageEntity } from './message.entity.ts';
-import type { ParsedMail } from './parsed-mail.ts';
-import type { Receipt } from './receipt.entity.ts';
-import { candidateMessageIds, providerIdIn, subjectMatch } from './threading.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
+import type { ParsedMail } from '../mime/parse-mail.ts';
+import { candidateMessageIds, providerIdIn, subjectMatch } from './message-ids.ts';
+import { type Thread, ThreadEntity } from './thread.entity.ts';
+import { threadingSubject } from './thread-summary.ts';
 
 interface Arrival {
   inboxId: string;
@@ -28,17 +26,6 @@ export async function findThread(
   const threadId = named.length > 0 ? await threadNamed(em, arrival.inboxId, named) : null;
   if (threadId !== null) return em.findOne(ThreadEntity, { id: threadId }, { lockMode });
   return named.length > 0 ? null : threadBySubject(em, arrival, lockMode);
-}
-
-/** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
-export async function threadOfReturnPath(
-  em: EntityManager,
-  { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,
-  lockMode: LockMode,
-): Promise<Thread | null> {
-  if (kind !== 'report') return null;
-  const message = await em.findOne(MessageEntity, { id: messageId, inboxId }, { fields: ['threadId'] });
-  return message && em.findOne(ThreadEntity, { id: message.threadId }, { lockMode });
 }
 
 /**

@@ -1,14 +1,14 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { refreshThread } from '../threads/refresh-thread.ts';
-import { ThreadEntity } from '../threads/thread.entity.ts';
-import type { EventService } from '../webhooks/event.service.ts';
 import { announceReceived } from './announce-received.ts';
 import { isHidden } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { type MessageDetails, withDetail } from './message.service.ts';
+import { type MessageDetails, withDetail } from './message-details.ts';
+import { refreshThread } from './refresh-thread.ts';
+import { ThreadEntity } from './thread.entity.ts';
 
 export interface LabelService {
   /**

@@ -3,7 +3,7 @@ import { invalid } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
-import type { MessageFilter } from './message.service.ts';
+import type { MessageFilter } from './message-filter.ts';
 import { earlier, type Facet, later, parseSearch, quoteLexeme, type SearchQuery } from './search-query.ts';
 
 /** Filters a plain walk through an inbox would need to read every message for. */

@@ -1,15 +1,16 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import type { Event } from '../events/event.entity.ts';
+import { FEED_START, type FeedPosition, positionOf, readEvents } from '../events/event-feed.ts';
+import type { EventStreams } from '../events/event-stream.ts';
+import type { EventDataByType } from '../events/event-types.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import type { Event } from '../webhooks/event.entity.ts';
-import { FEED_START, type FeedPosition, positionOf, readEvents } from '../webhooks/event-feed.ts';
-import type { EventStreams } from '../webhooks/event-stream.ts';
-import type { EventDataByType } from '../webhooks/event-types.ts';
 import { isHidden } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
-import type { MessageDetails, MessageService } from './message.service.ts';
+import type { MessageService } from './message.service.ts';
+import type { MessageDetails } from './message-details.ts';
 
 export interface WantedMessage {
   /** Whole address of the sender, compared without case. */

@@ -3,11 +3,11 @@ import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/datab
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { COUNT_MESSAGE } from '../metrics/metric-delta.entity.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import { ThreadEntity } from '../threads/thread.entity.ts';
-import type { MailAddress } from './addresses.ts';
 import type { Signal } from './signals.ts';
+import { ThreadEntity } from './thread.entity.ts';
 
 export const OUTBOUND_STATUSES = [
   'queued',

@@ -10,8 +10,8 @@ import {
 } from '../../platform/mail-transport/mail-transport.ts';
 import { NOTIFICATION_PAUSES_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
-import { buildMime } from '../messages/mime.ts';
-import { signBytes } from '../messages/signed-mime.ts';
+import { buildMime } from '../mime/build-mime.ts';
+import { signBytes } from '../mime/sign-mime.ts';
 import { type Notification, NotificationEntity } from './notification.entity.ts';
 import { renderLetter } from './render-letter.ts';
 import { type TemplateName, type TemplateParams, writeLetter } from './templates.ts';

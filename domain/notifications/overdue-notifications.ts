@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Notification } from './notification.entity.ts';
 import type { NotificationSendingService } from './notification-sending.service.ts';
 import { startOfNotification } from './notification-start.ts';

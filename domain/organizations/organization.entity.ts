@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, primaryId, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
-import { TIERS, type Tier } from '../usage/tiers.ts';
+import { TIERS, type Tier } from './tier.ts';
 
 /** The tenant. `status` is what suspension turns; the reason is empty while active. */
 export const OrganizationEntity = defineEntity({

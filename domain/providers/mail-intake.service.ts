@@ -2,8 +2,9 @@ import { type Readable, Transform } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage, StoredObject } from '../../platform/storage.ts';
-import type { ProviderVerdicts } from '../messages/receipt.entity.ts';
-import type { InboundRoute, ReceiptService } from '../messages/receipt.service.ts';
+import type { InboundRoute } from '../inbound/accepted-mail.ts';
+import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
+import type { ReceiptService } from '../inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
 
 /** A mail another server accepted for us, on its way into storage. */

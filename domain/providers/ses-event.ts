@@ -1,4 +1,4 @@
-import type { DeliveryOutcome } from '../messages/delivery-outcome.ts';
+import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
 import { type Fields, listOf, objectOf, parseJson, textOf, timeOf } from './json-fields.ts';
 
 /** What SES tells of one mail: of each recipient it names, what became of it. */

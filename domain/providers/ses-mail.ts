@@ -1,4 +1,4 @@
-import type { ProviderVerdicts } from '../messages/receipt.entity.ts';
+import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import { type Fields, listOf, objectOf, parseJson, textOf, timeOf } from './json-fields.ts';
 
 /** A mail SES received for us, as its notification tells of it. */

@@ -6,7 +6,7 @@ import { TRACKING_WINDOW_MS } from '../../workflows/messages/track-delivery.cont
 import { endTracking, ON_ITS_WAY } from '../messages/deletion.service.ts';
 import { HIDDEN_LABELS } from '../messages/hidden-labels.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { refreshThreads } from '../threads/refresh-thread.ts';
+import { refreshThreads } from '../messages/refresh-thread.ts';
 
 export interface ExpiredBatch {
   organizationId: string;

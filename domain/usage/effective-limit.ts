@@ -1,5 +1,6 @@
+import type { Tier } from '../organizations/tier.ts';
 import type { Limited } from './counters.ts';
-import { type LimitKind, TIER_LIMITS, type Tier } from './tiers.ts';
+import { type LimitKind, TIER_LIMITS } from './tiers.ts';
 
 /** What is known of an organization's limit on one thing. An override that has expired is none. */
 export interface LimitFacts {

@@ -1,5 +1,6 @@
+import type { Tier } from '../organizations/tier.ts';
 import type { LimitFacts } from './effective-limit.ts';
-import type { LimitKind, Tier } from './tiers.ts';
+import type { LimitKind } from './tiers.ts';
 
 /** As a statement has them: with {@link FACTS} among its columns and {@link factsOf} behind `organizations o`. */
 export interface FactsRow {

@@ -3,13 +3,14 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Tier } from '../organizations/tier.ts';
 import { type Capped, readCapped } from './capped-things.ts';
 import { type Limited, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 import { allowedLimit } from './effective-limit.ts';
 import { LimitOverrideEntity } from './limit-override.entity.ts';
 import { OwnLimitEntity } from './own-limit.entity.ts';
 import { readStandings, type Standing } from './standings.ts';
-import type { LimitKind, Tier } from './tiers.ts';
+import type { LimitKind } from './tiers.ts';
 import { recordUsageEvent } from './usage-ledger.ts';
 
 /** What an organization has of limits: those of its counters, and of inboxes and domains. */

@@ -1,7 +1,5 @@
+import { TIERS, type Tier } from '../organizations/tier.ts';
 import type { Limited } from './counters.ts';
-
-export const TIERS = ['free', 'developer', 'business', 'enterprise'] as const;
-export type Tier = (typeof TIERS)[number];
 
 /** `soft` warns, `hard` refuses what is beyond the limit. */
 export const LIMIT_KINDS = ['soft', 'hard'] as const;

@@ -1,10 +1,10 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Event } from '../events/event.entity.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { startOfDelivery } from './delivery-start.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
-import type { Event } from './event.entity.ts';
 
 /** Sends an event on its way to an endpoint; to a disabled one it waits as `held`, without a run. */
 export function addDelivery(

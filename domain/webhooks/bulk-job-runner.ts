@@ -3,11 +3,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { startOfJob } from './bulk-job-start.ts';

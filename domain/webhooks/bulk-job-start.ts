@@ -1,4 +1,4 @@
-import type { StartCommand } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { RUN_BULK_JOB, runBulkJobWorkflowId } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import type { BulkJob } from './bulk-job.entity.ts';

@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import type { EventType } from '../events/event-types.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
-import type { EventType } from './event-types.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
 /** `stopped`: what it was to do became impossible (`detail` says why), or somebody asked for the opposite. */

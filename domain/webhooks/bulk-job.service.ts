@@ -3,12 +3,12 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { closeJob } from './bulk-job-runner.ts';
 import { startOfJob } from './bulk-job-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import type { EventType } from './event-types.ts';
 import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
 
 export interface ReplayWish {

@@ -10,14 +10,14 @@ import {
   deliverWebhookWorkflowId,
   RETRY_DELIVERY_NOW,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { type Event, EventEntity } from '../events/event.entity.ts';
+import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
 import { startOfDelivery } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { type Event, EventEntity } from './event.entity.ts';
-import type { EventType } from './event-types.ts';
 import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
 import { sampleData } from './sample-data.ts';
 import { startAnew } from './start-anew.ts';

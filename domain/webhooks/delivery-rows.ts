@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
+import type { Event } from '../events/event.entity.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
-import type { Event } from './event.entity.ts';
 
 /**
  * What attempts look at and change, as plain rows: they are read and written for every webhook, and as entities they

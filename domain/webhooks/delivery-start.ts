@@ -1,4 +1,4 @@
-import type { StartCommand } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   DELIVER_WEBHOOK,

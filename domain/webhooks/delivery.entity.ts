@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { EventEntity } from '../events/event.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
-import { EventEntity } from './event.entity.ts';
 
 /**
  * `held` has no run: the endpoint is disabled, and enabling it releases what waited, or the organization has used up its

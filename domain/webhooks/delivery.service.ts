@@ -9,6 +9,7 @@ import {
   WEBHOOK_MAX_RETRY_AFTER_MS,
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { envelope } from '../events/envelope.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createRoomWatch, type RoomWatch } from '../usage/room-watch.ts';
 import {
@@ -30,7 +31,6 @@ import {
 } from './delivery-rows.ts';
 import { clearFailures, countFailure, disableEndpoint, FAILING_DAYS } from './endpoint-health.ts';
 import { secretsOf } from './endpoint-secret.ts';
-import { envelope } from './envelope.ts';
 import { createFreedSlots } from './freed-slots.ts';
 import { createSlotTurns, type Pace, type SlotTurns } from './slot-turns.ts';
 

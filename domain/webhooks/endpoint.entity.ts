@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import type { EventType } from '../events/event-types.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { EventType } from './event-types.ts';
 
 /** A receiver's address and what it wants to hear of. */
 export const WebhookEndpointEntity = defineEntity({

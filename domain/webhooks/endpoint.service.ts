@@ -10,12 +10,12 @@ import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
-import type { EventType } from './event-types.ts';
 import { findEndpoint, withinReach } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
 import { RELEASE_BATCH, releaseHeldDeliveries } from './release-held-deliveries.ts';

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../overdue.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { DeliveryService } from './delivery.service.ts';
 import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
 

@@ -1,6 +1,6 @@
 import { newId } from '../../platform/ids.ts';
+import type { EventDataByType, EventType } from '../events/event-types.ts';
 import { monthOf } from '../usage/periods.ts';
-import type { EventDataByType, EventType } from './event-types.ts';
 
 /** What made-up data is made around. */
 interface Occasion {

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, timestamp } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
-import type { OutboxCommand } from './outbox.ts';
+import type { OutboxCommand } from './outbox-command.ts';
 
 /** A workflow start or signal that belongs to a committed change. The row goes when Temporal has taken it. */
 export const OutboxEntity = defineEntity({

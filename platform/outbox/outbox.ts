@@ -2,36 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
 import { createSlots } from '../slots.ts';
-import type { SearchAttributeName } from '../temporal.ts';
 import { OutboxEntity } from './outbox.entity.ts';
+import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
-
-export interface StartCommand {
-  workflowType: string;
-  workflowId: string;
-  taskQueue: string;
-  /** Ids only: histories are readable by operators. */
-  input: object;
-  searchAttributes: Partial<Record<SearchAttributeName, string>>;
-  /** One line for the Temporal UI. Ids only. */
-  summary: string;
-  /** Runs of one key share the queue with those of others, each key its part; 64 bytes at most. Empty: one for all. */
-  fairnessKey?: string;
-  /** The API request that led to it; in the run's memo. Empty for what a lifecycle starts. */
-  requestId?: string;
-}
-
-export interface SignalCommand {
-  workflowId: string;
-  signalName: string;
-  args: unknown[];
-}
-
-/** `signal` with `start` is signal-with-start: the run is made where it does not exist yet. */
-export interface OutboxCommand {
-  start?: StartCommand;
-  signal?: SignalCommand;
-}
 
 export interface Outbox {
   /** Writes the command in the caller's transaction and dispatches it right after the commit. */

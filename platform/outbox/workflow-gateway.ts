@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
-import type { OutboxCommand, StartCommand } from './outbox.ts';
+import type { OutboxCommand, StartCommand } from './outbox-command.ts';
 
 export type RunStatus =
   | 'RUNNING'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { ApiKeyEntity } from '../../domain/identity/api-key.entity.ts';
-import { createApiKeyToken } from '../../domain/identity/api-key-token.ts';
+import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
+import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
-import { envelope } from '../../domain/webhooks/envelope.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { envelope } from '../../domain/events/envelope.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
   EVENT_TYPES,
   type EventType,
   isOrganizationWide,
   MAX_EVENT_BYTES,
-} from '../../domain/webhooks/event-types.ts';
+} from '../../domain/events/event-types.ts';
 import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const { outbox } = recordingOutbox();
-const events = createEventService({ outbox });
+const events = createWebhookEvents({ outbox });
 
 async function record(
   organization: TestOrganization,

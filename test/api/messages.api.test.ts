@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createApiKeyToken } from '../../domain/identity/api-key-token.ts';
+import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
 import { expectProblem } from '../support/problems.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';

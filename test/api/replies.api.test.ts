@@ -3,7 +3,7 @@ import { LockMode } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';

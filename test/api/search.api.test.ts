@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import {
   createInbox,

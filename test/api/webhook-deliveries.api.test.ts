@@ -1,6 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
+import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { BulkJobEntity } from '../../domain/webhooks/bulk-job.entity.ts';
 import {
   type BulkJobRunner,
@@ -11,14 +14,11 @@ import { type DeliveryStatus, WebhookDeliveryEntity } from '../../domain/webhook
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretsOf } from '../../domain/webhooks/endpoint-secret.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
-import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/webhooks/event-types.ts';
-import { purgeEvents } from '../../domain/webhooks/purge-events.ts';
 import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
-import type { OutboxCommand } from '../../platform/outbox/outbox.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { signWebhook } from '../../platform/webhook-signature.ts';
 import {
   createInbox,
@@ -63,7 +63,7 @@ async function arrange(events: EventType[] = ['message.sent', 'message.delivered
   };
 }
 
-const events = createEventService({ outbox: recordingOutbox().outbox });
+const events = createWebhookEvents({ outbox: recordingOutbox().outbox });
 
 async function record({ organization }: Arranged, type: EventType, inboxId = newId('inbox')): Promise<void> {
   await app.worker.systemTransaction((transaction) =>

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
 import { newId } from '../../platform/ids.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import {

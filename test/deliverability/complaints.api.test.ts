@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
-import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
-import { createIngestService } from '../../domain/messages/ingest.service.ts';
-import { authenticateNothing } from '../../domain/messages/mail-authentication.ts';
+import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
+import { createIngestService } from '../../domain/inbound/ingest.service.ts';
+import { authenticateNothing } from '../../domain/inbound/mail-authentication.ts';
+import { scanNothing } from '../../domain/inbound/spam-verdict.ts';
+import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { scanNothing } from '../../domain/messages/spam-verdict.ts';
-import { UnattributedReportEntity } from '../../domain/messages/unattributed-report.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
@@ -43,7 +43,7 @@ async function arrange() {
     database,
     storage,
     outcomes: world.outcomes,
-    events: createEventService({ outbox }),
+    events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
     largeMailsAtOnce: 1,
     authenticate: authenticateNothing,

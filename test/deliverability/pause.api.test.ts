@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { createKey } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
@@ -188,7 +188,7 @@ describe('a paused inbox', () => {
     const drafts = createDraftService({
       database: app.worker,
       outbox: recordingOutbox().outbox,
-      events: createEventService({ outbox: recordingOutbox().outbox }),
+      events: createWebhookEvents({ outbox: recordingOutbox().outbox }),
     });
     const { draft } = await drafts.create(world.scope, world.inbox.id, {
       to: [{ email: 'ada@people.example' }],

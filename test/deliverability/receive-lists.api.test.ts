@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
 import type { ListEffect } from '../../domain/deliverability/list-verdict.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createKey } from '../support/organizations.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { BACKLOG_KINDS } from '../../domain/backlog.ts';
+import { BACKLOG_KINDS } from '../../domain/monitoring/backlog.ts';
 import { ourServices, readComposeFile } from './compose-file.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../../docs/monitoring');

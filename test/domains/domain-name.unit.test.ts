@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isWithinDomain, MAX_DOMAIN_LENGTH, parseDomainName } from '../../domain/domains/domain-name.ts';
+import { isWithinDomain, MAX_DOMAIN_LENGTH, parseDomainName } from '../../domain/mime/domain-name.ts';
 
 const label = fc
   .stringMatching(/^[a-z0-9](?:[a-z0-9-]{0,20}[a-z0-9])?$/)

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createReceiptService } from '../../domain/messages/receipt.service.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import { createReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';

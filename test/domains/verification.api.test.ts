@@ -7,10 +7,10 @@ import {
   createVerificationService,
   type VerificationService,
 } from '../../domain/domains/verification.service.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
@@ -33,7 +33,7 @@ beforeAll(async () => {
   server = await startDnsServer();
   const parts = {
     database,
-    events: createEventService({ outbox }),
+    events: createWebhookEvents({ outbox }),
     dns: createDnsLookup({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 100, DNS_TRIES: 1 }),
     settings: { spfMechanism: 'include:bounces.mail.test', mxHost: 'mx.mail.test' },
   };

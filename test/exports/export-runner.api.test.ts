@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
 import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
+import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import {

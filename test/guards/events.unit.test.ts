@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { EVENT_TYPES } from '../../domain/webhooks/event-types.ts';
+import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const TESTS = globSync('test/**/*.test.ts', { cwd: ROOT })

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createMessageService, type MessageFilter } from '../../domain/messages/message.service.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createMessageService } from '../../domain/messages/message.service.ts';
+import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { connect } from '../support/test-app.ts';
 
 const MANY = 12_000;
 const NEWER = 3_000;
@@ -60,8 +60,7 @@ async function rowsReadFor(
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<{ read: number; shown: number }> {
-  const { outbox } = recordingOutbox();
-  const messages = createMessageService({ database: api, outbox, events: createEventService({ outbox }) });
+  const messages = createMessageService({ database: api });
   const scope = {
     organizationId: organization.organizationId,
     environmentId: organization.productionEnvironmentId,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { installAccess } from '../../api/plugins/access.ts';
-import type { AuthenticationService } from '../../domain/identity/authentication.service.ts';
+import type { AuthenticationService } from '../../domain/api-keys/authentication.service.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
 import type { Operation } from '../support/contract.ts';
 import { formCall } from '../support/form.ts';

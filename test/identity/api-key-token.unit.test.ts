@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createApiKeyToken, hashApiKeyToken, isApiKeyToken } from '../../domain/identity/api-key-token.ts';
+import { createApiKeyToken, hashApiKeyToken, isApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 
 test('tokens have the form of the design, and no two are alike', () => {
   const tokens = Array.from({ length: 500 }, () => createApiKeyToken('live'));

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { createTransport } from 'nodemailer';
 import { levels } from 'pino';
-import type { InboundRoute } from '../../domain/messages/receipt.service.ts';
+import type { InboundRoute } from '../../domain/inbound/accepted-mail.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE, SMALL } from './test-listener.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { BACKLOG_KINDS, readBacklog } from '../../domain/backlog.ts';
+import { BACKLOG_KINDS, readBacklog } from '../../domain/monitoring/backlog.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { meterBacklog } from '../../workers/worker-metrics.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';

@@ -7,15 +7,17 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
+import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMessageService } from '../../domain/messages/message.service.ts';
-import { overdueMessages, overdueReceipts } from '../../domain/messages/overdue-messages.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
+import { createSendService } from '../../domain/outbound/send.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
-import { createOutbox, type OutboxCommand } from '../../platform/outbox/outbox.ts';
+import { createOutbox } from '../../platform/outbox/outbox.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import { accepted, deferred, mailServices, ScriptedTransport } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
@@ -62,9 +64,9 @@ async function arrange() {
   const outbox = createOutbox({ database, workflows: temporal, logger });
   const transport = new ScriptedTransport(async () => accepted);
   const { dispatch } = mailServices(database, transport, { outbox });
-  const events = createEventService({ outbox });
+  const events = createWebhookEvents({ outbox });
   const drafts = createDraftService({ database, outbox, events });
-  const messages = createMessageService({ database, outbox, events });
+  const sends = createSendService({ database, outbox, events });
   const { reconcileOverdue } = createMaintenanceActivities({
     outbox,
     workflows: temporal,
@@ -106,13 +108,13 @@ async function arrange() {
     reconcile: () => new MockActivityEnvironment().run(reconcileOverdue),
     /** A message whose run was lost an hour ago. */
     async lostMessage(): Promise<string> {
-      const { message } = await messages.send(scope, inbox.id, content);
+      const { message } = await sends.send(scope, inbox.id, content);
       await outbox.drain();
       temporal.dispatched.length = 0;
       await age(message.id);
       return message.id;
     },
-    send: async () => (await messages.send(scope, inbox.id, content)).message.id,
+    send: async () => (await sends.send(scope, inbox.id, content)).message.id,
   };
 }
 

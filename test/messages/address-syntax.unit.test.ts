@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { addressFault } from '../../domain/messages/address-syntax.ts';
+import { addressFault } from '../../domain/mime/address-syntax.ts';
 
 test.each([
   'ann@example.test',

@@ -7,8 +7,8 @@ import { createAttachmentService } from '../../domain/attachments/attachment.ser
 import type { FileFacts } from '../../domain/attachments/stored-file.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ensureStored } from '../../domain/messages/stored-mime.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { ensureStored } from '../../domain/outbound/stored-mime.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
@@ -53,7 +53,7 @@ async function sendWith(files: (Partial<FileFacts> & { content: Buffer })[], htm
       ),
     ),
   );
-  const { message } = await world.messages.send(
+  const { message } = await world.sends.send(
     world.scope,
     world.inbox.id,
     {
@@ -147,7 +147,7 @@ describe('the mail of a message with files', () => {
 test('a draft sent by its schedule takes its files along', async () => {
   const world = await arrangeSending(database);
   const { outbox } = recordingOutbox();
-  const drafts = createDraftService({ database, outbox, events: createEventService({ outbox }) });
+  const drafts = createDraftService({ database, outbox, events: createWebhookEvents({ outbox }) });
   const attachments = createAttachmentService({ database, storage });
   const facts = {
     filename: 'a.txt',

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { deliveryReport } from '../../dev/stack/delivery-reports.ts';
-import { classifyBounce, parseDeliveryReport } from '../../domain/messages/delivery-report.ts';
+import { classifyBounce, parseDeliveryReport } from '../../domain/delivery-reports/dsn.ts';
 
 const read = (name: string) => readFileSync(new URL(`reports/${name}.eml`, import.meta.url));
 const NONE = { originalEnvelopeId: null, arrivalDate: null };

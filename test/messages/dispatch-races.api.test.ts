@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import type { DeliveryOutcome } from '../../domain/messages/delivery-outcome.ts';
-import { openFolding, saveFolding } from '../../domain/messages/folding.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { beginAttempt, settleAttempt } from '../../domain/messages/send-attempts.ts';
+import { openFolding, saveFolding } from '../../domain/outbound/outcome-state.ts';
+import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';

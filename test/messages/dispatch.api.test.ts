@@ -193,12 +193,12 @@ describe('dispatch', () => {
   test('a canceled message is not transmitted; one that left cannot be canceled', async () => {
     const world = await arrange();
     const canceled = await world.send('ada@people.example');
-    await world.messages.cancel(world.scope, canceled);
+    await world.sends.cancel(world.scope, canceled);
     await expect(dispatchOnce(world, canceled)).resolves.toBe('finished');
     expect(world.transport.transmissions).toHaveLength(0);
     const sent = await world.send('ada@people.example');
     await dispatchOnce(world, sent);
-    await expect(world.messages.cancel(world.scope, sent)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(world.sends.cancel(world.scope, sent)).rejects.toMatchObject({ code: 'conflict' });
     await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
   });
 
@@ -237,7 +237,7 @@ describe('dispatch', () => {
     await world.dispatch.open(id);
     const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
-    await expect(world.messages.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(world.sends.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
     release();
     await transmitting;
     await expect(world.dispatch.record(id)).resolves.toBe('settled');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseFeedbackReport } from '../../domain/messages/feedback-report.ts';
+import { parseFeedbackReport } from '../../domain/delivery-reports/feedback-report.ts';
 
 const REPORTED = `Return-Path: <bounces+abc@bounces.agents.test>
 Received: from relay.agents.test by mx.provider.example; Thu, 5 Mar 2026 08:00:00 +0000

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { safeFileName } from '../../domain/messages/file-name.ts';
+import { safeFileName } from '../../domain/mime/file-name.ts';
 
 describe('the name of a received file', () => {
   test.each([

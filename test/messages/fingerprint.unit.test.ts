@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
-import { fingerprintOf } from '../../domain/messages/fingerprint.ts';
+import { fingerprintOf } from '../../domain/inbound/fingerprint.ts';
 
 const MAIL = [
   'From: a@b.test',

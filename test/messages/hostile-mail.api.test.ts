@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';

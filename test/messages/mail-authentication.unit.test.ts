@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
-import { fingerprintOf } from '../../domain/messages/fingerprint.ts';
-import { createAuthenticator, isPublicAddress } from '../../domain/messages/mail-authentication.ts';
+import { fingerprintOf } from '../../domain/inbound/fingerprint.ts';
+import { createAuthenticator, isPublicAddress } from '../../domain/inbound/mail-authentication.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 

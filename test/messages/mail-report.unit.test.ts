@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type MailReport, readMailReport } from '../../domain/messages/mail-report.ts';
+import { type MailReport, readMailReport } from '../../domain/delivery-reports/read-report.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 
 interface Expected {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
+import type { IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
 import type { Message } from '../../domain/messages/message.entity.ts';
 import type { Answer } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
-import { type ParsedMail, parseMail } from '../../domain/messages/parsed-mail.ts';
+import { type ParsedMail, parseMail } from '../../domain/mime/parse-mail.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../fixtures/mime');
 const names = readdirSync(FOLDER)

@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type AddressObject, simpleParser } from 'mailparser';
-import { textFromHtml } from '../../domain/messages/html-text.ts';
-import { buildMime, type MimeMessage, referencesField } from '../../domain/messages/mime.ts';
+import { buildMime, type MimeMessage, referencesField } from '../../domain/mime/build-mime.ts';
+import { textFromHtml } from '../../domain/mime/html-to-text.ts';
 
 const BASE: MimeMessage = {
   messageId: 'msg_01@agents.test',

@@ -1,4 +1,4 @@
-import { FRAME } from '../../domain/messages/parser-protocol.ts';
+import { FRAME } from '../../domain/mime/parser/protocol.ts';
 import { readFrames, writeFrame } from '../../platform/frames.ts';
 
 /** A parser's process that does what the mail it is handed says, after it has told the header. */

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { type ParseOptions, parseMail } from '../../domain/messages/parsed-mail.ts';
+import { type ParseOptions, parseMail } from '../../domain/mime/parse-mail.ts';
 
 const FILE = ['--b', 'Content-Disposition: attachment; filename=f', '', 'file'];
 const mailOf = (...parts: string[][]) =>

@@ -1,21 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
+import { extractReply } from '../../domain/mime/quotes/extract-reply.ts';
 import {
   CUT_MARK,
   cutToBytes,
   FRAGMENT_TAGS,
   fragmentOfText,
   safeFragment,
-} from '../../domain/messages/html-fragment.ts';
-import { MAX_BODY_BYTES } from '../../domain/messages/outbound-content.ts';
+} from '../../domain/mime/sanitize-html.ts';
+import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import {
   forwardBodies,
   type Original,
   quotedLines,
   replyBodies,
-} from '../../domain/messages/quoted-original.ts';
-import { extractReply } from '../../domain/messages/quotes.ts';
+} from '../../domain/outbound/quoted-original.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 
 const original = (changes: Partial<Original> = {}): Original => ({

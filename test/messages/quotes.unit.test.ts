@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import EmailReplyParser from 'email-reply-parser';
 import fc from 'fast-check';
-import { textFromHtml } from '../../domain/messages/html-text.ts';
-import { markHtmlQuotes } from '../../domain/messages/quotes/html-quotes.ts';
-import { extractReply } from '../../domain/messages/quotes.ts';
+import { textFromHtml } from '../../domain/mime/html-to-text.ts';
+import { extractReply } from '../../domain/mime/quotes/extract-reply.ts';
+import { markHtmlQuotes } from '../../domain/mime/quotes/html-quotes.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 import { announcedReplies, type ReplyFixture, wholeMails } from './reply-fixtures.ts';
 

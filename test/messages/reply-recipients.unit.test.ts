@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Answered, replyRecipients, withFurther } from '../../domain/messages/reply-recipients.ts';
+import { type Answered, replyRecipients, withFurther } from '../../domain/outbound/reply-recipients.ts';
 
 const OWN = 'agent@mail.test';
 const at = (...emails: string[]) => emails.map((email) => ({ email }));

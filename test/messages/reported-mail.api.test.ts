@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
 import { arrangeSending, stateOfMessage } from '../support/outbound-mail.ts';

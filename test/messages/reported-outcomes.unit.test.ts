@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { outcomesOf } from '../../domain/messages/reported-outcomes.ts';
+import { outcomesOf } from '../../domain/delivery-reports/report-outcomes.ts';
 
 /** A report with a block for each action, for the mailboxes an alias led to. */
 function report(...actions: string[]): Readable {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DiscardedObjectEntity } from '../../domain/attachments/discarded-object.entity.ts';
-import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
+import { removeSpentReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
+import { keepUnattributed, removeOldReports } from '../../domain/inbound/unattributed-reports.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
-import { removeSpentReceipts } from '../../domain/messages/spent-receipts.ts';
-import { UnattributedReportEntity } from '../../domain/messages/unattributed-report.entity.ts';
-import { keepUnattributed, removeOldReports } from '../../domain/messages/unattributed-reports.ts';
+import { DiscardedObjectEntity } from '../../domain/stored-objects/discarded-object.entity.ts';
+import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';

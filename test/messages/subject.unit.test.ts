@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { baseSubject, forwardSubject, isReplySubject, replySubject } from '../../domain/messages/subject.ts';
+import { baseSubject, forwardSubject, isReplySubject, replySubject } from '../../domain/mime/subject.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 
 describe('base subject', () => {

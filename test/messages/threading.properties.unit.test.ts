@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeText } from '../../domain/messages/charset.ts';
-import { fileNameOf, safeFileName } from '../../domain/messages/file-name.ts';
-import { unflow } from '../../domain/messages/flowed-text.ts';
-import { baseSubject, replySubject } from '../../domain/messages/subject.ts';
-import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/threading.ts';
+import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/message-ids.ts';
+import { decodeText } from '../../domain/mime/charset.ts';
+import { fileNameOf, safeFileName } from '../../domain/mime/file-name.ts';
+import { unflow } from '../../domain/mime/format-flowed.ts';
+import { baseSubject, replySubject } from '../../domain/mime/subject.ts';
 
 const messageId = fc
   .tuple(fc.stringMatching(/^[a-z0-9.]{1,20}$/), fc.stringMatching(/^[a-z0-9.-]{1,20}$/))

@@ -5,7 +5,7 @@ import {
   messageIdsIn,
   providerIdIn,
   subjectMatch,
-} from '../../domain/messages/threading.ts';
+} from '../../domain/messages/message-ids.ts';
 
 describe('the messages a mail names', () => {
   test.each([

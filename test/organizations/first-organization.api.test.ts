@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
+import { createAuthenticationService } from '../../domain/api-keys/authentication.service.ts';
+import { seedFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
 import { entities } from '../../domain/entities.ts';
-import { createAuthenticationService } from '../../domain/identity/authentication.service.ts';
 import { AGENT_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
-import { seedFirstOrganization } from '../../domain/organizations/first-organization.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';

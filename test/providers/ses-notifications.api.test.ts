@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createOutcomeService } from '../../domain/messages/outcome.service.ts';
+import { createOutcomeService } from '../../domain/outbound/outcome.service.ts';
 import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
 import { isSnsCertificateUrl, type SnsMessage } from '../../domain/providers/sns-message.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
@@ -48,7 +48,7 @@ async function arrange(certificate = pair.cert) {
   const service = createSesNotificationService({
     database,
     outcomes: createOutcomeService({
-      events: createEventService({ outbox }),
+      events: createWebhookEvents({ outbox }),
       outbox,
       retryWindowMs: 86_400_000,
       simulatorDomain: 'simulator.mail.test',

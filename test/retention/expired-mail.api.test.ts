@@ -4,12 +4,13 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createRetentionActivities } from '../../activities/retention.activities.ts';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { sweepObjects } from '../../domain/attachments/sweep-objects.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { refreshThread } from '../../domain/messages/refresh-thread.ts';
+import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { BATCH } from '../../domain/retention/expired-batch.ts';
 import {
@@ -19,8 +20,7 @@ import {
 } from '../../domain/retention/expired-mail.service.ts';
 import type { RetentionService } from '../../domain/retention/retention.service.ts';
 import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
-import { refreshThread } from '../../domain/threads/refresh-thread.ts';
-import { type Thread, ThreadEntity } from '../../domain/threads/thread.entity.ts';
+import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';

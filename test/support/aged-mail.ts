@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { type Thread, ThreadEntity } from '../../domain/threads/thread.entity.ts';
-import { addToThread, startThread } from '../../domain/threads/thread-summary.ts';
+import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { addToThread, startThread } from '../../domain/messages/thread-summary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
+import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
+import { createIngestService, type IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
+import { authenticateNothing } from '../../domain/inbound/mail-authentication.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { scanNothing } from '../../domain/inbound/spam-verdict.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
-import { messageIdOfReceipt } from '../../domain/messages/inbound-ids.ts';
-import { createIngestService, type IngestServiceOptions } from '../../domain/messages/ingest.service.ts';
-import { authenticateNothing } from '../../domain/messages/mail-authentication.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMailReader, type MailReader } from '../../domain/messages/parser-pool.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
-import { scanNothing } from '../../domain/messages/spam-verdict.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createMailReader, type MailReader } from '../../domain/mime/parser/pool.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { accepted, mailServices, memoryStorage, ScriptedTransport } from './mail-services.ts';
@@ -38,7 +38,7 @@ export async function arrangeInbox(
     database,
     storage: memoryStorage(objects),
     outcomes,
-    events: createEventService({ outbox }),
+    events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
     reader: testReader(),
     authenticate: authenticateNothing,

@@ -1,10 +1,10 @@
 import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
-import { createDispatchService, type DispatchService } from '../../domain/messages/dispatch.service.ts';
-import { createOutcomeService, type OutcomeService } from '../../domain/messages/outcome.service.ts';
-import { createReceiptService, type ReceiptServiceOptions } from '../../domain/messages/receipt.service.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
+import { createDispatchService, type DispatchService } from '../../domain/outbound/dispatch.service.ts';
+import { createOutcomeService, type OutcomeService } from '../../domain/outbound/outcome.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type {
@@ -83,7 +83,7 @@ export function mailServices(
     dkimKeys = unsigned,
   }: { outbox: Outbox; retryWindowMs?: number; dkimKeys?: DkimKeys },
 ): MailServices {
-  const events = createEventService({ outbox });
+  const events = createWebhookEvents({ outbox });
   const outcomes = createOutcomeService({
     events,
     outbox,

@@ -1,6 +1,6 @@
+import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
+import { createApiKeyToken, hashApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { type Attachment, AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { ApiKeyEntity } from '../../domain/identity/api-key.entity.ts';
-import { createApiKeyToken, hashApiKeyToken } from '../../domain/identity/api-key-token.ts';
 import { PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { AddressClaimEntity } from '../../domain/inboxes/address-claim.entity.ts';

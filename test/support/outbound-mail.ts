@@ -1,11 +1,11 @@
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMessageService } from '../../domain/messages/message.service.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { SendAttemptEntity } from '../../domain/messages/send-attempt.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createSendService } from '../../domain/outbound/send.service.ts';
+import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { accepted, mailServices, ScriptedTransport } from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
@@ -26,7 +26,7 @@ export async function arrangeSending(
   const { outbox, commands } = recordingOutbox();
   const transport = new ScriptedTransport(async () => accepted);
   const services = mailServices(database, transport, { outbox });
-  const messages = createMessageService({ database, outbox, events: createEventService({ outbox }) });
+  const sends = createSendService({ database, outbox, events: createWebhookEvents({ outbox }) });
   const scope: Scope = {
     organizationId: organization.organizationId,
     environmentId: inbox.environmentId,
@@ -36,7 +36,7 @@ export async function arrangeSending(
     requestId: 'req_test',
   };
   const send = async (...to: string[]) => {
-    const { message } = await messages.send(scope, inbox.id, {
+    const { message } = await sends.send(scope, inbox.id, {
       to: to.map((email) => ({ email })),
       cc: [],
       bcc: [],
@@ -49,7 +49,7 @@ export async function arrangeSending(
     });
     return message.id;
   };
-  return { ...services, transport, commands, messages, scope, send, inbox };
+  return { ...services, transport, commands, sends, scope, send, inbox };
 }
 
 /** What the database says of a message. */

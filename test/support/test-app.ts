@@ -1,11 +1,12 @@
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
-import { createServices } from '../../api/server.ts';
+import { createServices } from '../../api/services.ts';
 import { entities } from '../../domain/entities.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
-import type { Outbox, OutboxCommand } from '../../platform/outbox/outbox.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
@@ -68,7 +69,15 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     logger,
     database,
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
-    services: createServices({ config, database, worker, outbox, storage, sesObjects, logger }),
+    services: createServices({
+      config,
+      database,
+      workerDatabase: worker,
+      outbox,
+      storage,
+      sesObjects,
+      logger,
+    }),
   });
   const contract = readContract(app);
   return {

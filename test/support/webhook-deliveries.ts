@@ -1,3 +1,4 @@
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
@@ -7,12 +8,11 @@ import {
 } from '../../domain/webhooks/delivery.service.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
-import type { OutboxCommand } from '../../platform/outbox/outbox.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { createOrganization, type TestOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
 

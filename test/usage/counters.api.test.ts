@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
 import { countWithinLimit, noteUsage } from '../../domain/usage/count-usage.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ReceiptEntity } from '../../domain/messages/receipt.entity.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';

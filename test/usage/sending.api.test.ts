@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMessageService } from '../../domain/messages/message.service.ts';
+import { createSendService } from '../../domain/outbound/send.service.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
@@ -134,7 +134,11 @@ test('a scheduled draft beyond the limit stays, and says why; message.rejected t
     })
   ).json();
   const { outbox } = recordingOutbox();
-  const drafts = createDraftService({ database: app.worker, outbox, events: createEventService({ outbox }) });
+  const drafts = createDraftService({
+    database: app.worker,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+  });
   const plan = await app.worker.autocommit((em) => em.findOneOrFail(DraftEntity, { id: draft.id }));
   expect(await drafts.sendDue(draft.id, plan.plan)).toBe('refused');
   expect(await drafts.sendDue(draft.id, plan.plan)).toBe('gone');
@@ -173,11 +177,11 @@ test('with the month the counter begins anew', async () => {
   const { organizationId } = scope;
   let now = new Date('2031-01-31T23:59:59.990Z');
   const { outbox } = recordingOutbox();
-  const options = { database: app.worker, outbox, events: createEventService({ outbox }), now: () => now };
-  const messages = createMessageService(options);
+  const options = { database: app.worker, outbox, events: createWebhookEvents({ outbox }), now: () => now };
+  const sends = createSendService(options);
   const usage = createUsageService(options);
   const sendOne = () =>
-    messages.send(scope, inbox.id, {
+    sends.send(scope, inbox.id, {
       ...{ to: [{ email: 'somebody@example.com' }], cc: [], bcc: [], replyTo: [], subject: 'One' },
       ...{ textBody: 'Text', htmlBody: null, labels: [], headers: {} },
     });

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
 import { pino } from 'pino';
-import type { SubmissionService } from '../../domain/messages/submission.service.ts';
+import type { SubmissionService } from '../../domain/outbound/submission.service.ts';
 import { usageLimitExceeded } from '../../domain/usage/limit-exceeded.ts';
 import { type SubmissionListener, startSubmissionListener } from '../../workers/submission-listener.ts';
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Tier } from '../../domain/organizations/tier.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
-import { TIER_LIMITS, type Tier } from '../../domain/usage/tiers.ts';
+import { TIER_LIMITS } from '../../domain/usage/tiers.ts';
 import { readHistory } from '../../domain/usage/usage-history.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { purgeUsage } from '../../domain/usage/purge-usage.ts';
-import { createUsageCheckService } from '../../domain/usage/usage-check.service.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
+import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
@@ -29,7 +29,7 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
   const service = () =>
     createUsageCheckService({
       database: app.worker,
-      events: createEventService({ outbox }),
+      events: createWebhookEvents({ outbox }),
       notifications: createNotificationService({ outbox }),
       logger: pino({ level: 'silent' }),
       now: () => now,
@@ -186,7 +186,7 @@ test('a failure leaves nothing half and stops nobody behind it, and the next che
   const real = createNotificationService({ outbox });
   const failing = createUsageCheckService({
     database: app.worker,
-    events: createEventService({ outbox }),
+    events: createWebhookEvents({ outbox }),
     logger: pino({ level: 'silent' }),
     notifications: {
       notifyOwners: (transaction, notice) =>
@@ -209,7 +209,7 @@ test('pages go on where they were, and say how far they came', async () => {
   const { outbox } = recordingOutbox();
   const checks = createUsageCheckService({
     database: app.worker,
-    events: createEventService({ outbox }),
+    events: createWebhookEvents({ outbox }),
     notifications: createNotificationService({ outbox }),
     logger: pino({ level: 'silent' }),
     pageSize: 1,

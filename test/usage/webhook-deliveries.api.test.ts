@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createRoomWatch } from '../../domain/usage/room-watch.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
-import { purgeEvents } from '../../domain/webhooks/purge-events.ts';
 import {
   releaseForgottenDeliveries,
   releaseHeldDeliveries,

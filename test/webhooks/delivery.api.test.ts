@@ -5,8 +5,8 @@ import { createDeliveryService, pauseBefore } from '../../domain/webhooks/delive
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
-import { createEventService } from '../../domain/webhooks/event.service.ts';
 import { releaseForgottenDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Egress, EgressPost, EgressResult } from '../../platform/egress/egress.ts';
@@ -40,7 +40,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
   const endpointId = newId('webhookEndpoint');
   const { outbox, commands } = recordingOutbox();
   const notifications = createNotificationService({ outbox });
-  const events = createEventService({ outbox });
+  const events = createWebhookEvents({ outbox });
   const posts: { url: string; post: EgressPost }[] = [];
   const egress: Pick<Egress, 'post'> = {
     async post(url, post) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Envelope, fitting } from '../../domain/webhooks/envelope.ts';
-import { type EventDataByType, MAX_EVENT_BYTES } from '../../domain/webhooks/event-types.ts';
+import { type Envelope, fitting } from '../../domain/events/envelope.ts';
+import { type EventDataByType, MAX_EVENT_BYTES } from '../../domain/events/event-types.ts';
 
 const received = (
   extracted_text: string,

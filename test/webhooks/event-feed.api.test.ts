@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { EventEntity } from '../../domain/webhooks/event.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
   type FeedPosition,
   type FeedQuery,
@@ -9,8 +9,8 @@ import {
   parsePosition,
   positionOf,
   readEvents,
-} from '../../domain/webhooks/event-feed.ts';
-import type { EventType } from '../../domain/webhooks/event-types.ts';
+} from '../../domain/events/event-feed.ts';
+import type { EventType } from '../../domain/events/event-types.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';

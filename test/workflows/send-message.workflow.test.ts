@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { MessageActivities } from '../../activities/messages.activities.ts';
-import type { SendState } from '../../domain/messages/delivery-outcome.ts';
+import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
 import {
   CANCEL_SEND,
   OUTCOME_RECORDED,

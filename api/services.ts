@@ -1,0 +1,149 @@
+import type { Logger } from 'pino';
+import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
+import { createListService } from '../domain/deliverability/list.service.ts';
+import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
+import { createDomainService } from '../domain/domains/domain.service.ts';
+import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
+import { unplanDraftsOfInbox } from '../domain/drafts/unplan-drafts-of-inbox.ts';
+import { createEventReaderService } from '../domain/events/event-reader.service.ts';
+import { createEventStreams } from '../domain/events/event-stream.ts';
+import { createExportService } from '../domain/exports/export.service.ts';
+import { createInboxService } from '../domain/inboxes/inbox.service.ts';
+import { createDeletionService } from '../domain/messages/deletion.service.ts';
+import { createLabelService } from '../domain/messages/label.service.ts';
+import { createMessageService } from '../domain/messages/message.service.ts';
+import { createMessageWaitService } from '../domain/messages/message-wait.service.ts';
+import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
+import { createThreadService } from '../domain/messages/thread.service.ts';
+import { createMetricService } from '../domain/metrics/metric.service.ts';
+import { createOrganizationService } from '../domain/organizations/organization.service.ts';
+import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
+import { createReplyService } from '../domain/outbound/reply.service.ts';
+import { createSendService } from '../domain/outbound/send.service.ts';
+import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
+import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
+import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
+import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
+import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
+import { createSharedServices } from '../domain/shared-services.ts';
+import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
+import { createLimitService } from '../domain/usage/limit.service.ts';
+import { createUsageService } from '../domain/usage/usage.service.ts';
+import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
+import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
+import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
+import { releaseOverLimit } from '../domain/webhooks/release-over-limit.ts';
+import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
+import type { Database } from '../platform/database/database.ts';
+import { createEgress, egressOptions } from '../platform/egress/egress.ts';
+import { createEventSignals } from '../platform/event-signals.ts';
+import type { Outbox } from '../platform/outbox/outbox.ts';
+import type { SesObjects } from '../platform/ses-objects.ts';
+import type { Storage } from '../platform/storage.ts';
+
+export interface ServiceParts {
+  config: Config;
+  database: Database;
+  /** The login of a worker, for mail and reports that providers hand over; the API's own where there is none. */
+  workerDatabase?: Database | undefined;
+  outbox: Outbox;
+  storage: Storage;
+  sesObjects: SesObjects;
+  logger: Logger;
+}
+
+/** Every service the routes call, by the name routes know it by. */
+export type Services = ReturnType<typeof createServices>;
+
+export function createServices({
+  config,
+  database,
+  workerDatabase = database,
+  outbox,
+  storage,
+  sesObjects,
+  logger,
+}: ServiceParts) {
+  const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
+  const { events, secretBox, receipts, outcomes, dns, dnsSettings } = shared;
+  const intake = createMailIntake({ storage, receipts, maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES });
+  const messages = createMessageService({ database });
+  const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
+  const eventStreams = createEventStreams({ database, signals, logger });
+  return {
+    inboxes: createInboxService({
+      database,
+      outbox,
+      mailDomain: config.MAIL_DOMAIN,
+      feedbackAddress: feedbackAddress(config),
+      lockVerifiedDomain,
+      async onDelete(transaction, inboxId) {
+        await cancelUnsentOfInbox(transaction, outbox, inboxId);
+        await unplanDraftsOfInbox(transaction, outbox, inboxId);
+      },
+    }),
+    credentials: shared.credentials,
+    drafts: shared.drafts,
+    messages,
+    sends: createSendService({ database, outbox, events }),
+    messageWaits: createMessageWaitService({ database, messages, eventStreams }),
+    deletions: createDeletionService({ database, outbox }),
+    labels: createLabelService({ database, events }),
+    attachments: shared.attachments,
+    replies: createReplyService({ database, outbox, events }),
+    rawMessages: createRawMessageService({ database, storage }),
+    threads: createThreadService({ database }),
+    apiKeys: createApiKeyService({ database }),
+    domains: createDomainService({
+      database,
+      outbox,
+      events,
+      dns,
+      secretBox,
+      settings: dnsSettings,
+      ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)],
+    }),
+    webhookEndpoints: createWebhookEndpointService({
+      database,
+      outbox,
+      secretBox,
+      allowInsecureUrls: config.NODE_ENV !== 'production',
+    }),
+    webhookDeliveries: createDeliveryControlService({ database, outbox }),
+    webhookJobs: createBulkJobService({ database, outbox }),
+    eventReader: createEventReaderService({ database }),
+    eventStreams,
+    metrics: createMetricService({ database }),
+    organizations: createOrganizationService({ database }),
+    retentionPolicies: createRetentionPolicyService({ database, outbox }),
+    suppressions: createSuppressionService({ database }),
+    apiCalls: createApiCallMeter({ database, logger }),
+    usage: createUsageService({ database }),
+    limits: createLimitService({
+      database,
+      onChange: async (transaction, organizationId) => {
+        await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
+      },
+    }),
+    allowBlockLists: createListService({ database }),
+    exports: createExportService({ database, outbox, storage }),
+    rawMail: createRawMailService({ intake, secret: config.PROVIDER_RAW_SECRET }),
+    sesNotifications: createSesNotificationService({
+      database: workerDatabase,
+      outcomes,
+      mails: createSesMailService({
+        intake,
+        objects: sesObjects,
+        buckets: listed(config.SES_INBOUND_BUCKETS),
+        onUnknown: (sesMessageId, recipients) =>
+          logger.warn({ sesMessageId, recipients }, 'SES received a mail for recipients nobody has'),
+      }),
+      egress: createEgress({ ...egressOptions(config), requireHttps: true }),
+      topicArns: listed(config.SES_TOPIC_ARNS),
+    }),
+  };
+}
+
+function listed(setting = ''): string[] {
+  return setting.split(',').flatMap((item) => item.trim() || []);
+}

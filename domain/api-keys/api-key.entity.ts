@@ -1,0 +1,35 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import type { Permission } from '../identity/permissions.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/** A credential of a program. The token itself is shown once and never stored. */
+export const ApiKeyEntity = defineEntity({
+  name: 'ApiKey',
+  tableName: 'api_keys',
+  policies: tenantPolicies({ lookup: true }),
+  indexes: [{ properties: ['organizationId', 'id'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    /** Empty: every environment of the organization. */
+    environmentId: () =>
+      p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').strictNullable().deleteRule('cascade'),
+    /** Empty: every inbox of the environment. */
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().strictNullable().deleteRule('cascade'),
+    name: p.text(),
+    tokenHash: p.blob().unique(),
+    lastFour: p.text(),
+    permissions: p.array().$type<Permission[]>(),
+    expiresAt: timestamp().strictNullable(),
+    revokedAt: timestamp().strictNullable(),
+    /** Kept to the minute, so that a request does not pay for a write. */
+    lastUsedAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type ApiKey = InferEntity<typeof ApiKeyEntity>;

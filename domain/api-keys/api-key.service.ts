@@ -1,0 +1,126 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
+import { requirePermission, type Scope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+import { createApiKeyToken, hashApiKeyToken } from './api-key-token.ts';
+
+export interface NewApiKey {
+  name: string;
+  /** Undefined: those of the default agent which the creator has too. */
+  permissions?: Permission[];
+  /** Undefined: as wide as the creator's own binding. */
+  environmentId?: string;
+  inboxId?: string;
+  expiresAt?: Date;
+}
+
+export interface ApiKeyService {
+  /**
+   * Makes a key that can do no more and reaches no further than the one that makes it.
+   *
+   * @returns the key, and its token for the only time.
+   * @throws AppError `permission_denied` for a permission the creator lacks; `not_found` for an environment or inbox
+   * out of its reach.
+   */
+  create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
+  /** Keys that reach no further than the caller's; revoked ones are left out. */
+  list(scope: Scope, page: PageRequest): Promise<Page<ApiKey>>;
+  /** @throws AppError `not_found`, also for a revoked one. */
+  get(scope: Scope, keyId: string): Promise<ApiKey>;
+  /** Holds from the next request on. @throws AppError `not_found`. */
+  revoke(scope: Scope, keyId: string): Promise<void>;
+}
+
+export function createApiKeyService({ database }: { database: Database }): ApiKeyService {
+  return {
+    create: (scope, input) =>
+      database.transaction(scope, async ({ em }) => {
+        const permissions = grantable(scope, input.permissions);
+        if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
+          throw invalid('/body/expires_at', 'has passed', 'Give a time in the future, or leave it out.');
+        const { environment, inboxId } = await bindingOf(em, scope, input);
+        const token = createApiKeyToken(environment?.kind === 'sandbox' ? 'test' : 'live');
+        const key = em.create(ApiKeyEntity, {
+          id: newId('apiKey'),
+          organizationId: scope.organizationId,
+          environmentId: environment?.id ?? null,
+          inboxId,
+          name: input.name,
+          tokenHash: hashApiKeyToken(token),
+          lastFour: token.slice(-4),
+          permissions,
+          expiresAt: input.expiresAt ?? null,
+        });
+        em.persist(key);
+        return { key, token };
+      }),
+
+    list: (scope, page) =>
+      database.transaction(scope, async ({ em }) => {
+        const [after] = page.after ?? [];
+        const where: FilterQuery<ApiKey>[] = [withinReach(scope)];
+        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
+        const keys = await em.find(
+          ApiKeyEntity,
+          { $and: where },
+          { orderBy: { id: page.order }, limit: page.limit + 1 },
+        );
+        return pageOf(keys, page.limit, ({ id }) => [id]);
+      }),
+
+    get: (scope, keyId) => database.transaction(scope, ({ em }) => findKey(em, scope, keyId)),
+
+    revoke: (scope, keyId) =>
+      database.transaction(scope, async ({ em }) => {
+        const key = await findKey(em, scope, keyId);
+        key.revokedAt = new Date();
+      }),
+  };
+}
+
+async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<ApiKey> {
+  const key = await em.findOne(ApiKeyEntity, { $and: [{ id: keyId }, withinReach(scope)] });
+  if (!key) throw notFound('API key', keyId);
+  return key;
+}
+
+/** An organization-wide key sees all keys, a bound one those bound at least as tightly. */
+function withinReach(scope: Scope): FilterQuery<ApiKey> {
+  return {
+    organizationId: scope.organizationId,
+    revokedAt: null,
+    ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
+    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+  };
+}
+
+function grantable(scope: Scope, wanted: Permission[] | undefined): Permission[] {
+  if (!wanted) return AGENT_PERMISSIONS.filter((permission) => scope.permissions.has(permission));
+  for (const permission of wanted) requirePermission(scope, permission);
+  return [...new Set(wanted)];
+}
+
+async function bindingOf(
+  em: EntityManager,
+  scope: Scope,
+  input: NewApiKey,
+): Promise<{ environment: Environment | null; inboxId: string | null }> {
+  const inboxId = input.inboxId ?? scope.inboxId ?? null;
+  const bound = scope.environmentBound || inboxId !== null;
+  const environmentId = input.environmentId ?? (bound ? scope.environmentId : null);
+  if (environmentId === null) return { environment: null, inboxId: null };
+  const environment =
+    scope.environmentBound && environmentId !== scope.environmentId
+      ? null
+      : await em.findOne(EnvironmentEntity, { id: environmentId, organizationId: scope.organizationId });
+  if (!environment) throw notFound('environment', environmentId);
+  if (inboxId !== null) await findInbox(em, { ...scope, environmentId }, inboxId);
+  return { environment, inboxId };
+}

@@ -1,0 +1,127 @@
+import type { Logger } from 'pino';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { isId } from '../../platform/ids.ts';
+import type { Permission } from '../identity/permissions.ts';
+import type { Scope } from '../identity/scope.ts';
+import { ApiKeyEntity } from './api-key.entity.ts';
+import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
+
+export interface Credentials {
+  token: string;
+  /** Another environment than the credential's own (`x-env-id`); only an organization-wide key may name one. */
+  environmentId: string | undefined;
+  requestId: string;
+}
+
+export interface Authentication {
+  scope: Scope;
+  /** Why changes are refused; reads go on. Empty while organization and environment are active. */
+  suspension: AppError | undefined;
+}
+
+export interface AuthenticationService {
+  /**
+   * Who presents this token, and what they reach.
+   *
+   * @throws AppError `unauthenticated`, the same for an unknown, an expired and a revoked key; `not_found` for an
+   * environment out of reach.
+   */
+  authenticate(credentials: Credentials): Promise<Authentication>;
+}
+
+interface KeyRow {
+  key_id: string;
+  org_id: string;
+  org_status: 'active' | 'suspended';
+  env_id: string | null;
+  env_status: 'active' | 'suspended' | null;
+  env_bound: boolean;
+  inbox_id: string | null;
+  permissions: Permission[];
+  expired: boolean | null;
+  recently_used: boolean | null;
+}
+
+/** Times are compared by the database's clock, not each process's own. */
+const FIND_KEY = `select *, expires_at <= now() as expired,
+  last_used_at > now() - interval '1 minute' as recently_used from find_api_key(?, ?)`;
+
+export function createAuthenticationService({
+  database,
+  logger,
+}: {
+  database: Database;
+  logger: Logger;
+}): AuthenticationService {
+  const recording = new Set<string>();
+
+  /** Off the request's path, and at most once a minute a key. A lost one only makes `last_used_at` older. */
+  function recordUse(row: KeyRow): void {
+    if (row.recently_used || recording.has(row.key_id)) return;
+    recording.add(row.key_id);
+    database
+      .transaction({ organizationId: row.org_id }, ({ em }) =>
+        em.nativeUpdate(ApiKeyEntity, { id: row.key_id }, { lastUsedAt: new Date() }),
+      )
+      .catch((error: unknown) => logger.warn({ err: error }, 'last use of a key was not recorded'))
+      .finally(() => recording.delete(row.key_id));
+  }
+
+  return {
+    async authenticate({ token, environmentId, requestId }) {
+      const row = isApiKeyToken(token) ? await findKey(database, token, environmentId) : undefined;
+      if (!row || row.expired) throw unauthenticated();
+      if (row.env_id === null) throw notFound('environment', environmentId ?? 'production');
+      recordUse(row);
+      return {
+        scope: {
+          organizationId: row.org_id,
+          environmentId: row.env_id,
+          environmentBound: row.env_bound,
+          ...(row.inbox_id === null ? {} : { inboxId: row.inbox_id }),
+          permissions: new Set(row.permissions),
+          actor: { kind: 'api_key', id: row.key_id },
+          requestId,
+        },
+        suspension: suspensionOf(row),
+      };
+    },
+  };
+}
+
+async function findKey(
+  database: Database,
+  token: string,
+  environmentId: string | undefined,
+): Promise<KeyRow | undefined> {
+  // What is no id can be no environment's, and must not reach the database as text it cannot hold.
+  const requested =
+    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const [row] = await database.statement<KeyRow>(FIND_KEY, [hashApiKeyToken(token), requested]);
+  return row;
+}
+
+function suspensionOf({ org_status, env_status }: KeyRow): AppError | undefined {
+  if (org_status === 'suspended') {
+    return new AppError('organization_suspended', {
+      detail: 'The organization is suspended: it can read, and change nothing.',
+      fix: 'Ask an owner of the organization to contact support.',
+    });
+  }
+  if (env_status === 'suspended') {
+    return new AppError('environment_suspended', {
+      detail: 'The environment is suspended: it can be read, and nothing in it changed.',
+      fix: 'Use another environment, or ask an owner of the organization to contact support.',
+    });
+  }
+  return undefined;
+}
+
+export function unauthenticated(): AppError {
+  return new AppError('unauthenticated', {
+    detail: 'The request has no valid API key.',
+    fix: 'Send the header "Authorization: Bearer <API key>" with a key that is neither expired nor revoked.',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}

@@ -1,0 +1,215 @@
+import { textFromHtml } from '../mime/html-to-text.ts';
+import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
+import { decodeWords, headerFields, type LeafPart, parseFields, textOf } from './leaf-parts.ts';
+
+/** A mail as somebody reads it who looks for a report in it. */
+export interface Notice {
+  /** The mail's own header, first of each name, in lower case. */
+  fields: Map<string, string>;
+  /** Decoded. */
+  subject: string;
+  /** What the writer wrote: without the mail returned below it. */
+  text: string;
+  /** What stands where the returned mail begins; empty where none was found in the text. */
+  rest: string;
+  /** Header of the returned mail; empty where none came back. */
+  original: Map<string, string>;
+}
+
+/** A report says what it has to say in far less. */
+const MAX_NOTICE_CHARACTERS = 100_000;
+const MAX_LINES = 3_000;
+const RETURNED_TYPES =
+  /^(?:message\/(?:rfc822|global)(?:-headers)?|text\/rfc822-headers?|message\/(?:partial|external-body))$/;
+
+/** Takes apart what was written and what was returned. */
+export function readNotice(fields: Map<string, string>, leaves: LeafPart[]): Notice {
+  const returned = leaves.find(({ contentType }) => RETURNED_TYPES.test(contentType));
+  const { text, rest, header } = splitReturned(writtenText(leaves).slice(0, MAX_NOTICE_CHARACTERS));
+  return {
+    fields,
+    subject: decodeWords(fields.get('subject') ?? ''),
+    text,
+    rest,
+    original: returned ? headerFields(Buffer.from(returned.content.replace(/^\n+/, ''), 'latin1')) : header,
+  };
+}
+
+/** Plain text where there is any, else what the HTML says. Parts of unknown kind count as text: a report is no file. */
+function writtenText(leaves: LeafPart[]): string {
+  const isText = ({ contentType }: LeafPart) =>
+    /^(?:text(?:\/(?!html|rfc822|calendar|x-vcard)|$)|multipart\/)/.test(contentType) ||
+    !contentType.includes('/');
+  const plain = leaves.filter(isText).map(textOf).join('\n\n');
+  if (plain.trim() !== '') return plain;
+  return leaves
+    .filter(({ contentType }) => contentType === 'text/html')
+    .map((leaf) => textFromHtml(textOf(leaf)))
+    .join('\n\n');
+}
+
+/** A line above a mail that is returned in the text; it counts only where a header follows. */
+const RETURNED_BELOW = new RegExp(
+  [
+    String.raw`(?:copy|header|headers|beginning|text|part|portion|body|content|contents|lines|transcript)\b.{0,60}\b(?:message|mail|e-?mail)`,
+    '(?:original|unsent|returned|undelivered|undeliverable|rejected|failed|bounced|non-?delivered) (?:message|mail|e-?mail)(?: (?:header|text|info|information|body|content)s?)?',
+    'message headers?(?: follow.{0,20})?',
+    String.raw`below (?:this line|is|are)\b.{0,60}`,
+    "(?:Original|urspr).{0,12}nachricht|message d'origine|mensaje original|mensagem original|messaggio originale|oorspronkelijk bericht",
+    'исходное (?:сообщение|письмо)|заголов|元のメ|原メール|送信メール|元のメッセージ|以下.{0,20}(?:メール|メッセージ)|原始邮件|原邮件|原始郵件',
+  ].join('|'),
+  'iu',
+);
+const HEADER_LINE =
+  /^(?:return-path|received|from|to|cc|date|message-id|subject|mime-version|delivered-to|reply-to|sender|dkim-signature|content-type|content-transfer-encoding|authentication-results|x-[\w-]{1,60}|list-[\w-]{1,40}|thread-(?:topic|index)|in-reply-to|references|arc-[\w-]{1,40}|user-agent|precedence|importance)[ \t]*:/i;
+/** What a list of a mail's particulars in a notice does not have. */
+const TRACE_LINE = /^(?:return-path|received|message-id|mime-version|dkim-signature|x-[\w-]{1,60}):/i;
+
+/**
+ * Finds where the returned mail begins: at a line that announces it with a header below, or where a header stands as no
+ * notice would write one.
+ */
+function splitReturned(text: string): { text: string; rest: string; header: Map<string, string> } {
+  const lines = text.replace(/\r\n?/g, '\n').split('\n', MAX_LINES);
+  for (const [at, line] of lines.entries()) {
+    const announced =
+      line.length < 200 && RETURNED_BELOW.test(line) && !/^[ \t]*the original message was/i.test(line);
+    const start = announced
+      ? headerStart(lines, at + 1)
+      : HEADER_LINE.test(line) && isTraceHeader(lines, at)
+        ? at
+        : -1;
+    if (start === -1) continue;
+    return {
+      text: lines.slice(0, announced ? at : start).join('\n'),
+      rest: lines.slice(start).join('\n'),
+      header: parseFields(headerBlock(lines, start)),
+    };
+  }
+  return { text: lines.join('\n'), rest: '', header: new Map() };
+}
+
+/** A header within a few lines, quoted or indented as it may be. */
+function headerStart(lines: string[], from: number): number {
+  for (let at = from; at < Math.min(lines.length, from + 6); at += 1) {
+    const line = unquoted(lines[at] ?? '');
+    if (HEADER_LINE.test(line)) return headerLines(lines, at) >= 2 ? at : -1;
+    if (/[\p{L}\p{N}]/u.test(line) && !/^(?:from |-|=|\*)/i.test(line)) return -1;
+  }
+  return -1;
+}
+
+function isTraceHeader(lines: string[], at: number): boolean {
+  const block = headerBlock(lines, at).split('\n');
+  return (
+    block.filter((line) => HEADER_LINE.test(line)).length >= 3 && block.some((line) => TRACE_LINE.test(line))
+  );
+}
+
+function headerLines(lines: string[], at: number): number {
+  return headerBlock(lines, at)
+    .split('\n')
+    .filter((line) => HEADER_LINE.test(line)).length;
+}
+
+/** The lines of a header, without the marks of quoting; at most 200. */
+function headerBlock(lines: string[], start: number): string {
+  const indent = /^[> \t|]*/.exec(lines[start] ?? '')?.[0].length ?? 0;
+  const block: string[] = [];
+  for (const line of lines.slice(start, start + 200)) {
+    const bare = line.slice(0, indent).trim().replaceAll('>', '') === '' ? line.slice(indent) : line;
+    if (bare.trim() === '') break;
+    block.push(bare);
+  }
+  return block.join('\n');
+}
+
+function unquoted(line: string): string {
+  return line.replace(/^[> \t|]+/, '');
+}
+
+const DAEMON_NAMES =
+  /mailer[-_ ]?daemon|mail[-_ .]?daemon|\bpost[-_ ]?master|mail delivery (?:sub)?system|\bmaildelivery|mail[-_. ]delivery|delivery[-_. ](?:status|report|notification|failure|subsystem|service)|\bmdaemon\b|double-bounce|system administrator|mail (?:administrator|system|router|server|transport|gateway)|microsoft ?exchange|internet mail (?:delivery|service)|\bmmdf\b|\bpmdf\b|\bbounces?[-+@]|bounce-?handler|undeliver|nicht zustellbar|\bsmtp(?:d|server)?@|\be-?mail[- ]?(?:gateway|filter|security|system|protection)|mailmarshal|groupwise|\bnotes?-?(?:router|mail)|mail-?router|\badmin(?:istrator)?@|non[- ]?delivery|mxlogic|no-?reply@.*(?:amazonses|zoho)|メール(?:配信|サーバ)|uucp@|exim@|qmail|root@|listserv|mailman|majordomo|-(?:owner|admin|bounces?)@|owner-/iu;
+const BOUNCE_SUBJECT =
+  /^(?!\s*(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)\s*:).{0,80}(?:undeliver|not? delivered|undelivered|non[- ]?delivery|delivery (?:status|failure|failed|report|notification|has failed|error|problem|unsuccessful|incomplete|delayed)|(?:mail|message|e-?mail) (?:delivery|could not|delivered|not deliv|error|status report|system error|undeliv|failure|bounced|rejected|returned|has been (?:rejected|returned|blocked)|blocked|delayed|transport|warning)|returned (?:mail|message|e-?mail|to sender)|failure notice|failed (?:mail|delivery|message|to deliver)|(?:could|can|was|is) ?not (?:be )?(?:send|sent|deliver)|bounced? (?:mail|message|notice)|\bbounce\b|permanent (?:error|failure|delivery)|unzustellbar|nicht zugestellt|zustell(?:ung|fehler|status)|unable to deliver|unknown (?:user|recipient|address)|user unknown|mailbox (?:full|unavailable)|mail system error|invalid (?:recipient|address|mail)|rejected (?:mail|message)|message status|non remis|non délivr|échec|remise|no se (?:ha )?(?:pudo|podido) entregar|no entregad|entrega|devolvid|devuelto|não (?:foi )?entregue|mancata consegna|impossibile|consegna|niet (?:be)?zorgd|onbestelbaar|bestelbaar|недостав|не доставлен|доставк|возвращ|配信|配送|送信(?:エラー|でき|失敗)|届けでき|不達|返送|エラーメール|退信|投递|退件|无法投递|無法傳遞|系统退信|undeliverable|considered unsolicited|virus .{0,80}(?:from|by) you|banned contents? from you|warning|delay|ndn:|ndr:|hi,? this is the)/iu;
+const BOUNCE_OPENING =
+  /this is the qmail-send program|this message was created automatically by (?:the )?(?:mail|e-?mail|smtp)|this is (?:the|an automatic\S* |an? automated )?(?:\S+ ){0,3}(?:mail (?:system|delivery)|mailer-daemon|mail system at host|postmaster|dragonfly mail agent)|a message that you (?:have )?sent (?:could not be|to the following|was|has not)|your (?:message|mail|e-?mail)(?: \S{1,200}){0,6} (?:did not reach|could not be|cannot be|couldn't be|was not|wasn't|can't be|has not been|is undeliverable|has been (?:rejected|blocked|returned|delayed)|was (?:rejected|undeliverable|blocked|refused))|delivery to the following (?:recipient|address)|the following (?:\S+ ){0,4}(?:address|recipient|message|user|destination)\S* (?:had|failed|could|cannot|has|have|was|were|to|for|did)|unable to deliver|could(?: not|n't) (?:be )?deliver|undeliverable (?:mail|message|address)|transcript of (?:the )?session|(?:recipient|destination) address(?:es)? (?:had|rejected)|unable to (?:send|relay|route)|I'm afraid I wasn't able to deliver|delivery (?:has )?failed|the (?:message|e?-?mail) (?:that )?you sent|non[- ]delivery report|undelivered mail|delivery status notification|was not delivered|returned to (?:the )?sender|user mailbox exceeds|unknown user:|could not be (?:sent|delivered|reached)|delivery of (?:the |your )?e?-?mail was stopped|was considered unsolicited|konnte nicht (?:an |zu)|nicht zugestellt|n'a pas pu être|n'ont pas pu|no (?:se ha podido|se pudo|ha podido|pudo) (?:ser )?entreg|não (?:pôde|foi possível|pode)(?: ser)? entreg|non è stato (?:possibile|recapitato|consegnato)|kon niet worden|не (?:было|может быть|удалось|доставлено)|お?届けでき|送信(?:でき|に失敗)|配信(?:でき|に失敗|不能)|配送(?:でき|に失敗)|送達でき|无法(?:投递|送达|发送)|無法(?:傳遞|送達|投遞)|被退回|退信/iu;
+
+/** Whether a machine that delivers mail is the writer, as the From field says. */
+export function isFromDaemon({ fields }: Notice): boolean {
+  const from = decodeWords(fields.get('from') ?? '');
+  return DAEMON_NAMES.test(from.slice(0, 500)) || from.trim() === '' || from.includes('<>');
+}
+
+/** A notice that nothing was delivered: several signs must come together, since people write about bounces too. */
+export function isBounceNotice(notice: Notice): boolean {
+  return bouncePoints(notice) >= ENOUGH;
+}
+
+const ENOUGH = 4;
+
+function bouncePoints(notice: Notice): number {
+  const { fields, subject, text } = notice;
+  const signs: [points: number, seen: boolean][] = [
+    [4, fields.has('x-failed-recipients')],
+    [2, isFromDaemon(notice)],
+    [1, /^<?>?$/.test(fields.get('return-path')?.trim() ?? 'none')],
+    [2, /multipart\/report/i.test(fields.get('content-type') ?? '')],
+    [2, BOUNCE_SUBJECT.test(subject.slice(0, 300))],
+    [2, BOUNCE_OPENING.test(text.slice(0, 3_000))],
+    [1, /^auto-(?:generated|replied)/i.test(fields.get('auto-submitted') ?? '')],
+    [1, notice.original.size > 1],
+    [1, enhancedCodeIn(text) !== null || replyCodeIn(text) !== null],
+    [1, reasonIn(text) !== null],
+  ];
+  return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
+}
+
+const AUTO_REPLY_SUBJECT =
+  /^\s*(?:(?:re|aw|sv)\s*:\s*)?(?:\[?auto(?:matic(?:ally)?|mated)?[\s_:-]*(?:reply|response|antwort|respon\w*|generated reply|answer|re:)|auto\s*:|out[ -]of[ -](?:the[ -])?office|ooo\b|\(?vacation|on (?:vacation|holiday|leave)|away from|i am (?:away|out)|abwesen|automatische? (?:antwort|afwezig)|automatisch antwoord|afwezig|réponse automatique|absen|respuesta autom|fuera de|resposta autom|ausen|risposta autom|fuori (?:sede|ufficio)|自動(?:応答|返信)|不在|自动(?:回复|答复)|自動回覆|автоответ|автоматический ответ)/iu;
+
+/** A machine answered for a person (RFC 3834), or asks who writes: no report of a delivery. */
+export function isAutoReply(notice: Notice): boolean {
+  const { fields, subject, text } = notice;
+  if (/\/disposition-notification|report-type="?disposition/i.test(fields.get('content-type') ?? ''))
+    return true;
+  if (fields.has('x-failed-recipients')) return false;
+  if (AUTO_REPLY_SUBJECT.test(subject.slice(0, 300))) return true;
+  if (
+    /challenge|tmda|boxtrapper|please confirm|confirm (?:your|that you)|verif(?:y|ication)|requires? confirmation/i.test(
+      subject,
+    )
+  )
+    return /\b(?:confirm|verify|click|reply to this|authenticate)/i.test(text);
+  if (isFromDaemon(notice)) return false;
+  return (
+    /^auto-replied/i.test(fields.get('auto-submitted') ?? '') ||
+    /^(?:auto_?reply|vacation)/i.test(fields.get('precedence') ?? '') ||
+    ['x-autoreply', 'x-autorespond', 'x-autogenerated', 'x-vacation', 'x-autoresponder'].some((name) =>
+      fields.has(name),
+    )
+  );
+}
+
+const DELAY_SUBJECT =
+  /\b(?:delay(?:ed)?|deferred|still being retried)\b|warning[: -].{0,60}(?:could not|cannot|not (?:yet )?(?:been )?(?:sent|delivered)|message|mail)|verz[öo]ger|retard[ée]|retras|ritard|atras(?:o|ad)|vertraag|遅延|遅れ|延迟|延遲|задерж/iu;
+const DELAY_TEXT =
+  /\b(?:this is a warning (?:message|only)|will (?:keep|continue) (?:to )?(?:try|trying|be (?:tried|made|attempted)|attempt|retry)|will be retried|still trying|delivery attempts will continue|do not need to (?:resend|re-send|send)|no action is required|(?:has|have) (?:not yet been delivered|been delayed)|not yet been delivered|delivery (?:is|has been|was) delayed|will (?:re-?try|try again)|will be re-?attempted|could not be delivered for (?:the (?:last|past) |more than )?\d+|has been (?:queued|deferred))\b|wird (?:weiter|erneut) versucht|nouvelle tentative|se (?:volverá|seguirá) a? ?intent|再送(?:します|を試み|を続け)|повторн\S{0,4} попыт/iu;
+const FINAL_TEXT =
+  /\b(?:giv(?:en|ing) up|gave up|permanent(?:ly)? (?:error|fail|fatal)\S*|failed permanently|is a permanent|i've given up|no further (?:delivery )?attempts|will not (?:be )?(?:retr|try)\S*|not going to try|has been (?:returned|removed)|delivery failed|undeliverable|returned to sender)/i;
+
+/** The mail waits: the server will try again. */
+export function isDelayNotice({ subject, text }: Notice): boolean {
+  if (/\bfail(?:ure|ed)\b|undeliver/i.test(subject)) return false;
+  if (DELAY_SUBJECT.test(subject.slice(0, 300))) return true;
+  return DELAY_TEXT.test(text.slice(0, 10_000)) && !FINAL_TEXT.test(text.slice(0, 10_000));
+}
+
+/** The mail arrived, or went where no report comes back from. */
+export function isSuccessNotice({ subject, text }: Notice): boolean {
+  return (
+    /\((?:success|relay)|success(?:ful)?(?:ly)? (?:mail )?deliver|delivery (?:receipt|successful)|^(?:relayed|delivered):/i.test(
+      subject,
+    ) && /\b(?:delivered|relayed|successfully)\b/i.test(text)
+  );
+}

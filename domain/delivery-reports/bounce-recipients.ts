@@ -1,0 +1,216 @@
+import { addressesIn, bareAddress } from './addresses-in-text.ts';
+import type { Notice } from './bounce-notice.ts';
+import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
+
+/** Whom a notice is about, and the lines that say so. */
+export interface NamedRecipient {
+  /** Null where the notice names nobody. */
+  address: string | null;
+  /** The words about this recipient; the whole notice where they cannot be told apart. */
+  detail: string;
+}
+
+const MAX_LINES = 2_000;
+const MAX_LINE_CHARACTERS = 1_000;
+const MAX_RECIPIENTS = 100;
+const MAX_DETAIL_LINES = 15;
+/** Points a mention needs to name a recipient by itself, and to be taken where no other does better. */
+const NAMED = 5;
+const HINTED = 3;
+/** A mention this far behind the best one is about something else. */
+const BEHIND = 5;
+
+interface Mention {
+  address: string;
+  line: number;
+  points: number;
+}
+
+/** Finds whom a notice without a machine-readable part is about: the server's own field, its words, the returned mail. */
+export function recipientsOfNotice(notice: Notice): NamedRecipient[] {
+  const failed = addressesIn((notice.fields.get('x-failed-recipients') ?? '').slice(0, 20_000));
+  const lines = notice.text.split('\n', MAX_LINES).map((line) => line.slice(0, MAX_LINE_CHARACTERS));
+  const mentions = mentionsIn(lines, notice);
+  const named = failed.length > 0 ? failed : chooseNamed(mentions);
+  const addresses = distinct(named).slice(0, MAX_RECIPIENTS);
+  if (addresses.length > 0) {
+    const about = new Set(addresses.map(key));
+    const marks = mentions.filter(({ address }) => about.has(key(address)));
+    return addresses.map((address) => ({ address, detail: detailOf(address, lines, marks) || notice.text }));
+  }
+  return [{ address: recipientOfReturned(notice), detail: notice.text }];
+}
+
+/** Whom the returned mail, or the path the notice came by, was for; null where that is several people or nobody. */
+export function recipientOfReturned({ fields, original, rest }: Notice): string | null {
+  for (const name of [
+    'x-failed-recipients',
+    'x-original-to',
+    'delivered-to',
+    'envelope-to',
+    'x-envelope-to',
+    'x-rcpt-to',
+  ]) {
+    const address = bareAddress(original.get(name) ?? '');
+    if (address) return address;
+  }
+  const to = distinct(addressesIn((original.get('to') ?? '').slice(0, 20_000)));
+  if (to.length === 1 && !original.has('cc')) return to[0] ?? null;
+  const received = /\bfor <?([^\s<>;]{1,200}@[^\s<>;]{1,200})>?/i.exec(
+    original.get('received') ?? rest.slice(0, 5_000),
+  );
+  return received?.[1] ?? to[0] ?? encodedRecipient(fields) ?? null;
+}
+
+/** `list-bounces+user=example.org@…`: the path of a sender who wrote its recipient into it. */
+function encodedRecipient(fields: Map<string, string>): string | null {
+  const path = [fields.get('to'), fields.get('delivered-to'), fields.get('x-original-to')]
+    .join(' ')
+    .slice(0, 2_000);
+  const found = /[+-]([\w.-]{1,64})=([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8})@/i.exec(path);
+  return found ? `${found[1]}@${found[2]}` : null;
+}
+
+/** The mentions strong enough, of each address its best. */
+function chooseNamed(mentions: Mention[]): string[] {
+  const best = new Map<string, Mention>();
+  for (const mention of mentions) {
+    const known = best.get(key(mention.address));
+    if (!known || mention.points > known.points) best.set(key(mention.address), mention);
+  }
+  const top = Math.max(0, ...[...best.values()].map(({ points }) => points));
+  if (top < HINTED) return [];
+  const needed = top >= NAMED ? Math.max(NAMED, top - BEHIND) : top;
+  return [...best.values()].filter(({ points }) => points >= needed).map(({ address }) => address);
+}
+
+/** What stands before an address that is a recipient's, as servers and their translators label it. */
+const LABEL_BEFORE =
+  /(?:^|[\s(>:<,"'*-])(?:(?:final|original|failed|intended|undeliverable|invalid|unknown|bad|local|remote|rcpt|addressed|deliver(?:y|ed)?|sent|message|mail|the|following|your|reach|affected)[ -]?){0,3}(?:recipients?|recipient\(s\)|addressees?|address(?:es)?|rcpt|to|for|users?|user ?name|mail ?box|account|e-?mail|destinat(?:aire|ario|ion|ário)s?|adresse|an|für|empf[äa]nger|para|aan|naar|ontvanger|à|a|получател\S{1,4}|адрес\S{0,4}|кому|пользовател\S{0,4}|宛先|あて先|送信先|受信者|アドレス|收件人|收件者|地址)(?: ?(?:address|adresse|name|is|\(s\)))?[\s:：=<"'([,>→-]{0,8}$/iu;
+const SENDER_BEFORE =
+  /(?:^|[\s(:<,"'-])(?:from|sender|sent by|reply-to|return-path|message-?id|in-reply-to|references|contact|mailto|e-?mail us at|write to|questions?|help|support|on behalf of|von|absender|de(?: la part de)?|exp[ée]diteur|remitente|mittente|afzender|от|отправител\S{1,4}|差出人|送信者|发件人|寄件者|by|id|forward(?:ed|ing)? (?:this|it|the \S+) to|please (?:contact|e-?mail|send|forward)|administrator)[\s:：=<"'([,-]{0,6}$/iu;
+const SENDER_LINE =
+  /^[\s>*-]*(?:from|mail from|sender|date|message-?id|subject|reply-to|return-path|x-[\w-]+|mime-version|content-[\w-]+|received|references|sent|von|absender|de|da|от|差出人|betreff|objet|asunto|reporting-mta|with message)\s*[:：]|^(?:>>>|sent <<<)?\s*mail from:/iu;
+const LINE_START =
+  /^[\s>*•·#"'<([\-|]*(?:(?:smtp|mailto|rfc822|e-?mail|to)[:;]\s*|[45]\d\d[ -]{1,2}(?:#?[45]\.\d\.\d{1,3} )?)?[\s"'<([]*$/i;
+const LINE_END = /^[\s>:;,"')\].-]*$/;
+const INTRO =
+  /(?::|：)[\s-]*$|recipient|address|following|could not|cannot|fail|undeliver|unable|unzustellbar|empfänger|zugestellt|destinat|entreg|remis|consegn|bezorgd|доставл|адрес|получател|宛先|アドレス|配信|届け|收件人|地址|problem|fatal|transcript|error/iu;
+const SERVICE_NAMES =
+  /^(?:post-?master|mailer-?daemon|mail-?daemon|abuse|support|help-?desk|hostmaster|no-?reply|do-?not-?reply|webmaster|security|info-?tech|unblock|delist|removal|noc|bounces?)\b/i;
+
+function mentionsIn(lines: string[], notice: Notice): Mention[] {
+  const returnedTo = new Set(
+    ['to', 'cc', 'x-original-to', 'delivered-to', 'envelope-to']
+      .flatMap((name) => addressesIn((notice.original.get(name) ?? '').slice(0, 5_000)))
+      .map(key),
+  );
+  const senders = new Set(
+    [
+      ...['to', 'from', 'delivered-to', 'x-original-to', 'envelope-to'].map((name) =>
+        notice.fields.get(name),
+      ),
+      ...['from', 'sender', 'reply-to', 'return-path'].map((name) => notice.original.get(name)),
+    ]
+      .flatMap((value) => addressesIn((value ?? '').slice(0, 5_000)))
+      .map(key),
+  );
+  let before = '';
+  const mentions: Mention[] = [];
+  for (const [line, text] of lines.entries()) {
+    if (text.includes('@')) {
+      const following = [text, ...lines.slice(line + 1, line + 4)].join('\n');
+      let from = 0;
+      for (const address of addressesOnLine(text)) {
+        const at = text.indexOf(address, from);
+        from = at + address.length;
+        const context = {
+          text,
+          before: text.slice(0, at),
+          after: text.slice(from),
+          lineBefore: before,
+          following,
+        };
+        const points =
+          pointsOfContext(context) +
+          (returnedTo.has(key(address)) ? 3 : 0) -
+          (senders.has(key(address)) && !returnedTo.has(key(address)) ? 8 : 0) -
+          (SERVICE_NAMES.test(address) ? 5 : 0);
+        mentions.push({ address, line, points });
+      }
+    }
+    if (text.trim() !== '') before = text;
+  }
+  return mentions;
+}
+
+/** Internationalised addresses are known by the brackets around them; in plain words ASCII alone is. */
+function addressesOnLine(text: string): string[] {
+  const bracketed = [...text.matchAll(/<((?:"[^"\n]{1,64}"|[^\s<>"@]{1,64})@[^\s<>@]{1,255})>/g)].map(
+    ([, address = '']) => address.replace(/^(?:smtp|mailto|rfc822)[:;]/i, ''),
+  );
+  return [
+    ...bracketed,
+    ...addressesIn(text.replace(/<[^<>\s]{1,330}>/g, (whole) => (whole.includes('@') ? '' : whole))),
+  ];
+}
+
+interface Context {
+  text: string;
+  before: string;
+  after: string;
+  lineBefore: string;
+  /** The line and the three below it. */
+  following: string;
+}
+
+function pointsOfContext({ text, before, after, lineBefore, following }: Context): number {
+  const near = before.slice(-80);
+  // Whom the mail was for before it was forwarded: the server tried another address.
+  if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
+  const startsLine = LINE_START.test(before.slice(0, 200)) && before.length < 200;
+  const signs: [points: number, seen: boolean][] = [
+    [4, startsLine],
+    [2, startsLine && LINE_END.test(after)],
+    [2, !startsLine && before.trimEnd().endsWith('<') && LINE_END.test(after)],
+    [4, !startsLine && LABEL_BEFORE.test(near)],
+    [2, INTRO.test(lineBefore.slice(-200))],
+    [3, tellsWhy(text)],
+    [1, tellsWhy(following)],
+    [-6, SENDER_BEFORE.test(near) && !/rcpt to[\s:<]*$/i.test(near)],
+    [-6, SENDER_LINE.test(text)],
+  ];
+  return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
+}
+
+function tellsWhy(text: string): boolean {
+  return replyCodeIn(text) !== null || enhancedCodeIn(text) !== null || reasonIn(text) !== null;
+}
+
+/** Every passage that begins at a line which names the address and ends before one that names another. */
+function detailOf(address: string, lines: string[], marks: Mention[]): string {
+  const kept = new Set<number>();
+  const others = new Set(marks.filter((mark) => key(mark.address) !== key(address)).map(({ line }) => line));
+  for (const { line } of marks.filter((mark) => key(mark.address) === key(address)).slice(0, 10)) {
+    kept.add(line);
+    for (
+      let next = line + 1;
+      next < line + MAX_DETAIL_LINES && next < lines.length && !others.has(next);
+      next += 1
+    )
+      kept.add(next);
+  }
+  return [...kept]
+    .toSorted((a, b) => a - b)
+    .map((line) => lines[line])
+    .join('\n')
+    .trim();
+}
+
+function distinct(addresses: string[]): string[] {
+  return [...new Map(addresses.map((address) => [key(address), address])).values()];
+}
+
+function key(address: string): string {
+  return address.toLowerCase();
+}

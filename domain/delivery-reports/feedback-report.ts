@@ -1,0 +1,111 @@
+import { bareAddress } from './addresses-in-text.ts';
+import { headerFields, type LeafPart, leafParts, parseFields } from './leaf-parts.ts';
+
+/** What a mailbox provider tells of a reader who complained (RFC 5965). */
+export interface FeedbackReport {
+  /** RFC 5965 section 3.1 in lower case: `abuse`, `fraud`, `not-spam`, `opt-out`, …; `abuse` where none is told. */
+  feedbackType: string;
+  /** The program that made the report; null where it is not told, as in reports that are no ARF. */
+  userAgent: string | null;
+  /** Whom the reported mail was for, as far as the provider tells: many redact it. */
+  originalRecipients: string[];
+  /** Envelope sender of the reported mail (our VERP address where it left by SMTP); null where it is not told. */
+  originalMailFrom: string | null;
+  sourceIp: string | null;
+  arrivalDate: Date | null;
+  /** Header of the reported mail itself, first of each name in lower case: what a token of ours is read from. */
+  reportedFields: Map<string, string>;
+}
+
+const REPORTED_TYPES = new Set([
+  'message/rfc822',
+  'text/rfc822-headers',
+  'message/rfc822-headers',
+  'message/global',
+]);
+const MAX_REPORT_BYTES = 4 * 1024 * 1024;
+const MAX_RECIPIENTS = 100;
+const MAX_VALUE_CHARACTERS = 1_000;
+
+/**
+ * Reads a feedback report: ARF (RFC 5965), or the mails some providers send in its place (a complaining reader's mail
+ * as the one attachment).
+ *
+ * @returns null for every other mail, however broken. Never throws.
+ */
+export function parseFeedbackReport(raw: Buffer): FeedbackReport | null {
+  const bytes = raw.subarray(0, MAX_REPORT_BYTES);
+  return readFeedback(headerFields(bytes), leafParts(bytes));
+}
+
+/** The same, of a mail already taken apart. */
+export function readFeedback(fields: Map<string, string>, leaves: LeafPart[]): FeedbackReport | null {
+  const reportedFields = readReported(leaves);
+  const report = leaves.find(({ contentType }) => contentType === 'message/feedback-report');
+  if (report) return presentReport(report.content, reportedFields);
+  // A report whose machine part lost its type on the way, but not its fields.
+  const bare = leaves.find(
+    ({ contentType, content }) =>
+      contentType === 'text/plain' && /^feedback-type:/im.test(content) && /^user-agent:/im.test(content),
+  );
+  if (bare) return presentReport(bare.content, reportedFields);
+  return isComplaintWithoutReport(fields, reportedFields) ? presentReport('', reportedFields) : null;
+}
+
+/** Outlook.com (JMRP) and old AOL and Yahoo loops send the reported mail with a sentence, and no report. */
+function isComplaintWithoutReport(fields: Map<string, string>, reportedFields: Map<string, string>): boolean {
+  if (reportedFields.size === 0) return false;
+  const from = fields.get('from') ?? '';
+  const subject = fields.get('subject') ?? '';
+  if (reportedFields.has('x-hmxmroriginalrecipient')) return true;
+  return (
+    /\b(?:staff@(?:hotmail|outlook)\.|scomp@aol\.|feedback@arf\.|fbl[\w.-]*@|feedbackloop@|complaints?[\w.-]*@)/i.test(
+      from,
+    ) && /\b(?:complaint|abuse|spam|feedback|client tos|unsolicited)\b/i.test(subject)
+  );
+}
+
+function presentReport(content: string, reportedFields: Map<string, string>): FeedbackReport {
+  const block = content.replace(/\n{2,}/g, '\n');
+  const fields = parseFields(block);
+  const told = [
+    ...allOf(block, 'original-rcpt-to'),
+    ...allOf(block, 'removal-recipient'),
+    ...['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to'].map(
+      (name) => reportedFields.get(name) ?? '',
+    ),
+  ];
+  const recipients = new Set(told.flatMap((value) => bareAddress(value) ?? []).map((address) => address));
+  const mailFrom = fields.get('original-mail-from') ?? reportedFields.get('return-path');
+  return {
+    feedbackType: (
+      /^[a-z][a-z-]{0,63}/i.exec(fields.get('feedback-type') ?? '')?.[0] ?? 'abuse'
+    ).toLowerCase(),
+    userAgent: fields.get('user-agent')?.slice(0, MAX_VALUE_CHARACTERS) || null,
+    originalRecipients: [...recipients].slice(0, MAX_RECIPIENTS),
+    originalMailFrom: bareAddress(mailFrom ?? ''),
+    sourceIp: /^[0-9a-f.:]{2,45}$/i.exec(fields.get('source-ip') ?? '')?.[0] ?? null,
+    arrivalDate: dateOf(fields.get('arrival-date') ?? fields.get('received-date')),
+    reportedFields,
+  };
+}
+
+function readReported(leaves: LeafPart[]): Map<string, string> {
+  const reported = leaves.find(({ contentType }) => REPORTED_TYPES.has(contentType));
+  return reported ? headerFields(Buffer.from(reported.content, 'latin1')) : new Map();
+}
+
+/** Fields that may stand more than once (RFC 5965 section 3.2). */
+function allOf(block: string, name: string): string[] {
+  return block
+    .replace(/\n[ \t]+/g, ' ')
+    .split('\n')
+    .filter((line) => line.slice(0, name.length + 1).toLowerCase() === `${name}:`)
+    .slice(0, MAX_RECIPIENTS)
+    .map((line) => line.slice(name.length + 1));
+}
+
+function dateOf(field: string | undefined): Date | null {
+  const time = Date.parse(field?.slice(0, 100) ?? '');
+  return Number.isNaN(time) ? null : new Date(time);
+}

@@ -1,0 +1,58 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { envelope, fitting } from './envelope.ts';
+import type { Event } from './event.entity.ts';
+import { type EventDataByType, isOrganizationWide } from './event-types.ts';
+
+export interface NewEvent<Type extends keyof EventDataByType> {
+  organizationId: string;
+  environmentId: string;
+  inboxId: string | null;
+  type: Type;
+  data: EventDataByType[Type];
+}
+
+export interface EventService {
+  /**
+   * Records an event in the caller's transaction, with one delivery for each endpoint that subscribed to it. With the
+   * commit the deliveries' workflows start; a disabled endpoint's delivery waits as `held`.
+   */
+  record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
+}
+
+export interface EventServiceOptions {
+  /** Creates the delivery of an event to an endpoint that subscribed to it. Passed in: webhooks stand above events. */
+  addDelivery(
+    transaction: Transaction,
+    event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
+    endpoint: { id: string; disabled: boolean },
+  ): void;
+}
+
+export function createEventService({ addDelivery }: EventServiceOptions): EventService {
+  return {
+    async record(transaction, { organizationId, environmentId, inboxId, type, data }) {
+      const { em } = transaction;
+      const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
+      const told = fitting(envelope({ ...fields, data })).data;
+      const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: told };
+      const endpoints = await em.execute<{ id: string; disabled: boolean }[]>(
+        isOrganizationWide(type) ? RECORD_FOR_ORGANIZATION : RECORD_FOR_ENVIRONMENT,
+        [JSON.stringify(row)],
+      );
+      for (const endpoint of endpoints) addDelivery(transaction, { ...fields, inboxId }, endpoint);
+    },
+  };
+}
+
+/** Writes the event and finds who subscribed to it, in one statement: every mail has one or two events. */
+const RECORD_FOR_ORGANIZATION = `with event as (
+    select * from jsonb_to_record(?::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
+      type text, data jsonb, "createdAt" timestamptz)),
+  recorded as (
+    insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
+    select id, "organizationId", "environmentId", "inboxId", type, data, false, "createdAt" from event)
+  select e.id, e.disabled from event, webhook_endpoints e
+  where e.org_id = event."organizationId" and e.deleted_at is null and e.events @> array[event.type]
+    and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))`;
+const RECORD_FOR_ENVIRONMENT = `${RECORD_FOR_ORGANIZATION} and e.env_id = event."environmentId"`;

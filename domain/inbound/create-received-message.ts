@@ -1,0 +1,134 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import { newId } from '../../platform/ids.ts';
+import { AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { receiveVerdict } from '../deliverability/receive-lists.ts';
+import { findThread } from '../messages/find-thread.ts';
+import { type Message, MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
+import type { Thread } from '../messages/thread.entity.ts';
+import { addToThread, startThread } from '../messages/thread-summary.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
+import type { ReadMail } from '../mime/parser/pool.ts';
+import { previewOf } from '../mime/preview.ts';
+import { isAutomated } from './auto-submitted.ts';
+import { signalsOf } from './derive-signals.ts';
+import { messageIdOfReceipt } from './inbound-ids.ts';
+import { pauseIfLooping } from './loop-guard.ts';
+import type { Authentication } from './mail-authentication.ts';
+import type { Receipt } from './receipt.entity.ts';
+import { threadOfReturnPath } from './thread-of-return-path.ts';
+
+/** A mail that was read, and what was found out about it. */
+export interface ExaminedMail {
+  mail: ReadMail;
+  authentication: Authentication;
+  spam: SpamVerdict;
+}
+
+/** Makes the message of a received mail, in its thread. Nobody has been told of it yet. */
+export async function storeReceived(
+  { em }: Transaction,
+  receipt: Receipt,
+  { mail, authentication, spam }: ExaminedMail,
+): Promise<Message> {
+  const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
+  const from = mail.from ?? { email: receipt.mailFrom };
+  const { arc, spf, dkim, dmarc } = authentication;
+  const listed = (await receiveVerdict(em, inboxId, storableText(from.email)))?.effect;
+  // Whoever forges a From that is allowed gains nothing by it.
+  const isWelcome = listed === 'allow' && dmarc === 'pass';
+  const labels = [
+    ...(listed === 'block' ? ['blocked'] : []),
+    ...(spam.verdict === 'spam' && !isWelcome ? ['spam'] : []),
+    ...(dmarc === 'fail' ? ['unauthenticated'] : []),
+  ];
+  const joined =
+    (await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE)) ??
+    (await threadOfReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
+  const thread =
+    joined ??
+    startThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
+  const automated = isAutomated(mail.headers, receipt.mailFrom);
+  const message = em.create(MessageEntity, {
+    id: messageIdOfReceipt(receipt.id),
+    organizationId,
+    environmentId,
+    inboxId,
+    threadId: thread.id,
+    direction: 'inbound',
+    status: 'received',
+    fromEmail: from.email,
+    fromName: from.name ?? null,
+    to: mail.to,
+    cc: mail.cc,
+    bcc: [],
+    replyTo: mail.replyTo,
+    subject: mail.subject,
+    preview: previewOf(mail.extractedText || mail.text, mail.html),
+    textBody: mail.text,
+    htmlBody: mail.html,
+    extractedText: mail.extractedText,
+    headers: mail.headers,
+    labels,
+    hasAttachments: mail.attachments.length > 0,
+    rfcMessageId: mail.messageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
+    authentication: { spf, dkim, dmarc, arc },
+    spam,
+    automated,
+    announced: false,
+    signals: signalsOf({
+      from,
+      replyTo: mail.replyTo,
+      automated,
+      authentication,
+      isNewParticipant: joined !== null && !(await knowsAddress(em, joined, from)),
+    }),
+    parseError: mail.parseError,
+    rawKey: receipt.rawKey,
+    sizeBytes: receipt.sizeBytes,
+    createdAt: at,
+    receivedAt: at,
+  });
+  em.persist(message);
+  persistAttachments(em, receipt, mail);
+  addToThread(thread, message, [from.email], at);
+  await pauseIfLooping(em, thread, at);
+  return message;
+}
+
+function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }: ReadMail): void {
+  em.persist(
+    attachments.map(({ stored, ...part }, position) =>
+      em.create(AttachmentEntity, {
+        id: newId('attachment'),
+        organizationId: receipt.organizationId,
+        environmentId: receipt.environmentId,
+        inboxId: receipt.inboxId,
+        messageId: messageIdOfReceipt(receipt.id),
+        position,
+        ...part,
+        sizeBytes: stored.sizeBytes,
+        sha256: stored.sha256,
+        createdAt: receipt.receivedAt,
+      }),
+    ),
+  );
+}
+
+/** Whether the address took part in the thread, or somebody in it addressed it. */
+async function knowsAddress(em: EntityManager, thread: Thread, { email }: MailAddress): Promise<boolean> {
+  const address = email.toLowerCase();
+  if (thread.participants.includes(address)) return true;
+  const [row] = await em.execute<{ known: boolean }[]>(
+    `select exists (
+       select 1 from messages m, jsonb_array_elements(m."to" || m.cc || m.bcc) as entry
+       where m.thread_id = ? and lower(entry->>'email') = ?
+     ) as known`,
+    [thread.id, address],
+  );
+  return row?.known === true;
+}

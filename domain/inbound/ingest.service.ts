@@ -1,0 +1,228 @@
+import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { refusesValue } from '../../platform/database/failures.ts';
+import { timeOfId } from '../../platform/ids.ts';
+import { createSlots } from '../../platform/slots.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { outcomesOf } from '../delivery-reports/report-outcomes.ts';
+import type { EventService } from '../events/event.service.ts';
+import { announceReceived } from '../messages/announce-received.ts';
+import { isHidden } from '../messages/hidden-labels.ts';
+import { MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
+import { unreadMail } from '../mime/parse-mail.ts';
+import type { MailReader, ReadMail } from '../mime/parser/pool.ts';
+import type { OutcomeService } from '../outbound/outcome.service.ts';
+import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
+import { noteUsage } from '../usage/count-usage.ts';
+import { type ExaminedMail, storeReceived } from './create-received-message.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { messageIdOfReceipt } from './inbound-ids.ts';
+import type { Authenticate } from './mail-authentication.ts';
+import { openRawMail, type RawMail, SMALL_MAIL_BYTES } from './raw-mail.ts';
+import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { type ScanForSpam, verdictByRule } from './spam-verdict.ts';
+
+export interface IngestService {
+  /**
+   * Makes a stored, threaded, announced message of a received mail, or folds the delivery report it is. A report
+   * nobody can read is kept as mail. May run again at any time: the receipt says what is done, and the ids of what is
+   * stored follow from its own.
+   *
+   * @returns what became of it.
+   */
+  ingest(receiptId: string): Promise<string>;
+}
+
+export interface IngestServiceOptions {
+  database: Database;
+  storage: Pick<Storage, 'getStream' | 'putStream'>;
+  outcomes: OutcomeService;
+  events: EventService;
+  /** `Action: relayed` counts as delivered (the next hop cannot report). */
+  relayedIsDelivered: boolean;
+  reader: Pick<MailReader, 'read'>;
+  authenticate: Authenticate;
+  scanForSpam: ScanForSpam;
+  /** Fewer than the reader's processes, so that small mail never waits for large. */
+  largeMailsAtOnce: number;
+}
+
+export function createIngestService(options: IngestServiceOptions): IngestService {
+  const { database } = options;
+  const largeMails = createSlots(options.largeMailsAtOnce);
+  return {
+    async ingest(receiptId) {
+      const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
+      if (!receipt) return 'gone';
+      if (receipt.status === 'processed') return 'processed before';
+      if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
+      if (receipt.sizeBytes <= SMALL_MAIL_BYTES) return ingestMail(options, receipt);
+      const release = await largeMails.take();
+      return ingestMail(options, receipt).finally(release);
+    },
+  };
+}
+
+/** @returns false where the mail is no delivery report. */
+async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
+  const { database, storage, outcomes, relayedIsDelivered } = options;
+  const reported = await outcomesOf(await storage.getStream(receipt.rawKey), {
+    position: receipt.recipientPosition ?? 0,
+    relayedIsDelivered,
+  });
+  if (!reported) return false;
+  return database.systemTransaction(async (transaction) => {
+    if (await finish(transaction, receipt.id, {}))
+      await outcomes.fold(transaction, receipt.messageId, reported);
+    return true;
+  });
+}
+
+async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
+  const raw = await openRawMail(options.storage, receipt);
+  const fingerprint = await fingerprintOf(await raw.open());
+  const { sha256 } = fingerprint;
+  const examined = await examine(options, receipt, { raw, ...fingerprint });
+  try {
+    return await keep(options, receipt, { ...examined, sha256 });
+  } catch (error) {
+    // It would be refused again for ever, and nobody see the mail.
+    if (!refusesValue(error)) throw error;
+    const mail = { ...unreadMail('The mail holds something that cannot be stored.'), extractedText: '' };
+    return keep(options, receipt, { ...examined, mail, sha256 });
+  }
+}
+
+/** Reads the mail and finds out what can be known of its sender, all at once: each waits for something else. */
+async function examine(
+  { reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
+  receipt: Receipt,
+  { raw, isSigned }: { raw: RawMail; isSigned: boolean },
+): Promise<ExaminedMail> {
+  const messageId = messageIdOfReceipt(receipt.id);
+  const { clientIp, mailFrom, verdicts } = receipt;
+  const [mail, authentication, scanned] = await Promise.all([
+    reader.read(await raw.open(), {
+      async storeFile(index, content, contentType) {
+        const key = `attachments/${messageId}/${index}`;
+        return { key, stored: await storage.putStream(key, content, { contentType }) };
+      },
+    }),
+    verdicts?.authentication ??
+      authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
+    verdicts?.isSpam ? SPAM : scanForSpam(raw, receipt),
+  ]);
+  return { mail, authentication, spam: scanned ?? verdictByRule(authentication) };
+}
+
+const SPAM: SpamVerdict = { verdict: 'spam', score: null };
+
+async function keep(
+  options: IngestServiceOptions,
+  receipt: Receipt,
+  { sha256, ...examined }: ExaminedMail & { sha256: Buffer },
+): Promise<string> {
+  const { database, events } = options;
+  for (;;) {
+    try {
+      return await database.systemTransaction(async (transaction) => {
+        if (!(await finish(transaction, receipt.id, { ...asMail(receipt), fingerprint: sha256 })))
+          return 'processed before';
+        const message = await storeReceived(transaction, receipt, examined);
+        if (receipt.kind === 'report') await countReportAsMail(transaction, receipt);
+        if (isHidden(message.labels)) return `hidden as ${message.id}`;
+        await announceReceived(transaction, events, message);
+        return `stored as ${message.id}`;
+      });
+    } catch (error) {
+      if (!isKnownFingerprint(error)) throw error;
+      const outcome = await settleDuplicate(database, receipt, { fingerprint: sha256, ...examined.mail });
+      if (outcome !== undefined) return outcome;
+    }
+  }
+}
+
+/** What came to a return path was let in without being counted, and is not refused now. */
+function countReportAsMail({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
+  return noteUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
+}
+
+/** In the month it was counted in. */
+function giveBack({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
+  return noteUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
+}
+
+/** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
+function asMail({ id }: Receipt) {
+  return { kind: 'mail' as const, messageId: messageIdOfReceipt(id) };
+}
+
+/** Marks the receipt as processed. @returns false where another run was faster. */
+async function finish(
+  { em }: Transaction,
+  receiptId: string,
+  facts: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
+): Promise<boolean> {
+  const changed = await em.nativeUpdate(
+    ReceiptEntity,
+    { id: receiptId, status: 'received' },
+    { status: 'processed', processedAt: new Date(), ...facts },
+  );
+  return changed === 1;
+}
+
+/** The same mail is one message for so long; who sends it again later means it. */
+const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
+
+/** The unique index knows best: two that come at once cannot both be first. */
+function isKnownFingerprint(error: unknown): boolean {
+  return (
+    error instanceof UniqueConstraintViolationException &&
+    error.message.includes('inbound_receipts_fingerprint_unique')
+  );
+}
+
+/**
+ * Ends a receipt whose mail is here already.
+ *
+ * @returns undefined where the other one is too old or gone: its place is free now.
+ */
+function settleDuplicate(
+  database: Database,
+  receipt: Receipt,
+  { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ReadMail, 'attachments'>,
+): Promise<string | undefined> {
+  return database.systemTransaction(async (transaction) => {
+    const { em } = transaction;
+    const first = await em.findOne(
+      ReceiptEntity,
+      { inboxId: receipt.inboxId, fingerprint },
+      { lockMode: LockMode.PESSIMISTIC_WRITE },
+    );
+    if (!first) return undefined;
+    const isRecent = receipt.receivedAt.getTime() - first.receivedAt.getTime() <= DUPLICATE_WINDOW_MS;
+    if (!isRecent || !(await em.findOne(MessageEntity, { id: first.messageId }, { fields: ['id'] }))) {
+      first.fingerprint = null;
+      return undefined;
+    }
+    const isFirstRun = await finish(transaction, receipt.id, { duplicateOf: first.messageId });
+    if (!isFirstRun) return 'processed before';
+    if (receipt.kind === 'mail') await giveBack(transaction, receipt);
+    await discard(transaction, receipt, attachments);
+    return `duplicate of ${first.messageId}`;
+  });
+}
+
+/** Leaves the files of a mail that became no message to the sweep. */
+async function discard(
+  { em }: Transaction,
+  { organizationId }: Receipt,
+  attachments: ReadMail['attachments'],
+): Promise<void> {
+  if (attachments.length === 0) return;
+  const dueAt = new Date();
+  await em.insertMany(
+    DiscardedObjectEntity,
+    attachments.map(({ storageKey }) => ({ storageKey, organizationId, dueAt, deleting: false })),
+  );
+}

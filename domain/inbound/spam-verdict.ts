@@ -1,0 +1,48 @@
+import type { SpamScanner } from '../../platform/spam-scanner.ts';
+import type { SpamVerdict } from '../messages/message.entity.ts';
+import type { Authentication } from './mail-authentication.ts';
+import type { RawMail } from './raw-mail.ts';
+import type { Receipt } from './receipt.entity.ts';
+
+export type ScanForSpam = (
+  raw: RawMail,
+  envelope: Pick<Receipt, 'clientIp' | 'helo' | 'mailFrom' | 'rcptTo'>,
+) => Promise<SpamVerdict | null>;
+
+/** Without a scanner the rule decides. */
+export const scanNothing: ScanForSpam = async () => null;
+
+/**
+ * What a scanner says of a mail. One that fails or is late holds no mail up: `unscanned` says so on the message.
+ *
+ * @param onFailure for the log.
+ */
+export function createSpamCheck(scanner: SpamScanner, onFailure: (error: unknown) => void): ScanForSpam {
+  return async (raw, { clientIp, helo, mailFrom, rcptTo }) => {
+    const bytes = await raw.open();
+    try {
+      const { isSpam, score } = await scanner.scan(bytes, {
+        sizeBytes: raw.sizeBytes,
+        clientIp,
+        helo: helo ?? null,
+        mailFrom,
+        rcptTo,
+      });
+      return { verdict: isSpam ? 'spam' : 'ham', score };
+    } catch (error) {
+      onFailure(error);
+      return { verdict: 'unscanned', score: null };
+    } finally {
+      bytes.destroy();
+    }
+  };
+}
+
+/**
+ * The rule where no scanner is configured: the domain in From disowns the mail, and asks for mail it disowns to be
+ * refused or put aside (RFC 9989 section 4.7).
+ */
+export function verdictByRule({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
+  const isDisowned = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');
+  return { verdict: isDisowned ? 'spam' : 'ham', score: null };
+}

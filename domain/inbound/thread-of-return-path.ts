@@ -1,0 +1,16 @@
+import type { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { MessageEntity } from '../messages/message.entity.ts';
+import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
+import type { Receipt } from './receipt.entity.ts';
+
+/** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
+export async function threadOfReturnPath(
+  em: EntityManager,
+  { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,
+  lockMode: LockMode,
+): Promise<Thread | null> {
+  if (kind !== 'report') return null;
+  const message = await em.findOne(MessageEntity, { id: messageId, inboxId }, { fields: ['threadId'] });
+  return message && em.findOne(ThreadEntity, { id: message.threadId }, { lockMode });
+}

@@ -1,0 +1,56 @@
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import { newId } from '../../platform/ids.ts';
+import type { AcceptedMail } from './accepted-mail.ts';
+import { UnattributedReportEntity } from './unattributed-report.entity.ts';
+
+/** A report is a page of text and the header of a mail, or the mail itself where its reader's provider is generous. */
+const MAX_SIZE_BYTES = 1024 * 1024;
+const MOST_AN_HOUR = 500;
+const MOST_KEPT = 1_000;
+const KEPT_DAYS = 30;
+/** Rows a sweep removes at most. */
+const BATCH = 500;
+
+/**
+ * Keeps a mail to the feedback address that nobody can tell whose it is: small ones, and so many an hour.
+ *
+ * @returns whether it is kept; its bytes have no row otherwise.
+ */
+export async function keepUnattributed({ em }: Transaction, mail: AcceptedMail): Promise<boolean> {
+  if (mail.sizeBytes > MAX_SIZE_BYTES) return false;
+  const since = new Date(mail.receivedAt.getTime() - 3_600_000);
+  if ((await em.count(UnattributedReportEntity, { receivedAt: { $gt: since } })) >= MOST_AN_HOUR)
+    return false;
+  em.persist(
+    em.create(UnattributedReportEntity, {
+      id: newId('receipt'),
+      rawKey: mail.rawKey,
+      sizeBytes: mail.sizeBytes,
+      mailFrom: storableText(mail.mailFrom, 1_000),
+      clientIp: mail.clientIp,
+      helo: mail.helo === null ? null : storableText(mail.helo, 255),
+      receivedAt: mail.receivedAt,
+    }),
+  );
+  return true;
+}
+
+/** Removes those of more than 30 days, and all but the newest thousand; their bytes go with the next sweep. Returns how many. */
+export async function removeOldReports(database: Database): Promise<number> {
+  return database.systemTransaction(async ({ em }) => {
+    const [row] = await em.execute<{ count: number }[]>(
+      `with gone as (delete from unattributed_reports where id in (
+         select id from (
+           select id, received_at, row_number() over (order by received_at desc, id desc) as place
+           from unattributed_reports) kept
+         where place > ? or received_at < now() - ? * interval '1 day' limit ?) returning raw_key),
+       discarded as (insert into discarded_objects (storage_key, org_id, due_at)
+         select raw_key, null, now() from gone
+         on conflict (storage_key) do update set due_at = excluded.due_at)
+       select count(*)::int as count from gone`,
+      [MOST_KEPT, KEPT_DAYS, BATCH],
+    );
+    return row?.count ?? 0;
+  });
+}

@@ -1,0 +1,38 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { Message } from './message.entity.ts';
+import { type Recipient, RecipientEntity } from './recipient.entity.ts';
+
+/** A message with what hangs on it. In lists the message lacks its bodies and headers. */
+export interface MessageDetails {
+  message: Message;
+  recipients: Recipient[];
+  attachments: Attachment[];
+}
+
+/** Three statements for a whole page, however long it is. */
+export async function withDetails(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
+  const ids = messages.map(({ id }) => id);
+  if (ids.length === 0) return [];
+  const recipients = await em.find(
+    RecipientEntity,
+    { messageId: { $in: ids } },
+    { orderBy: { position: 'asc' } },
+  );
+  const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
+  const attachments = withFiles.length
+    ? await em.find(AttachmentEntity, { messageId: { $in: withFiles } }, { orderBy: { position: 'asc' } })
+    : [];
+  const recipientsOf = Map.groupBy(recipients, ({ messageId }) => messageId);
+  const attachmentsOf = Map.groupBy(attachments, ({ messageId }) => messageId);
+  return messages.map((message) => ({
+    message,
+    recipients: recipientsOf.get(message.id) ?? [],
+    attachments: attachmentsOf.get(message.id) ?? [],
+  }));
+}
+
+export async function withDetail(em: EntityManager, message: Message): Promise<MessageDetails> {
+  const [details] = await withDetails(em, [message]);
+  return details ?? { message, recipients: [], attachments: [] };
+}

@@ -1,0 +1,22 @@
+import type { MessageDirection, MessageStatus } from './message.entity.ts';
+
+export interface MessageFilter {
+  inboxId?: string;
+  direction?: MessageDirection;
+  status?: MessageStatus;
+  threadId?: string;
+  /** Whole address, compared without case. */
+  from?: string;
+  /** Whole address among to, cc and bcc, compared without case. */
+  to?: string;
+  /** Part of the subject, compared without case. */
+  subject?: string;
+  hasAttachments?: boolean;
+  /** Words and operators, see `search-query.ts`. */
+  q?: string;
+  /** Created before this time. */
+  before?: Date;
+  /** Created at or after this time. */
+  after?: Date;
+  label?: string;
+}

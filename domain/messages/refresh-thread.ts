@@ -1,0 +1,81 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { timeOf } from '../../platform/database/raw-rows.ts';
+import { HIDDEN_LABELS } from './hidden-labels.ts';
+import type { Thread } from './thread.entity.ts';
+import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
+
+interface Summary {
+  count: number;
+  has_attachments: boolean;
+  /** As PostgreSQL writes times: the ORM reads them only into entities. */
+  last_inbound_at: string | null;
+  last_outbound_at: string | null;
+  last_id: string | null;
+  preview: string | null;
+  labels: string[];
+  participants: string[];
+}
+
+/** @param thread SQL for the thread's id; one parameter follows it, the hidden labels. */
+const summaryOf = (thread: string) => `
+  with shown as (
+    select id, direction, from_email, has_attachments, preview, labels, created_at
+    from messages where thread_id = ${thread} and not labels && ?::text[]
+  )
+  select count(*)::int as count, coalesce(bool_or(has_attachments), false) as has_attachments,
+    max(created_at) filter (where direction = 'inbound') as last_inbound_at,
+    max(created_at) filter (where direction = 'outbound') as last_outbound_at,
+    (select id from shown order by id desc limit 1) as last_id,
+    (select preview from shown order by id desc limit 1) as preview,
+    array(select distinct label from shown, unnest(labels) label order by label limit ${MAX_LABELS}) as labels,
+    array(
+      select lower(email) from (
+        select from_email as email, id, 0 as position from shown where direction = 'inbound' and from_email <> ''
+        union all
+        select r.email, m.id, r.position from shown m join message_recipients r on r.message_id = m.id
+        where m.direction = 'outbound'
+      ) correspondent
+      group by lower(email) order by min(id), min(position) limit ${MAX_PARTICIPANTS}
+    ) as participants
+  from shown`;
+
+const HIDDEN = `{${HIDDEN_LABELS.join(',')}}`;
+
+/**
+ * Writes the thread's summary anew after a message of it was hidden, shown or deleted, or lost a label. The caller
+ * holds the thread's row lock, and has flushed. A thread that shows no message keeps its times, and no list shows it.
+ */
+export async function refreshThread(em: EntityManager, thread: Thread): Promise<void> {
+  const [summary] = await em.execute<Summary[]>(summaryOf('?'), [thread.id, HIDDEN]);
+  if (!summary) return;
+  thread.messageCount = summary.count;
+  thread.hasAttachments = summary.has_attachments;
+  thread.lastMessageId = summary.last_id;
+  thread.preview = summary.preview ?? '';
+  thread.labels = summary.labels;
+  thread.participants = summary.participants;
+  thread.lastInboundAt = timeOf(summary.last_inbound_at);
+  thread.lastOutboundAt = timeOf(summary.last_outbound_at);
+  thread.lastMessageAt = latest(thread.lastInboundAt, thread.lastOutboundAt) ?? thread.lastMessageAt;
+}
+
+/** The same for many threads at once, whose rows the caller has locked. */
+export async function refreshThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
+  if (threadIds.length === 0) return;
+  await em.execute(
+    `update threads t set message_count = s.count, has_attachments = s.has_attachments, last_message_id = s.last_id,
+       preview = coalesce(s.preview, ''), labels = s.labels, participants = s.participants,
+       last_inbound_at = s.last_inbound_at, last_outbound_at = s.last_outbound_at,
+       last_message_at = coalesce(greatest(s.last_inbound_at, s.last_outbound_at), t.last_message_at),
+       updated_at = now()
+     from (select w.id as thread_id, summary.* from threads w
+           cross join lateral (${summaryOf('w.id')}) summary
+           where w.id in (${threadIds.map(() => '?').join()})) s
+     where t.id = s.thread_id`,
+    [HIDDEN, ...threadIds],
+  );
+}
+
+function latest(a: Date | null, b: Date | null): Date | null {
+  return a && b ? (a > b ? a : b) : (a ?? b);
+}

@@ -1,0 +1,61 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId } from '../../platform/ids.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { baseSubject } from '../mime/subject.ts';
+import { isHidden } from './hidden-labels.ts';
+import type { Message } from './message.entity.ts';
+import { type Thread, ThreadEntity } from './thread.entity.ts';
+
+export const MAX_PARTICIPANTS = 100;
+export const MAX_LABELS = 100;
+/** PostgreSQL refuses index rows over about 2,700 bytes. */
+const MAX_BASE_SUBJECT = 255;
+
+export function startThread(
+  em: EntityManager,
+  {
+    inbox,
+    subject,
+    at,
+  }: { inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>; subject: string; at: Date },
+): Thread {
+  const thread = em.create(ThreadEntity, {
+    id: newId('thread'),
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    subject,
+    baseSubject: threadingSubject(subject),
+    lastMessageAt: at,
+    createdAt: at,
+  });
+  em.persist(thread);
+  return thread;
+}
+
+/** What `baseSubject` of a thread holds, and what a look-up by subject compares with. */
+export function threadingSubject(subject: string): string {
+  return baseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT);
+}
+
+/**
+ * Keeps the thread's summary in step with a message added to it. The caller holds the thread's row lock, or has just
+ * created it.
+ *
+ * @param correspondents addresses of the other side, in order.
+ */
+export function addToThread(thread: Thread, message: Message, correspondents: string[], at: Date): void {
+  // Hidden mail has its place in the conversation, and nothing shows of it until its label is taken off.
+  if (isHidden(message.labels)) return;
+  thread.messageCount += 1;
+  thread.preview = message.preview;
+  thread.lastMessageId = message.id;
+  thread.lastMessageAt = at > thread.lastMessageAt ? at : thread.lastMessageAt;
+  if (message.direction === 'inbound') thread.lastInboundAt = at;
+  else thread.lastOutboundAt = at;
+  thread.hasAttachments ||= message.hasAttachments;
+  // A mail without sender has nobody to answer, and is no participant.
+  const lower = correspondents.filter((address) => address !== '').map((address) => address.toLowerCase());
+  thread.participants = [...new Set([...thread.participants, ...lower])].slice(0, MAX_PARTICIPANTS);
+  thread.labels = [...new Set([...thread.labels, ...message.labels])].slice(0, MAX_LABELS);
+}

@@ -1,0 +1,72 @@
+import type { FilterQuery } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { notFound } from '../../platform/errors.ts';
+import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
+import { MessageEntity } from './message.entity.ts';
+import { notHidden } from './message.service.ts';
+import { type MessageDetails, withDetails } from './message-details.ts';
+import { type Thread, ThreadEntity } from './thread.entity.ts';
+
+export interface ThreadDetails {
+  thread: Thread;
+  /** The newest {@link MESSAGES_SHOWN}, oldest first; without bodies and headers. */
+  messages: MessageDetails[];
+}
+
+export interface ThreadService {
+  /**
+   * Threads of an inbox, or of the whole environment, by their last message.
+   *
+   * @throws AppError `not_found` where the inbox is out of reach.
+   */
+  list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Thread>>;
+  /** @throws AppError `not_found`. */
+  get(scope: Scope, threadId: string): Promise<ThreadDetails>;
+}
+
+export const MESSAGES_SHOWN = 100;
+
+export function createThreadService({ database }: { database: Database }): ThreadService {
+  return {
+    list: (scope, { inboxId }, page) =>
+      database.transaction(scope, async ({ em }) => {
+        if (inboxId !== undefined) await findInboxOrDeleted(em, scope, inboxId);
+        const threads = await em.find(ThreadEntity, listWhere(scope, inboxId, page), {
+          orderBy: { lastMessageAt: page.order, id: page.order },
+          limit: page.limit + 1,
+        });
+        return pageOf(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
+      }),
+
+    get: (scope, threadId) =>
+      database.transaction(scope, async ({ em }) => {
+        const thread = await em.findOne(ThreadEntity, { id: threadId, ...withinScope(scope) });
+        if (!thread) throw notFound('thread', threadId);
+        const newest = await em.find(
+          MessageEntity,
+          { $and: [{ threadId }, notHidden()] },
+          { orderBy: { id: 'desc' }, limit: MESSAGES_SHOWN },
+        );
+        return { thread, messages: await withDetails(em, newest.reverse()) };
+      }),
+  };
+}
+
+function listWhere(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
+  // A thread whose every message is hidden or gone.
+  const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 } }];
+  if (inboxId !== undefined) where.push({ inboxId });
+  const [time, id] = page.after ?? [];
+  if (time !== undefined && id !== undefined) {
+    // The first condition alone bounds the walk through the index; the second one settles equal times.
+    const at = new Date(time);
+    where.push(
+      page.order === 'asc'
+        ? { lastMessageAt: { $gte: at }, $or: [{ lastMessageAt: { $gt: at } }, { id: { $gt: id } }] }
+        : { lastMessageAt: { $lte: at }, $or: [{ lastMessageAt: { $lt: at } }, { id: { $lt: id } }] },
+    );
+  }
+  return { $and: where };
+}

@@ -1,0 +1,177 @@
+import { Parser } from 'htmlparser2';
+import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
+import { type Line, type LineKind, toLine, wordsOf } from './lines.ts';
+
+/**
+ * Marks of our own in the source, each on a line of its own after conversion: where a region begins and ends, and where
+ * everything after is history. Private-use characters, which are taken out of the stranger's source first.
+ */
+const MARKS = {
+  quoted: '\ue001',
+  attribution: '\ue002',
+  signature: '\ue003',
+  end: '\ue004',
+  cut: '\ue005',
+  answered: '\ue006',
+};
+const ANY_MARK = /[\ue001-\ue006]/g;
+
+/** What was `answered` is quoted by the mail program; what is `quoted` may as well be a passage somebody put in. */
+type Region = 'quoted' | 'answered' | 'attribution' | 'signature';
+
+/** Classes of elements that hold nothing but what is quoted. */
+const QUOTED_CLASSES = new Set([
+  ...[
+    'gmail_quote',
+    'gmail_quote_container',
+    'yahoo_quoted',
+    'protonmail_quote',
+    'tutanota_quote',
+    'zmail_extra',
+  ],
+  ...[
+    'moz-forward-container',
+    'ms-outlook-mobile-reference-message',
+    'front-blockquote',
+    'sh-quote',
+    'qt__quote',
+  ],
+  ...['iosymail', 'replyheader', 'ntes-mailmaster-quote', 'xm_mail_oringinal_describe'],
+]);
+const ATTRIBUTION_CLASSES = new Set(['gmail_attr', 'moz-cite-prefix', 'moz-email-headers-table']);
+const ATTRIBUTION_IDS = new Set(['reply-intro']);
+const SIGNATURE_CLASSES = new Set([
+  ...['gmail_signature', 'gmail_signature_prefix', 'moz-signature', 'protonmail_signature_block'],
+  ...['ms-outlook-mobile-signature'],
+]);
+const QUOTED_IDS = /^(?:qt|isreplycontent|includetail|replysplit)$/;
+const SIGNATURE_IDS =
+  /^(?:signature|ms-outlook-mobile-signature|applemailsignature|ymail_android_signature|ymail_ios_signature)$/;
+const QUOTED_NAMES = new Set(['quote', 'isreplycontent', 'includetail']);
+/** Outlook puts its quote beside these, not within: everything after them is history. */
+const DIVIDER_IDS =
+  /^(?:divrplyfwdmsg|appendonsend|stopspelling|mail-editor-reference-message-container|zwchr)$/;
+/** The rule Outlook for Windows draws above `From: … Sent: …`, in both of its colours and all its units. */
+const DIVIDER_STYLE =
+  /border-top:\s*(?:solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\))\s+1(?:\.0)?p[tx]|1(?:\.0)?p[tx]\s+solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\)))/;
+
+interface Open {
+  region: Region | null;
+  /** A container around one `blockquote`: what comes after that is an answer below it. */
+  endsWithBlockquote: boolean;
+}
+
+/**
+ * HTML with marks where mail programs say that they quote or sign. Read in one pass, without a tree: its depth and
+ * breadth are a stranger's choice. The source stays as it was written between the marks.
+ */
+export function markHtmlQuotes(html: string): string {
+  const source = html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' ');
+  const pieces: string[] = [];
+  let copiedTo = 0;
+  let divided = false;
+  const open: Open[] = [];
+  const mark = (at: number, marks: string) => {
+    pieces.push(source.slice(copiedTo, at), marks);
+    copiedTo = at;
+  };
+  const reader = new Parser({
+    onopentag(name, attributes) {
+      if (divided) return;
+      if (isDivider(attributes)) {
+        divided = true;
+        mark(reader.startIndex, lineOf(MARKS.cut));
+        return;
+      }
+      const region = regionOf(name, attributes);
+      open.push({ region, endsWithBlockquote: region === 'answered' && name !== 'blockquote' });
+      if (region !== null) mark(reader.startIndex, lineOf(MARKS[region]));
+    },
+    onclosetag(name, implied) {
+      if (divided) return;
+      const closed = open.pop();
+      const at = implied ? reader.startIndex : reader.endIndex + 1;
+      if (closed === undefined || at < copiedTo) return;
+      if (closed.region !== null) mark(Math.min(at, source.length), lineOf(MARKS.end));
+      const around = open.at(-1);
+      if (name !== 'blockquote' || !around?.endsWithBlockquote) return;
+      mark(Math.min(at, source.length), lineOf(MARKS.end));
+      around.region = null;
+      around.endsWithBlockquote = false;
+    },
+  });
+  reader.end(source);
+  return pieces.join('') + source.slice(copiedTo);
+}
+
+const lineOf = (mark: string) => `<div>${mark}</div>`;
+
+type Attributes = Record<string, string>;
+
+function regionOf(name: string, attributes: Attributes): Region | null {
+  if (name === 'br' || name === 'img' || name === 'body' || name === 'html') return null;
+  const classes = (attributes.class ?? '').slice(0, 500).split(/\s+/, 20).map(plainName);
+  const id = plainName((attributes.id ?? '').slice(0, 100));
+  if (classes.some((word) => ATTRIBUTION_CLASSES.has(word)) || ATTRIBUTION_IDS.has(id)) return 'attribution';
+  if (classes.some((word) => SIGNATURE_CLASSES.has(word)) || SIGNATURE_IDS.test(id)) return 'signature';
+  if (classes.some((word) => QUOTED_CLASSES.has(word)) || QUOTED_IDS.test(id)) return 'answered';
+  if (name === 'includetail' || QUOTED_NAMES.has((attributes.name ?? '').toLowerCase())) return 'answered';
+  if (name !== 'blockquote') return null;
+  return attributes.type?.toLowerCase() === 'cite' ? 'answered' : 'quoted';
+}
+
+/** Outlook puts `x_` before the classes and ids of a mail it shows. */
+function plainName(word: string): string {
+  return word.toLowerCase().replace(/^(?:x_)+/, '');
+}
+
+function isDivider({ id = '', style = '' }: Attributes): boolean {
+  return (
+    DIVIDER_IDS.test(plainName(id.slice(0, 100))) || DIVIDER_STYLE.test(style.slice(0, 500).toLowerCase())
+  );
+}
+
+/** The lines of a text converted from HTML that {@link markHtmlQuotes} has marked. */
+export function markedLines(text: string): Line[] {
+  const regions: Region[] = [];
+  const lines: Line[] = [];
+  for (const raw of text.split('\n')) {
+    const mark = /^[> ]*([\ue001-\ue006])$/.exec(wordsOf(raw))?.[1];
+    if (mark === undefined) lines.push(lineIn(raw, regions));
+    else if (mark === MARKS.end) regions.pop();
+    else if (mark === MARKS.cut) lines.push(emptyLine('cut'));
+    else {
+      const region = regionMarked(mark);
+      if (region === 'answered' && !regions.some(isQuote)) lines.push(emptyLine('attribution'));
+      regions.push(region);
+    }
+  }
+  return withoutGaps(lines);
+}
+
+const emptyLine = (kind: LineKind): Line => ({ raw: '', words: '', kind });
+const isQuote = (region: Region) => region === 'quoted' || region === 'answered';
+
+function regionMarked(mark: string): Region {
+  if (mark === MARKS.attribution) return 'attribution';
+  if (mark === MARKS.signature) return 'signature';
+  return mark === MARKS.answered ? 'answered' : 'quoted';
+}
+
+/** The converter has put `>` before what stands in a `blockquote`; other elements that quote get it here. */
+function lineIn(raw: string, regions: Region[]): Line {
+  const line = toLine(raw.replace(ANY_MARK, ''));
+  const innermost = regions.at(-1);
+  if (line.kind === 'quoted' || innermost === undefined) return line;
+  if (innermost === 'attribution' || !regions.some(isQuote)) {
+    return line.kind === 'blank' ? line : { ...line, kind: innermost as LineKind };
+  }
+  return { ...line, raw: line.kind === 'blank' ? '>' : `> ${line.raw}`, kind: 'quoted' };
+}
+
+/** The marks leave blank lines behind. */
+function withoutGaps(lines: Line[]): Line[] {
+  const isGap = (line: Line | undefined) =>
+    line !== undefined && line.kind !== 'cut' && line.raw.trim() === '';
+  return lines.filter((line, at) => line.kind === 'attribution' || !isGap(line) || !isGap(lines[at - 1]));
+}

@@ -1,0 +1,76 @@
+import type { Database } from '../../platform/database/database.ts';
+
+/** What waits, over all organizations: for operators alone. */
+export const BACKLOG_KINDS = [
+  'outbox',
+  'outbox_dead',
+  'webhook_pending',
+  'webhook_due',
+  'webhook_held',
+  'message_queued',
+  'message_sending',
+  'message_deferred',
+  'message_needs_attention',
+  'receipt',
+  'notification',
+  'discarded_object',
+  'metric_delta',
+] as const;
+export type BacklogKind = (typeof BACKLOG_KINDS)[number];
+
+export interface Backlog {
+  kind: BacklogKind;
+  /** At most {@link MOST_COUNTED}. */
+  count: number;
+  /** Of the oldest among those counted; null where nobody asks how old they are. */
+  oldestSeconds: number | null;
+}
+
+/** Beyond this the number does not matter, and counting would be work for a database that has too much of it. */
+export const MOST_COUNTED = 10_000;
+
+const some = (columns: string, rows: string) => `(select ${columns} from ${rows} limit ${MOST_COUNTED}) rows`;
+const age = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
+
+// Each part reads a partial index that holds no more than what waits, in the order it is due.
+const BACKLOG = `
+  select 'outbox' as kind, count(*)::int as count, ${age('created_at')} as "oldestSeconds"
+    from ${some('created_at', 'outbox where dead_at is null order by available_at')}
+  union all
+  select 'outbox_dead', count(*)::int, ${age('dead_at')}
+    from ${some('dead_at', 'outbox where dead_at is not null order by dead_at')}
+  union all
+  select kind, count(*) filter (where kind = 'webhook_pending' or next_attempt_at <= now())::int,
+      case kind when 'webhook_pending' then ${age('created_at')} end
+    from ${some('created_at, next_attempt_at', `webhook_deliveries where status = 'pending' order by next_attempt_at`)}
+      cross join (values ('webhook_pending'), ('webhook_due')) kinds (kind)
+    group by kind
+  union all
+  select 'webhook_held', count(*)::int, ${age('created_at')}
+    from ${some('created_at', `webhook_deliveries where status = 'held' order by created_at`)}
+  union all
+  select 'message_' || status, count(*)::int, ${age('created_at')}
+    from ${some(
+      'status, coalesce(queued_at, created_at) as created_at',
+      `messages where status in ('queued', 'sending', 'deferred', 'needs_attention') order by updated_at`,
+    )}
+    group by status
+  union all
+  select 'receipt', count(*)::int, ${age('received_at')}
+    from ${some('received_at', `inbound_receipts where status = 'received' order by received_at`)}
+  union all
+  select 'notification', count(*)::int, ${age('created_at')}
+    from ${some('created_at', `notifications where status in ('pending', 'sending') order by next_attempt_at`)}
+  union all
+  select 'discarded_object', count(*)::int, ${age('due_at')}
+    from ${some('due_at', 'discarded_objects where due_at <= now() order by due_at')}
+  union all
+  select 'metric_delta', count(*)::int, null from ${some('1', 'metric_deltas')}`;
+
+/** Counts what waits, in one statement whose cost is bounded however much it is. As a worker, who sees every tenant. */
+export async function readBacklog(database: Pick<Database, 'statement'>): Promise<Backlog[]> {
+  const rows = await database.statement<Backlog>(BACKLOG);
+  return BACKLOG_KINDS.map(
+    (kind) => rows.find((row) => row.kind === kind) ?? { kind, count: 0, oldestSeconds: null },
+  );
+}

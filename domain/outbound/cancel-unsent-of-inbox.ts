@@ -1,0 +1,33 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
+import { cancelUnsent } from './cancel-unsent.ts';
+
+const BATCH = 200;
+
+/** Cancels what an inbox that goes away has queued. What is already with the relay takes its course. */
+export async function cancelUnsentOfInbox(
+  transaction: Transaction,
+  outbox: Outbox,
+  inboxId: string,
+): Promise<void> {
+  const { em } = transaction;
+  for (let after = ''; ; ) {
+    const messages = await em.find(
+      MessageEntity,
+      { inboxId, status: { $in: ['queued', 'sending', 'deferred'] }, id: { $gt: after } },
+      { orderBy: { id: 'asc' }, limit: BATCH, lockMode: LockMode.PESSIMISTIC_WRITE },
+    );
+    for (const message of messages) {
+      if (!(await cancelUnsent(em, message, 'The inbox was deleted.'))) continue;
+      outbox.enqueue(transaction, message.organizationId, {
+        signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
+      });
+    }
+    const last = messages.at(-1);
+    if (!last || messages.length < BATCH) return;
+    after = last.id;
+  }
+}

@@ -1,0 +1,55 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Message } from '../messages/message.entity.ts';
+import { RecipientEntity } from '../messages/recipient.entity.ts';
+import { deriveStatus } from './message-status.ts';
+import { SendAttemptEntity } from './send-attempt.entity.ts';
+
+/**
+ * Cancels a message of which nothing has left. The caller holds the message's row lock; dispatch takes the same lock
+ * before each attempt, so a mail is either on its way or canceled, never both.
+ *
+ * @returns false where it is too late; nothing is changed then.
+ */
+export async function cancelUnsent(em: EntityManager, message: Message, detail: string): Promise<boolean> {
+  if (message.status !== 'queued' && message.status !== 'deferred' && message.status !== 'sending')
+    return false;
+  const left = await em.count(SendAttemptEntity, {
+    messageId: message.id,
+    state: { $in: ['attempting', 'accepted', 'ambiguous'] },
+  });
+  if (left > 0) return false;
+  message.status = 'canceled';
+  message.statusDetail = detail;
+  await rejectUnsettled(em, message.id, detail);
+  return true;
+}
+
+/**
+ * Gives up what has not left of a message of which a part has: its status is then that of the part.
+ *
+ * @returns false where the message is final, or nobody knows what became of a recipient; nothing is changed then.
+ */
+export async function cancelRest(em: EntityManager, message: Message, detail: string): Promise<boolean> {
+  if (message.status !== 'deferred' && message.status !== 'sending') return false;
+  const open = await em.count(SendAttemptEntity, {
+    messageId: message.id,
+    $or: [{ state: { $in: ['attempting', 'ambiguous'] } }, { recorded: false }],
+  });
+  if (open > 0) return false;
+  await rejectUnsettled(em, message.id, detail);
+  const recipients = await em.find(RecipientEntity, { messageId: message.id });
+  message.status = deriveStatus(
+    recipients.map(({ status }) => status),
+    false,
+  );
+  message.statusDetail = detail;
+  return true;
+}
+
+async function rejectUnsettled(em: EntityManager, messageId: string, detail: string): Promise<void> {
+  await em.nativeUpdate(
+    RecipientEntity,
+    { messageId, status: { $in: ['pending', 'deferred'] } },
+    { status: 'rejected', diagnosticCode: detail, updatedAt: new Date() },
+  );
+}

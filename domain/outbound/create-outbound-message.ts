@@ -1,0 +1,141 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
+import type { Thread } from '../messages/thread.entity.ts';
+import { addToThread, startThread } from '../messages/thread-summary.ts';
+import { previewOf } from '../mime/preview.ts';
+import { countWithinLimit } from '../usage/count-usage.ts';
+import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
+
+/** References are kept bounded (RFC 5322 sets no limit, header lines do): the first and the newest. */
+const MAX_REFERENCES = 50;
+
+export interface OutboundMessageRequest {
+  inbox: Inbox;
+  content: OutboundContent;
+  /** The conversation to go on with; a new one where empty. */
+  thread: Thread | null;
+  /** The message answered; sets In-Reply-To and References. */
+  parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
+  /** Rows of the same transaction, in order; they become the message's. */
+  attachments?: Attachment[];
+  /** Whom it is sent to, where that is another than `to`, `cc` and `bcc` say. */
+  envelope?: EnvelopeRecipient[];
+  now?: Date;
+}
+
+/**
+ * Creates the message, its recipients and its place in a thread, and the command that starts `sendMessage` once the
+ * caller's transaction commits. It is counted right before the commit, which fails with `usage_limit_exceeded` where the
+ * organization has used up what it may send.
+ *
+ * @throws AppError `no_recipients`, `validation_error`.
+ */
+export function createOutboundMessage(
+  transaction: Transaction,
+  outbox: Outbox,
+  {
+    inbox,
+    content,
+    thread,
+    parent,
+    attachments = [],
+    envelope = envelopeOf(content),
+    now = new Date(),
+  }: OutboundMessageRequest,
+): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
+  const { em } = transaction;
+  const id = newId('message');
+  const subject = content.subject ?? '';
+  const place = thread ?? startThread(em, { inbox, subject, at: now });
+  const message = em.create(MessageEntity, {
+    id,
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    threadId: place.id,
+    direction: 'outbound',
+    status: 'queued',
+    fromEmail: inbox.email,
+    fromName: inbox.displayName,
+    to: content.to,
+    cc: content.cc,
+    bcc: content.bcc,
+    replyTo: content.replyTo,
+    subject,
+    preview: previewOf(content.textBody, content.htmlBody),
+    textBody: content.textBody,
+    htmlBody: content.htmlBody,
+    labels: content.labels,
+    headers: content.headers,
+    hasAttachments: attachments.length > 0,
+    rfcMessageId: `${id}@${inbox.domain}`,
+    inReplyTo: parent?.rfcMessageId ?? null,
+    references: parent ? referencesAfter(parent) : [],
+    createdAt: now,
+    queuedAt: now,
+  });
+  em.persist(message);
+  for (const [position, attachment] of attachments.entries())
+    Object.assign(attachment, { messageId: id, draftId: null, position });
+  const recipients = envelope.map(({ field, email }, position) =>
+    em.create(RecipientEntity, {
+      messageId: id,
+      position,
+      organizationId: inbox.organizationId,
+      field,
+      email,
+      updatedAt: now,
+    }),
+  );
+  em.persist(recipients);
+  addToThread(
+    place,
+    message,
+    envelope.map(({ email }) => email),
+    now,
+  );
+  outbox.enqueue(transaction, inbox.organizationId, { start: startOfSend(message) });
+  const { organizationId } = inbox;
+  transaction.beforeCommit(() =>
+    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
+  );
+  return { message, recipients, attachments };
+}
+
+/** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */
+function referencesAfter(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
+  if (!parent.rfcMessageId) return [];
+  const chain = [...parent.references.filter((id) => id !== parent.rfcMessageId), parent.rfcMessageId];
+  const [first, ...rest] = chain;
+  return first !== undefined && chain.length > MAX_REFERENCES
+    ? [first, ...rest.slice(1 - MAX_REFERENCES)]
+    : chain;
+}
+
+/** The start of a message's lifecycle; also what the reconciler uses for one that has lost its run. */
+export function startOfSend(
+  message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
+) {
+  return {
+    workflowType: SEND_MESSAGE,
+    workflowId: sendMessageWorkflowId(message.id),
+    taskQueue: MAIL_QUEUE,
+    input: { messageId: message.id },
+    searchAttributes: {
+      OrgId: message.organizationId,
+      EnvId: message.environmentId,
+      InboxId: message.inboxId,
+      ResourceId: message.id,
+      RelatedId: message.threadId,
+      Stage: 'sending',
+    },
+    summary: `Send ${message.id}`,
+  };
+}

@@ -1,0 +1,291 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
+import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
+import type { ReturnPaths } from '../../platform/return-path.ts';
+import type { Storage } from '../../platform/storage.ts';
+import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
+import type { SendState } from '../delivery-reports/delivery-outcome.ts';
+import { withRecipientToken } from '../delivery-reports/report-token.ts';
+import type { DkimKeys } from '../domains/dkim-keys.ts';
+import type { EventService } from '../events/event.service.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
+import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
+import { readGateSubjectOfMessage } from './gate-subject.ts';
+import { deriveStatus, isSettled } from './message-status.ts';
+import type { OutcomeService } from './outcome.service.ts';
+import { announce, type Changes, noChanges } from './outcome-events.ts';
+import { SendAttemptEntity } from './send-attempt.entity.ts';
+import { beginAttempt, settleAttempt } from './send-attempts.ts';
+import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
+import { ensureStored, type OutgoingMail, rawSource } from './stored-mime.ts';
+
+/** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
+export interface DispatchService {
+  /**
+   * Lets a message pass the gate and marks it `sending`. A refusal is recorded, with its event, in the same
+   * transaction.
+   *
+   * @returns `finished` where there is nothing (more) to send.
+   */
+  open(messageId: string): Promise<'proceed' | 'finished'>;
+  /**
+   * One SMTP transaction for each recipient that has none settled. Before each an attempt row is committed, after each
+   * its result is; a row found open means somebody died in between, and becomes `ambiguous` instead of a second mail.
+   *
+   * @param aborted looked at between recipients: stop before the next one.
+   */
+  transmit(messageId: string, aborted: () => boolean): Promise<void>;
+  /** Folds the attempts into recipients, message and events. */
+  record(messageId: string): Promise<SendState>;
+  /** A person says what became of the ambiguous attempts. */
+  resolveAmbiguity(messageId: string, resolution: AmbiguityResolution): Promise<SendState>;
+  /**
+   * Nothing more is to leave: what has left takes its course.
+   *
+   * @returns `too_late` where nothing is left to stop, or nobody knows what became of a recipient.
+   */
+  cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
+}
+
+export interface DispatchServiceOptions {
+  database: Database;
+  storage: Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'>;
+  /** What mail of production environments leaves by. */
+  mailTransport: MailTransport;
+  /** What mail of sandbox environments ends in, and mail to the simulator's own addresses: nothing leaves. */
+  simulator: SimulatorTransport;
+  returnPaths: ReturnPaths;
+  /** What mail is signed with when it is written. */
+  dkimKeys: DkimKeys;
+  outcomes: OutcomeService;
+  events: EventService;
+}
+
+export function createDispatchService(options: DispatchServiceOptions): DispatchService {
+  const { database, outcomes, events } = options;
+  const fold = async (transaction: Transaction, messageId: string) =>
+    (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
+
+  return {
+    open: async (messageId) =>
+      (await openAtOnce(database, messageId))
+        ? 'proceed'
+        : database.systemTransaction((transaction) => open(transaction, events, messageId)),
+    transmit: (messageId, aborted) => transmit(options, messageId, aborted),
+    record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
+
+    resolveAmbiguity: (messageId, resolution) =>
+      database.systemTransaction(async (transaction) => {
+        const message = await lockMessage(transaction, messageId);
+        const { em } = transaction;
+        await em.nativeUpdate(
+          SendAttemptEntity,
+          { messageId, state: 'ambiguous' },
+          { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
+        );
+        // Queued anew: the answer may have taken longer than a deferred message is retried.
+        if (message && resolution === 'resend')
+          await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
+        return fold(transaction, messageId);
+      }),
+
+    cancel: (messageId, detail) =>
+      database.systemTransaction(async (transaction) => {
+        const { em } = transaction;
+        const message = await lockMessage(transaction, messageId);
+        if (!message || message.status === 'canceled') return 'canceled';
+        const stopped = (await cancelUnsent(em, message, detail)) || (await cancelRest(em, message, detail));
+        return stopped ? 'canceled' : 'too_late';
+      }),
+  };
+}
+
+function lockMessage({ em }: Transaction, messageId: string): Promise<Message | null> {
+  return em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+}
+
+/** The usual case, in two statements and without a lock: the gate lets the message pass, and it is still to be sent. */
+async function openAtOnce(database: Database, messageId: string): Promise<boolean> {
+  return database.autocommit(async (em) => {
+    const subject = await readGateSubjectOfMessage(em, messageId);
+    if (!subject || passGate(subject) || suppressedOf(subject).length > 0) return false;
+    const opened = await em.execute(
+      `update messages set status = 'sending', updated_at = now()
+       where id = ? and status in ('queued', 'deferred', 'sending') returning id`,
+      [messageId],
+    );
+    return opened.length === 1;
+  });
+}
+
+async function open(
+  transaction: Transaction,
+  events: EventService,
+  messageId: string,
+): Promise<'proceed' | 'finished'> {
+  const { em } = transaction;
+  const message = await lockMessage(transaction, messageId);
+  if (!message) return 'finished';
+  if (message.status === 'needs_attention') return 'proceed';
+  if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
+    return 'finished';
+  const subject = await readGateSubjectOfMessage(em, message.id);
+  const refusal = subject && passGate(subject);
+  if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
+  if (subject && !refusal && (await leaveOutSuppressed(transaction, events, message, subject)) === 'settled')
+    return 'finished';
+  message.status = 'sending';
+  return 'proceed';
+}
+
+/**
+ * Refused when its turn came: what has not left does not leave.
+ *
+ * @returns `open` where a worker died while it spoke to the relay for a recipient, or before it told what came of it:
+ * transmitting sends nothing then, but finds that out.
+ */
+async function reject(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  refusal: Refusal,
+): Promise<'settled' | 'open'> {
+  const now = new Date();
+  const { recipients, unsent: rejected } = await unsentRecipients(transaction.em, message.id);
+  for (const recipient of rejected) {
+    recipient.status = 'rejected';
+    recipient.diagnosticCode = refusal.detail;
+    recipient.updatedAt = now;
+  }
+  message.status = deriveStatus(
+    recipients.map(({ status }) => status),
+    false,
+  );
+  message.statusDetail = refusal.detail;
+  await announce(
+    transaction,
+    events,
+    message,
+    { ...noChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
+    now,
+  );
+  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
+}
+
+/** Of an address suppressed by hand or for a complaint, no server ever said one; SES says this. */
+const SUPPRESSED_STATUS = '5.1.1';
+
+/**
+ * Leaves the suppressed recipients out, and tells of them as bounced. Others may still be to be sent to.
+ *
+ * @returns `settled` where none is.
+ */
+async function leaveOutSuppressed(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+  subject: GateSubject,
+): Promise<'settled' | 'open'> {
+  const suppressed = new Map(suppressedOf(subject).map((standing) => [standing.email, standing.suppression]));
+  if (suppressed.size === 0) return 'open';
+  const now = new Date();
+  const { recipients, unsent } = await unsentRecipients(transaction.em, message.id);
+  const bounced: Changes['bounced'] = [];
+  for (const recipient of unsent) {
+    const suppression = suppressed.get(recipient.email.toLowerCase());
+    if (!suppression) continue;
+    recipient.status = 'suppressed';
+    recipient.statusCode = suppression.status ?? SUPPRESSED_STATUS;
+    recipient.diagnosticCode = `Not sent: the address is suppressed (${suppression.origin}).`;
+    recipient.updatedAt = now;
+    bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });
+  }
+  if (bounced.length > 0) message.bouncedAt ??= now;
+  const settled = recipients.every(({ status }) => isSettled(status));
+  if (settled) {
+    message.status = deriveStatus(
+      recipients.map(({ status }) => status),
+      false,
+    );
+  }
+  await announce(transaction, events, message, { ...noChanges(), bounced }, now);
+  return settled ? 'settled' : 'open';
+}
+
+/** Recipients of whom nothing has left, and nothing is leaving, beside all of them. */
+async function unsentRecipients(
+  em: EntityManager,
+  messageId: string,
+): Promise<{ recipients: Recipient[]; unsent: Recipient[] }> {
+  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
+  const attempts = await em.find(SendAttemptEntity, {
+    messageId,
+    recorded: false,
+    state: { $ne: 'deferred' },
+  });
+  const open = new Set(attempts.map(({ position }) => position));
+  return {
+    recipients,
+    unsent: recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position)),
+  };
+}
+
+async function transmit(
+  options: DispatchServiceOptions,
+  messageId: string,
+  aborted: () => boolean,
+): Promise<void> {
+  const { database, storage, returnPaths, outcomes, dkimKeys } = options;
+  const loaded = await load(database, messageId);
+  if (!loaded) return;
+  const { message, recipients, sandbox } = loaded;
+  const stored = await ensureStored(database, storage, message, dkimKeys);
+  const openRaw = rawSource(storage, stored);
+  const { simulator, mailTransport } = options;
+  for (const recipient of recipients) {
+    if (isSettled(recipient.status)) continue;
+    if (aborted()) return;
+    const attempt = await beginAttempt(database, message, recipient.position);
+    if (!attempt) continue;
+    const transport = sandbox || simulator.serves(recipient.email) ? simulator : mailTransport;
+    const sender = returnPaths.addressFor(message.id, recipient.position);
+    const result = await transport.transmit({
+      sender,
+      recipient: recipient.email,
+      ...withRecipientToken({ openRaw, sizeBytes: stored.sizeBytes }, sender),
+      envelopeId: `${message.id}.${recipient.position}`,
+    });
+    // Another worker took this one for dead and stopped the message; what it recorded is folded anew.
+    if ((await settleAttempt(database, attempt, result)) === 'corrected')
+      await database.systemTransaction((transaction) => outcomes.fold(transaction, message.id, []));
+  }
+}
+
+type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
+
+/** One statement and plain rows: it runs for every mail. */
+async function load(
+  database: Database,
+  messageId: string,
+): Promise<{ message: OutgoingMail; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
+  const [row] = await database.statement<
+    Omit<OutgoingMail, 'createdAt'> & { createdAt: string; recipients: OutgoingRecipient[]; sandbox: boolean }
+  >(
+    `select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
+       m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
+       m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
+       m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
+       m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
+       (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
+          order by position), '[]')
+        from message_recipients where message_id = m.id) as recipients
+     from messages m join environments e on e.id = m.env_id where m.id = ?`,
+    [messageId],
+  );
+  if (!row) return null;
+  const { recipients, sandbox, ...message } = row;
+  return { message: { ...message, createdAt: new Date(row.createdAt) }, recipients, sandbox };
+}

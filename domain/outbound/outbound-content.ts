@@ -1,0 +1,57 @@
+import { AppError } from '../../platform/errors.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
+
+/** What a caller wants sent; validated at the API's edge, bounded by the limits of the design. */
+export interface OutboundContent {
+  to: MailAddress[];
+  cc: MailAddress[];
+  bcc: MailAddress[];
+  replyTo: MailAddress[];
+  subject: string | null;
+  textBody: string | null;
+  htmlBody: string | null;
+  labels: string[];
+  /** The caller's own fields: `X-*` and `List-Unsubscribe*`. */
+  headers: Record<string, string>;
+}
+
+export interface EnvelopeRecipient {
+  field: 'to' | 'cc' | 'bcc';
+  email: string;
+}
+
+export const MAX_RECIPIENTS = 50;
+/** Of text and HTML each, in UTF-8. */
+export const MAX_BODY_BYTES = 5 * 1024 * 1024;
+
+/**
+ * The envelope: each address once, in order, compared without case.
+ *
+ * @throws AppError `no_recipients`, or `validation_error` over {@link MAX_RECIPIENTS}.
+ */
+export function envelopeOf(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>): EnvelopeRecipient[] {
+  const byAddress = new Map<string, EnvelopeRecipient>();
+  for (const field of ['to', 'cc', 'bcc'] as const) {
+    for (const { email } of content[field]) {
+      const key = email.toLowerCase();
+      if (!byAddress.has(key)) byAddress.set(key, { field, email });
+    }
+  }
+  const recipients = [...byAddress.values()];
+  if (recipients.length === 0) {
+    throw new AppError('no_recipients', {
+      detail: 'The message has no recipient in to, cc or bcc.',
+      fix: 'Give at least one address in to, cc or bcc.',
+    });
+  }
+  if (recipients.length > MAX_RECIPIENTS) {
+    throw new AppError('validation_error', {
+      detail: `The message has ${recipients.length} recipients, at most ${MAX_RECIPIENTS} are allowed.`,
+      fix: `Send it in parts of at most ${MAX_RECIPIENTS} recipients.`,
+      errors: [
+        { path: '/body/to', message: `at most ${MAX_RECIPIENTS} recipients in to, cc and bcc together` },
+      ],
+    });
+  }
+  return recipients;
+}

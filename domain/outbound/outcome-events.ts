@@ -1,0 +1,133 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import type { classifyBounce } from '../delivery-reports/dsn.ts';
+import type { EventService } from '../events/event.service.ts';
+import type { EventDataByType, RejectionReason } from '../events/event-types.ts';
+import type { Message } from '../messages/message.entity.ts';
+import type { Recipient } from '../messages/recipient.entity.ts';
+
+/** What events tell of a message and its recipients. */
+type ToldMessage = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'environmentId'
+  | 'inboxId'
+  | 'threadId'
+  | 'fromEmail'
+  | 'subject'
+  | 'rfcMessageId'
+  | 'providerMessageId'
+  | 'sentAt'
+>;
+export type ToldRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode' | 'diagnosticCode'>;
+
+type BounceKind = ReturnType<typeof classifyBounce>;
+
+/** What one folding changed, recipient by recipient; each recipient shows up once for each thing that happened. */
+export interface Changes {
+  sent: ToldRecipient[];
+  delivered: ToldRecipient[];
+  bounced: { recipient: ToldRecipient; bounceKind: BounceKind }[];
+  complained: { recipient: ToldRecipient; feedbackType: string }[];
+  rejected: ToldRecipient[];
+  /** Why they were rejected, where the gate said no; empty where the relay did. */
+  rejection?: { reason: RejectionReason; detail: string };
+}
+
+export function noChanges(): Changes {
+  return { sent: [], delivered: [], bounced: [], complained: [], rejected: [] };
+}
+
+/** One event for each kind of change, with the recipients it happened to. */
+export async function announce(
+  transaction: Transaction,
+  events: EventService,
+  message: ToldMessage,
+  changes: Changes,
+  now: Date,
+): Promise<void> {
+  const emit = <Type extends keyof EventDataByType>(type: Type, data: EventDataByType[Type]) =>
+    events.record(transaction, {
+      organizationId: message.organizationId,
+      environmentId: message.environmentId,
+      inboxId: message.inboxId,
+      type,
+      data,
+    });
+  const ids = { message_id: message.id, thread_id: message.threadId, inbox_id: message.inboxId };
+  if (changes.sent.length > 0) await emit('message.sent', sentData(message, changes.sent, now));
+  if (changes.rejected.length > 0) await emit('message.rejected', rejectedData(message, changes, now));
+  if (changes.delivered.length > 0) {
+    await emit('message.delivered', {
+      ...ids,
+      to_addresses: addresses(changes.delivered),
+      delivered_at: now.toISOString(),
+      processing_time_ms: Math.max(0, now.getTime() - (message.sentAt ?? now).getTime()),
+    });
+  }
+  for (const group of Map.groupBy(
+    changes.bounced,
+    ({ bounceKind }) => `${bounceKind.type}/${bounceKind.subType}`,
+  )) {
+    await emit('message.bounced', { ...ids, ...bouncedData(group[1], now) });
+  }
+  for (const [feedbackType, group] of Map.groupBy(changes.complained, (entry) => entry.feedbackType)) {
+    await emit('message.complained', {
+      message_id: message.id,
+      inbox_id: message.inboxId,
+      complained_recipients: group.map(({ recipient }) => recipient.email),
+      feedback_type: feedbackType,
+      complained_at: now.toISOString(),
+    });
+  }
+}
+
+function addresses(recipients: ToldRecipient[]): string[] {
+  return recipients.map(({ email }) => email);
+}
+
+function sentData(message: ToldMessage, sent: ToldRecipient[], now: Date): EventDataByType['message.sent'] {
+  return {
+    message_id: message.id,
+    thread_id: message.threadId,
+    inbox_id: message.inboxId,
+    from_address: message.fromEmail,
+    to_addresses: addresses(sent),
+    subject: message.subject,
+    provider_message_id: message.providerMessageId ?? message.rfcMessageId ?? message.id,
+    sent_at: (message.sentAt ?? now).toISOString(),
+  };
+}
+
+function rejectedData(
+  message: ToldMessage,
+  { rejected, rejection }: Changes,
+  now: Date,
+): EventDataByType['message.rejected'] {
+  return {
+    inbox_id: message.inboxId,
+    from_address: message.fromEmail,
+    to_addresses: addresses(rejected),
+    subject: message.subject,
+    // A relay that refuses the message itself blocks it by content or policy: the nearest of the specified reasons.
+    rejection_reason: rejection?.reason ?? 'blocked_recipient',
+    rejection_detail:
+      rejection?.detail ??
+      `The relay refused the message: ${rejected[0]?.diagnosticCode ?? 'no reason given'}`,
+    rejected_at: now.toISOString(),
+  };
+}
+
+function bouncedData(bounced: Changes['bounced'], now: Date) {
+  const [first] = bounced;
+  return {
+    bounce_type: first?.bounceKind.type ?? 'Permanent',
+    bounce_sub_type: first?.bounceKind.subType ?? 'General',
+    bounced_recipients: bounced.map(({ recipient }) => ({
+      email_address: recipient.email,
+      status: recipient.statusCode ?? '',
+      diagnostic_code: recipient.diagnosticCode ?? '',
+    })),
+    bounced_at: now.toISOString(),
+  };
+}

@@ -1,0 +1,153 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
+import type { Message } from '../messages/message.entity.ts';
+import type { Recipient } from '../messages/recipient.entity.ts';
+import { type Changes, noChanges } from './outcome-events.ts';
+import type { SendAttempt } from './send-attempt.entity.ts';
+
+/** As plain rows: they are read and written for every mail that leaves, and as entities cost several times as much. */
+export type FoldedMessage = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'environmentId'
+  | 'inboxId'
+  | 'threadId'
+  | 'status'
+  | 'statusDetail'
+  | 'fromEmail'
+  | 'subject'
+  | 'rfcMessageId'
+  | 'providerMessageId'
+  | 'tracked'
+  | 'createdAt'
+  | 'queuedAt'
+  | 'sentAt'
+  | 'deliveredAt'
+  | 'bouncedAt'
+  | 'complainedAt'
+>;
+export type FoldedRecipient = Pick<
+  Recipient,
+  'position' | 'email' | 'status' | 'statusCode' | 'diagnosticCode' | 'sentAt' | 'updatedAt'
+>;
+export type FoldedAttempt = Pick<
+  SendAttempt,
+  | 'position'
+  | 'number'
+  | 'state'
+  | 'refusedScope'
+  | 'statusCode'
+  | 'response'
+  | 'providerMessageId'
+  | 'reportsDelivery'
+  | 'simulated'
+  | 'finishedAt'
+  | 'recorded'
+> & {
+  /** As it was read: who spoke to the relay may still set an `ambiguous` one right, without the message's lock. */
+  stateRead: SendAttempt['state'];
+};
+
+/** What becomes of a message, while it is locked. */
+export interface Folding {
+  message: FoldedMessage;
+  recipients: FoldedRecipient[];
+  /** Those that were not recorded yet, and those nobody knows the end of. */
+  attempts: FoldedAttempt[];
+  /** Those of them that are now. */
+  recorded: FoldedAttempt[];
+  changes: Changes;
+  now: Date;
+}
+
+const MESSAGE = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
+  thread_id as "threadId", status, status_detail as "statusDetail", from_email as "fromEmail", subject,
+  rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
+  queued_at as "queuedAt", sent_at as "sentAt", delivered_at as "deliveredAt", bounced_at as "bouncedAt",
+  complained_at as "complainedAt"`;
+const RECIPIENT = `'position', position, 'email', email, 'status', status, 'statusCode', status_code,
+  'diagnosticCode', diagnostic_code, 'sentAt', sent_at, 'updatedAt', updated_at`;
+const ATTEMPT = `'position', position, 'number', number, 'state', state, 'stateRead', state,
+  'refusedScope', refused_scope, 'statusCode', status_code, 'response', response,
+  'providerMessageId', provider_message_id, 'reportsDelivery', reports_delivery, 'simulated', simulated,
+  'finishedAt', finished_at, 'recorded', recorded`;
+
+/**
+ * Locks the message until the transaction ends, and reads what belongs to it: in a statement of its own, which sees what
+ * the one before in line has written.
+ *
+ * @returns null where the message is gone.
+ */
+export async function openFolding(em: EntityManager, messageId: string): Promise<Folding | null> {
+  const [message] = await em.execute<Raw<FoldedMessage>[]>(
+    `select ${MESSAGE} from messages where id = ? for update`,
+    [messageId],
+  );
+  if (!message) return null;
+  const [parts] = await em.execute<{ recipients: Raw<FoldedRecipient>[]; attempts: Raw<FoldedAttempt>[] }[]>(
+    `select
+       (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT}) order by position), '[]')
+        from message_recipients where message_id = ?) as recipients,
+       (select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT}) order by position, number), '[]')
+        from send_attempts where message_id = ? and (not recorded or state = 'ambiguous')) as attempts`,
+    [messageId, messageId],
+  );
+  const { recipients = [], attempts = [] } = parts ?? {};
+  return {
+    message: {
+      ...message,
+      createdAt: new Date(message.createdAt),
+      queuedAt: timeOf(message.queuedAt),
+      sentAt: timeOf(message.sentAt),
+      deliveredAt: timeOf(message.deliveredAt),
+      bouncedAt: timeOf(message.bouncedAt),
+      complainedAt: timeOf(message.complainedAt),
+    },
+    recipients: recipients.map((recipient) => ({
+      ...recipient,
+      sentAt: timeOf(recipient.sentAt),
+      updatedAt: new Date(recipient.updatedAt),
+    })),
+    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: timeOf(attempt.finishedAt) })),
+    recorded: [],
+    changes: noChanges(),
+    now: new Date(),
+  };
+}
+
+/** Writes the message, the recipients that changed and the attempts that are recorded now, in one statement. */
+export async function saveFolding(
+  em: EntityManager,
+  { message, recipients, recorded, now }: Folding,
+): Promise<void> {
+  const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
+  const { id, status, statusDetail, providerMessageId, tracked } = message;
+  await em.execute(
+    `with told as (
+       update message_recipients r
+       set status = v.status, status_code = v."statusCode", diagnostic_code = v."diagnosticCode",
+         sent_at = v."sentAt", updated_at = v."updatedAt"
+       from jsonb_to_recordset(?::jsonb) as v(position int, status text, "statusCode" text, "diagnosticCode" text,
+         "sentAt" timestamptz, "updatedAt" timestamptz)
+       where r.message_id = ? and r.position = v.position),
+     recorded as (
+       update send_attempts a set state = v.state, finished_at = v."finishedAt", recorded = true
+       from jsonb_to_recordset(?::jsonb) as v(position int, number int, state text, "stateRead" text,
+         "finishedAt" timestamptz)
+       where a.message_id = ? and a.position = v.position and a.number = v.number and a.state = v."stateRead")
+     update messages
+     set status = ?, status_detail = ?, provider_message_id = ?, tracked = ?, updated_at = ?,
+       sent_at = coalesce(sent_at, ?), delivered_at = coalesce(delivered_at, ?),
+       bounced_at = coalesce(bounced_at, ?), complained_at = coalesce(complained_at, ?)
+     where id = ?`,
+    [
+      ...[JSON.stringify(changed), id, JSON.stringify(recorded), id],
+      ...[status, statusDetail, providerMessageId, tracked, now.toISOString()],
+      ...[message.sentAt, message.deliveredAt, message.bouncedAt, message.complainedAt].map(
+        (time) => time?.toISOString() ?? null,
+      ),
+      id,
+    ],
+  );
+}

@@ -1,0 +1,255 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import {
+  DELIVERY_OUTCOME_RECORDED,
+  TRACK_DELIVERY,
+  trackDeliveryWorkflowId,
+} from '../../workflows/messages/track-delivery.contract.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { keepReputation } from '../deliverability/keep-reputation.ts';
+import { type BadOutcome, suppress } from '../deliverability/suppress.ts';
+import type { DeliveryOutcome, SendState } from '../delivery-reports/delivery-outcome.ts';
+import { classifyBounce } from '../delivery-reports/dsn.ts';
+import type { EventService } from '../events/event.service.ts';
+import { afterReport, awaitsReport, deriveStatus, isSettled } from './message-status.ts';
+import { announce, type Changes, type ToldRecipient } from './outcome-events.ts';
+import {
+  type FoldedAttempt,
+  type FoldedMessage,
+  type FoldedRecipient,
+  type Folding,
+  openFolding,
+  saveFolding,
+} from './outcome-state.ts';
+
+export interface OutcomeService {
+  /**
+   * The one place where attempts and reports become the state of recipients and message, with their events, whatever
+   * came first and whoever calls. Repeating it changes nothing.
+   *
+   * @param outcomes from reports; empty when the send's own run records what its attempts brought.
+   * @returns null where the message is gone.
+   */
+  fold(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
+}
+
+export interface OutcomeServiceOptions {
+  events: EventService;
+  outbox: Outbox;
+  /** How long after queueing a deferred recipient is given up as bounced. */
+  retryWindowMs: number;
+  /** Where the simulator's addresses are: what becomes of mail to them suppresses and pauses nothing. */
+  simulatorDomain: string;
+}
+
+export function createOutcomeService({
+  events,
+  outbox,
+  retryWindowMs,
+  simulatorDomain,
+}: OutcomeServiceOptions): OutcomeService {
+  return {
+    async fold(transaction, messageId, outcomes) {
+      const { em } = transaction;
+      const folding = await openFolding(em, messageId);
+      if (!folding) return null;
+      const { message, recipients, changes, now } = folding;
+      const before = message.status;
+      if (before === 'canceled') return 'settled';
+      const simulated = recordAttempts(folding, outcomes);
+      giveUpDeferred(folding, retryWindowMs);
+      for (const outcome of [...outcomes, ...simulated]) applyOutcome(folding, outcome);
+      const ambiguous = folding.attempts.some(({ state }) => state === 'ambiguous');
+      // A report overtook the run that goes from recipient to recipient, as long as the message is `sending`.
+      const underWay =
+        before === 'sending' && outcomes.length > 0 && recipients.some(({ status }) => !isSettled(status));
+      if (!underWay) {
+        message.status = deriveStatus(
+          recipients.map(({ status }) => status),
+          ambiguous,
+        );
+        message.statusDetail = ambiguous
+          ? AMBIGUOUS_DETAIL
+          : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+      }
+      track(transaction, outbox, folding, outcomes.length > 0);
+      await saveFolding(em, folding);
+      await announce(transaction, events, message, changes, now);
+      await drawConsequences(em, message, changes, simulatorDomain);
+      if (before === 'needs_attention' && !ambiguous) wakeSend(transaction, outbox, message);
+      return stateOf(recipients, ambiguous);
+    },
+  };
+}
+
+const AMBIGUOUS_DETAIL =
+  'The connection was lost when the relay may have accepted the mail already. It is not sent again by itself.';
+
+/** Folds what the attempts brought. A report about a recipient proves that its open attempt was accepted. */
+function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
+  const { attempts, recorded, now } = folding;
+  const reported = new Set(outcomes.map(({ position }) => position));
+  const simulated: DeliveryOutcome[] = [];
+  for (const attempt of attempts) {
+    if (reported.has(attempt.position) && (attempt.state === 'attempting' || attempt.state === 'ambiguous')) {
+      attempt.state = 'accepted';
+      attempt.finishedAt ??= now;
+      attempt.recorded = false;
+    }
+    if (attempt.recorded || attempt.state === 'attempting') continue;
+    attempt.recorded = true;
+    recorded.push(attempt);
+    recordAttempt(folding, attempt);
+    for (const told of attempt.simulated ?? []) simulated.push({ position: attempt.position, ...told });
+  }
+  return simulated;
+}
+
+function recordAttempt({ message, recipients, changes, now }: Folding, attempt: FoldedAttempt): void {
+  const recipient = recipients.find(({ position }) => position === attempt.position);
+  if (!recipient || isSettled(recipient.status)) return;
+  recipient.statusCode = attempt.statusCode;
+  recipient.diagnosticCode = attempt.response;
+  recipient.updatedAt = now;
+  if (attempt.state === 'accepted') {
+    recipient.status = 'sent';
+    recipient.sentAt = attempt.finishedAt;
+    message.sentAt ??= attempt.finishedAt ?? now;
+    message.providerMessageId ??= attempt.providerMessageId ?? message.rfcMessageId;
+    changes.sent.push(recipient);
+  } else if (attempt.state === 'deferred') {
+    recipient.status = 'deferred';
+  } else if (attempt.state === 'refused' && attempt.refusedScope === 'message') {
+    recipient.status = 'rejected';
+    changes.rejected.push(recipient);
+  } else if (attempt.state === 'refused') {
+    bounce({ message, changes, now }, recipient, classifyBounce(attempt.statusCode, attempt.response));
+  }
+}
+
+function giveUpDeferred({ message, recipients, changes, now }: Folding, retryWindowMs: number): void {
+  const queuedAt = (message.queuedAt ?? message.createdAt).getTime();
+  if (now.getTime() - queuedAt < retryWindowMs) return;
+  for (const recipient of recipients) {
+    if (recipient.status !== 'deferred') continue;
+    bounce({ message, changes, now }, recipient, { type: 'Transient', subType: 'General' });
+  }
+}
+
+function applyOutcome({ message, recipients, changes, now }: Folding, outcome: DeliveryOutcome): void {
+  const recipient = recipients.find(({ position }) => position === outcome.position);
+  if (!recipient || recipient.status === 'rejected') return;
+  if (outcome.kind === 'delayed') {
+    if (!awaitsReport(recipient.status)) return;
+    recipient.diagnosticCode = outcome.diagnosticCode;
+    recipient.updatedAt = now;
+    return;
+  }
+  const next = afterReport(recipient.status, outcome.kind);
+  if (next === recipient.status) return;
+  recipient.statusCode = outcome.statusCode;
+  recipient.diagnosticCode = outcome.diagnosticCode;
+  if (outcome.kind === 'bounced') {
+    bounce({ message, changes, now }, recipient, classifyBounce(outcome.statusCode, outcome.diagnosticCode));
+    return;
+  }
+  recipient.status = next;
+  recipient.updatedAt = now;
+  if (outcome.kind === 'delivered') {
+    message.deliveredAt ??= now;
+    changes.delivered.push(recipient);
+  } else {
+    message.complainedAt ??= now;
+    changes.complained.push({ recipient, feedbackType: outcome.feedbackType ?? 'abuse' });
+  }
+}
+
+function bounce(
+  { message, changes, now }: Pick<Folding, 'message' | 'changes' | 'now'>,
+  recipient: FoldedRecipient,
+  bounceKind: Changes['bounced'][number]['bounceKind'],
+): void {
+  recipient.status = 'bounced';
+  recipient.updatedAt = now;
+  message.bouncedAt ??= now;
+  changes.bounced.push({ recipient, bounceKind });
+}
+
+/** An address that is bad, or whose owner complains, is not written to again; the inbox that did so answers for it. */
+async function drawConsequences(
+  em: EntityManager,
+  message: FoldedMessage,
+  changes: Changes,
+  simulatorDomain: string,
+): Promise<void> {
+  const outcomes = badOutcomes(changes).filter(
+    ({ email }) => !email.toLowerCase().endsWith(`@${simulatorDomain}`),
+  );
+  if (outcomes.length === 0) return;
+  const { organizationId, environmentId, inboxId, id } = message;
+  const source = { organizationId, environmentId, inboxId, messageId: id };
+  await suppress(em, source, outcomes);
+  await keepReputation(em, source, outcomes, simulatorDomain);
+}
+
+/** Bounces that say the address is bad, and complaints; not refusals for policy, size or a full mailbox. */
+function badOutcomes({ bounced, complained }: Changes): BadOutcome[] {
+  const bad = bounced.filter(
+    ({ bounceKind }) => bounceKind.type === 'Permanent' && bounceKind.subType === 'NoEmail',
+  );
+  return [
+    ...bad.map(({ recipient }) => badOutcome('bounce', recipient)),
+    ...complained.map(({ recipient }) => badOutcome('complaint', recipient)),
+  ];
+}
+
+function badOutcome(
+  kind: BadOutcome['kind'],
+  { position, email, statusCode, diagnosticCode }: ToldRecipient,
+): BadOutcome {
+  return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
+}
+
+/** Starts the wait for reports where the relay promised any, and tells the one that waits of news. */
+function track(transaction: Transaction, outbox: Outbox, folding: Folding, reported: boolean): void {
+  const { message, recipients, attempts } = folding;
+  const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
+  const promised = attempts.some(({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery);
+  const starts = !message.tracked && promised && openRecipients > 0;
+  if (!starts && !(message.tracked && reported)) return;
+  message.tracked = true;
+  const workflowId = trackDeliveryWorkflowId(message.id);
+  outbox.enqueue(transaction, message.organizationId, {
+    start: {
+      workflowType: TRACK_DELIVERY,
+      workflowId,
+      taskQueue: MAIL_QUEUE,
+      input: { messageId: message.id, openRecipients },
+      searchAttributes: {
+        OrgId: message.organizationId,
+        EnvId: message.environmentId,
+        InboxId: message.inboxId,
+        ResourceId: message.id,
+        RelatedId: message.threadId,
+        Stage: 'awaiting_reports',
+      },
+      summary: `Track the delivery of ${message.id}`,
+    },
+    ...(starts
+      ? {}
+      : { signal: { workflowId, signalName: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients }] } }),
+  });
+}
+
+function wakeSend(transaction: Transaction, outbox: Outbox, message: FoldedMessage): void {
+  outbox.enqueue(transaction, message.organizationId, {
+    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },
+  });
+}
+
+function stateOf(recipients: FoldedRecipient[], ambiguous: boolean): SendState {
+  if (ambiguous) return 'needs_attention';
+  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'deferred';
+}

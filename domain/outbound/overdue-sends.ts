@@ -1,0 +1,37 @@
+import type { Database } from '../../platform/database/database.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import { startOfSend } from './create-outbound-message.ts';
+import type { DispatchService } from './dispatch.service.ts';
+
+/** A deferred message may rest for hours, but its run must be there: looking costs one `describe` in ten minutes. */
+const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
+  and updated_at < now() - interval '2 minutes'`;
+
+/**
+ * Messages whose run is gone. One an operator stopped is canceled, if nothing has left; with an open question it runs
+ * again, because only an answer ends that.
+ */
+export function overdueMessages(database: Database, dispatch: DispatchService): OverdueSource {
+  return {
+    name: 'messages',
+    async take(limit) {
+      const rows = await takeOverdue<Parameters<typeof startOfSend>[0] & { status: string }>(database, {
+        table: 'messages',
+        overdue: OVERDUE_MESSAGE,
+        columns: `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
+          thread_id as "threadId", status`,
+        limit,
+      });
+      return rows.map((row) => ({
+        start: startOfSend(row),
+        whenStopped:
+          row.status === 'needs_attention'
+            ? ('restart' as const)
+            : async () => {
+                await dispatch.record(row.id);
+                await dispatch.cancel(row.id, 'An operator ended the send’s workflow.');
+              },
+      }));
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { attachFiles, copyAttachments } from '../attachments/attach-files.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
+import { checkAttachmentLimits } from '../attachments/attachment-limits.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { EventService } from '../events/event.service.ts';
+import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import type { MessageDetails } from '../messages/message-details.ts';
+import { ThreadEntity } from '../messages/thread.entity.ts';
+import { forwardSubject, replySubject } from '../mime/subject.ts';
+import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
+import type { OutboundContent } from './outbound-content.ts';
+import { forwardBodies, replyBodies } from './quoted-original.ts';
+import { refuseAtCall } from './refused-send.ts';
+import { replyRecipients, withFurther } from './reply-recipients.ts';
+
+/** What the caller writes; recipients of a reply and subjects of both are the service's to find. */
+type Written = Omit<OutboundContent, 'subject'>;
+
+export interface ReplyRequest {
+  written: Omit<Written, 'to'>;
+  replyAll: boolean;
+  files?: readonly FileToAttach[];
+}
+
+export interface ForwardRequest {
+  written: Written;
+  includeAttachments: boolean;
+  files?: readonly FileToAttach[];
+}
+
+export interface ReplyService {
+  /**
+   * Queues an answer in the thread of the message, the original quoted below.
+   *
+   * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
+   * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
+   */
+  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails>;
+  /**
+   * Queues a message of its own thread with header and body of the original, and with its files: further rows of the
+   * same bytes.
+   *
+   * @throws the same as {@link reply}.
+   */
+  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails>;
+}
+
+export interface ReplyServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  events: EventService;
+}
+
+export function createReplyService(options: ReplyServiceOptions): ReplyService {
+  const { database } = options;
+  return {
+    reply: (scope, messageId, request) =>
+      database.transaction(scope, async (transaction) => {
+        const { original, inbox } = await findOriginal(transaction.em, scope, messageId);
+        return sendReply(transaction, options, { scope, inbox, original, request });
+      }),
+
+    forward: (scope, messageId, request) =>
+      database.transaction(scope, async (transaction) => {
+        const { original, inbox } = await findOriginal(transaction.em, scope, messageId);
+        return sendForward(transaction, options, { scope, inbox, original, request });
+      }),
+  };
+}
+
+/** What is quoted is read: who may only send must not get a message's text that way. */
+async function findOriginal(
+  em: EntityManager,
+  scope: Scope,
+  messageId: string,
+): Promise<{ original: Message; inbox: Inbox }> {
+  requirePermission(scope, 'messages:read');
+  const original = await em.findOne(
+    MessageEntity,
+    { id: messageId, ...withinScope(scope) },
+    { populate: ['textBody', 'htmlBody', 'headers'] },
+  );
+  if (!original) throw notFound('message', messageId);
+  return { original, inbox: await findInbox(em, scope, original.inboxId) };
+}
+
+interface Answer<Request> {
+  scope: Scope;
+  inbox: Inbox;
+  original: Message;
+  request: Request;
+}
+
+async function sendReply(
+  transaction: Transaction,
+  parts: ReplyServiceOptions,
+  { scope, inbox, original, request }: Answer<ReplyRequest>,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const { written, replyAll, files = [] } = request;
+  const content: OutboundContent = {
+    ...written,
+    ...withFurther(replyRecipients(original, { replyAll, own: inbox.email }), written),
+    ...replyBodies(written, original),
+    subject: bounded(replySubject(original.subject)),
+  };
+  const thread = await em.findOne(
+    ThreadEntity,
+    { id: original.threadId },
+    { lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  // Deleted since it was read: the answer would begin a conversation of its own.
+  if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
+    throw notFound('message', original.id);
+  const attachments = () => attachFiles(em, { scope, inbox, files });
+  return send(transaction, parts, { inbox, content, thread, parent: original }, attachments);
+}
+
+async function sendForward(
+  transaction: Transaction,
+  parts: ReplyServiceOptions,
+  { scope, inbox, original, request }: Answer<ForwardRequest>,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const { written, includeAttachments, files = [] } = request;
+  const content: OutboundContent = {
+    ...written,
+    ...forwardBodies(written, original, includeAttachments),
+    subject: bounded(forwardSubject(original.subject)),
+  };
+  const attachments = async () => {
+    const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
+    // Deleted while its files waited for the deletion's lock: the mail would go without them.
+    if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
+      throw notFound('message', original.id);
+    const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];
+    checkAttachmentLimits(all, 'Leave files out, or set include_attachments to false.');
+    return all;
+  };
+  return send(transaction, parts, { inbox, content, thread: null, parent: null }, attachments);
+}
+
+/** The way of every message: gate, files, row, workflow. */
+async function send(
+  transaction: Transaction,
+  { outbox, events }: ReplyServiceOptions,
+  request: Omit<OutboundMessageRequest, 'attachments'>,
+  attachments: () => Promise<Attachment[]>,
+): Promise<MessageDetails> {
+  const refusal = await refuseAtCall(transaction, events, request.inbox, request.content, request.thread?.id);
+  if (refusal) throw refusal;
+  return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
+}
+
+/** RFC 5322 section 2.1.1; what callers may give is as long. */
+const MAX_SUBJECT_CHARACTERS = 998;
+
+function bounded(subject: string): string {
+  // A cut may go through a surrogate pair.
+  return subject.slice(0, MAX_SUBJECT_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
+}

@@ -1,0 +1,106 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import type { ImmediateReport, TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
+import type { Message } from '../messages/message.entity.ts';
+import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './send-attempt.entity.ts';
+
+export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
+
+const MAX_RESPONSE_CHARACTERS = 1_000;
+/** A result is worth waiting for: without it the mail counts as ambiguous. */
+const SETTLE_TRIES = 120;
+const SETTLE_PAUSE_MS = 1_000;
+
+/**
+ * Commits the row that says "the relay is being spoken to", under the message's lock and in one statement: a message
+ * that is canceled meanwhile is no longer `sending` when the lock is granted. Two that begin at once get the same
+ * number, and the primary key lets one of them have it.
+ *
+ * @returns null where nothing may be sent: the message is no longer `sending`, or the last attempt is not one that
+ * invites another. One found open belongs to somebody who died: it becomes `ambiguous`.
+ */
+export function beginAttempt(
+  database: Database,
+  message: Pick<Message, 'id'>,
+  position: number,
+): Promise<AttemptKey | null> {
+  return database.autocommit(async (em) => {
+    const [begun] = await em.execute<{ number: number }[]>(
+      `with sending as (select id, org_id from messages where id = ? and status = 'sending' for update),
+         last as (select number, state from send_attempts where message_id = ? and position = ?
+                  order by number desc limit 1)
+       insert into send_attempts (message_id, position, number, org_id, state, started_at)
+       select sending.id, ?, coalesce(last.number, 0) + 1, sending.org_id, 'attempting', now()
+       from sending left join last on true
+       where last.state is null or last.state = 'deferred'
+       returning number`,
+      [message.id, message.id, position, position],
+    );
+    if (begun) return { messageId: message.id, position, number: begun.number };
+    await em.nativeUpdate(
+      SendAttemptEntity,
+      { messageId: message.id, position, state: 'attempting' },
+      {
+        state: 'ambiguous',
+        response: 'The worker that spoke to the relay did not live to tell its answer.',
+        finishedAt: new Date(),
+      },
+    );
+    return null;
+  });
+}
+
+/**
+ * Commits what the relay answered. Tries for two minutes, as long as the process lives; an attempt that another worker
+ * has meanwhile called ambiguous is set right.
+ *
+ * @returns `corrected` where it was: somebody may have recorded the ambiguity by then.
+ * @throws the database's error, in the end.
+ */
+export async function settleAttempt(
+  database: Database,
+  key: AttemptKey,
+  result: TransmissionResult,
+): Promise<'settled' | 'corrected'> {
+  const columns = { ...columnsOf(result), finishedAt: new Date(), recorded: false };
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await database.autocommit(async (em) => {
+        if ((await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'attempting' }, columns)) === 1)
+          return 'settled';
+        const changed = await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'ambiguous' }, columns);
+        return changed === 1 ? 'corrected' : 'settled';
+      });
+    } catch (error) {
+      if (tries >= SETTLE_TRIES) throw error;
+      await pause(SETTLE_PAUSE_MS);
+    }
+  }
+}
+
+function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
+  const response = storableText(result.response, MAX_RESPONSE_CHARACTERS);
+  switch (result.kind) {
+    case 'accepted':
+      return {
+        state: 'accepted',
+        response,
+        statusCode: null,
+        providerMessageId:
+          result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
+        reportsDelivery: result.reportsDelivery,
+        simulated: result.reports?.map(simulatedOutcome) ?? null,
+      };
+    case 'deferred':
+      return { state: 'deferred', response, statusCode: result.statusCode };
+    case 'refused':
+      return { state: 'refused', response, statusCode: result.statusCode, refusedScope: result.scope };
+    case 'ambiguous':
+      return { state: 'ambiguous', response, statusCode: null };
+  }
+}
+
+function simulatedOutcome({ action, status, diagnosticCode }: ImmediateReport): SimulatedOutcome {
+  return { kind: action === 'failed' ? 'bounced' : action, statusCode: status, diagnosticCode };
+}

@@ -1,0 +1,105 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { attachFiles } from '../attachments/attach-files.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { EventService } from '../events/event.service.ts';
+import { type Scope, withinScope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { type MessageDetails, withDetail } from '../messages/message-details.ts';
+import { cancelUnsent } from './cancel-unsent.ts';
+import { createOutboundMessage } from './create-outbound-message.ts';
+import type { OutboundContent } from './outbound-content.ts';
+import { refuseAtCall } from './refused-send.ts';
+
+export interface SendService {
+  /**
+   * Queues a message of its own thread; the commit starts `sendMessage`.
+   *
+   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
+   * `usage_limit_exceeded`.
+   */
+  send(
+    scope: Scope,
+    inboxId: string,
+    content: OutboundContent,
+    files?: readonly FileToAttach[],
+  ): Promise<MessageDetails>;
+  /**
+   * Stops a message of which nothing has left yet (`queued` or `deferred`).
+   *
+   * @throws AppError `not_found`, `conflict`.
+   */
+  cancel(scope: Scope, messageId: string): Promise<MessageDetails>;
+}
+
+export interface SendServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  events: EventService;
+  now?: () => Date;
+}
+
+export function createSendService({
+  database,
+  outbox,
+  events,
+  now = () => new Date(),
+}: SendServiceOptions): SendService {
+  return {
+    send: (scope, inboxId, content, files = []) =>
+      database.transaction(scope, async (transaction) => {
+        const inbox = await findInbox(transaction.em, scope, inboxId);
+        const refusal = await refuseAtCall(transaction, events, inbox, content);
+        if (refusal) throw refusal;
+        const attachments = await attachFiles(transaction.em, { scope, inbox, files });
+        return createOutboundMessage(transaction, outbox, {
+          inbox,
+          content,
+          thread: null,
+          parent: null,
+          attachments,
+          now: now(),
+        });
+      }),
+
+    cancel: (scope, messageId) =>
+      database.transaction(scope, (transaction) => cancel(transaction, scope, messageId, outbox)),
+  };
+}
+
+async function cancel(
+  transaction: Transaction,
+  scope: Scope,
+  messageId: string,
+  outbox: Outbox,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const message = await em.findOne(
+    MessageEntity,
+    { id: messageId, ...withinScope(scope) },
+    { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'], lockMode: LockMode.PESSIMISTIC_WRITE },
+  );
+  if (!message) throw notFound('message', messageId);
+  if (message.direction === 'inbound' || !(await cancelUnsent(em, message, 'Canceled through the API.'))) {
+    throw new AppError('conflict', {
+      detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
+      fix: fixOfLateCancel(message),
+      extensions: { message_status: message.status },
+    });
+  }
+  outbox.enqueue(transaction, message.organizationId, {
+    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
+  });
+  return withDetail(em, message);
+}
+
+function fixOfLateCancel({ direction, status }: Message): string {
+  if (direction === 'inbound') return 'Delete it, if it is to go: only what is to be sent can be canceled.';
+  if (status === 'canceled' || status === 'rejected' || status === 'failed')
+    return 'Nothing needs to be done: it is not sent any more.';
+  return 'Nothing can be taken back once a mail has left; wait for its outcome.';
+}

@@ -1,0 +1,174 @@
+import { pipeline, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import type { Database } from '../../platform/database/database.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { DkimKeys } from '../domains/dkim-keys.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { buildMime, type MimeAttachment } from '../mime/build-mime.ts';
+import type { DkimSigningKey } from '../mime/dkim-signature.ts';
+import { signBytes, signStream } from '../mime/sign-mime.ts';
+import { giveUpObject } from '../stored-objects/discarded-objects.ts';
+import { submittedMail } from './rewrite-submission.ts';
+
+export interface StoredMime {
+  rawKey: string;
+  sizeBytes: number;
+  /** The bytes themselves, where they were just built and are small. */
+  bytes?: Buffer;
+}
+
+/** What of a message its bytes are made of, and where they are once they are made. */
+export type OutgoingMail = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'fromEmail'
+  | 'fromName'
+  | 'to'
+  | 'cc'
+  | 'replyTo'
+  | 'subject'
+  | 'textBody'
+  | 'htmlBody'
+  | 'headers'
+  | 'hasAttachments'
+  | 'rfcMessageId'
+  | 'inReplyTo'
+  | 'references'
+  | 'createdAt'
+  | 'submittedKey'
+  | 'rawKey'
+  | 'sizeBytes'
+>;
+
+/** Up to here a message is held in memory once for all its recipients; a larger one is streamed for each. */
+const MAX_BUFFERED_BYTES = 1024 * 1024;
+
+type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
+
+/**
+ * Builds and stores the message once. The key is committed before anybody speaks to a relay, so that every attempt
+ * sends exactly these bytes, and they are what is shown as the raw message.
+ */
+export async function ensureStored(
+  database: Database,
+  storage: MimeStorage,
+  message: OutgoingMail,
+  dkimKeys: DkimKeys,
+): Promise<StoredMime> {
+  if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
+  const rawKey = `raw/sent/${message.id}.eml`;
+  const key = await dkimKeys.signingKeyFor(message.organizationId, domainOf(message.fromEmail));
+  const { submittedKey } = message;
+  if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
+  const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
+  const stored = await store(storage, rawKey, { message, attachments, key });
+  await database.statement(
+    'update messages set raw_key = ?, size_bytes = ? where id = ? and raw_key is null',
+    [rawKey, stored.sizeBytes, message.id],
+  );
+  return { rawKey, ...stored };
+}
+
+interface Submitted {
+  message: OutgoingMail;
+  rawKey: string;
+  submittedKey: string;
+  key: DkimSigningKey | null;
+}
+
+/** The sender's own bytes, of which the copy as they came is then not needed any more. */
+async function storeSubmitted(
+  database: Database,
+  storage: MimeStorage,
+  { message, rawKey, submittedKey, key }: Submitted,
+): Promise<StoredMime> {
+  const messageId = message.rfcMessageId ?? message.id;
+  const write = () => {
+    const mime = submittedMail({ messageId, date: message.createdAt });
+    storage.getStream(submittedKey).then(
+      (source) => pipeline(source, mime, () => undefined),
+      (error: Error) => mime.destroy(error),
+    );
+    return mime;
+  };
+  const mime = await signStream(write, key, message.createdAt);
+  const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
+  await database.systemTransaction(async ({ em }) => {
+    await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
+    await giveUpObject(em, message.organizationId, submittedKey);
+  });
+  return { rawKey, sizeBytes };
+}
+
+/** Text that fits is put in one request; what does not is streamed in parts. */
+async function store(
+  storage: MimeStorage,
+  rawKey: string,
+  {
+    message,
+    attachments,
+    key,
+  }: { message: OutgoingMail; attachments: Attachment[]; key: DkimSigningKey | null },
+): Promise<Omit<StoredMime, 'rawKey'>> {
+  const files = attachments.map((attachment) => mimeAttachment(storage, attachment));
+  const write = () => mimeOf(message, files);
+  const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);
+  const fileBytes = attachments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (bodyCharacters + fileBytes > MAX_BUFFERED_BYTES / 4) {
+    const mime = await signStream(write, key, message.createdAt);
+    const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
+    return { sizeBytes };
+  }
+  const bytes = await signBytes(await buffer(write()), key, message.createdAt);
+  await storage.putBytes(rawKey, bytes, 'message/rfc822');
+  return { sizeBytes: bytes.length, bytes };
+}
+
+function attachmentsOf(database: Database, messageId: string): Promise<Attachment[]> {
+  return database.autocommit((em) =>
+    em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } }),
+  );
+}
+
+/** Read from storage when its turn in the mail comes. */
+function mimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
+  const { filename, contentType, contentId, disposition, storageKey } = attachment;
+  return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
+}
+
+function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
+}
+
+function mimeOf(message: OutgoingMail, attachments: MimeAttachment[]): Readable {
+  return buildMime({
+    messageId: message.rfcMessageId ?? message.id,
+    date: message.createdAt,
+    from: { email: message.fromEmail, ...(message.fromName === null ? {} : { name: message.fromName }) },
+    to: message.to,
+    cc: message.cc,
+    replyTo: message.replyTo,
+    subject: message.subject,
+    text: message.textBody,
+    html: message.htmlBody,
+    inReplyTo: message.inReplyTo,
+    references: message.references,
+    headers: message.headers,
+    autoSubmitted: true,
+    attachments,
+  });
+}
+
+export function rawSource(
+  storage: Pick<Storage, 'getStream' | 'getBytes'>,
+  { rawKey, sizeBytes, bytes }: StoredMime,
+): () => Promise<Readable> {
+  if (sizeBytes > MAX_BUFFERED_BYTES) return () => storage.getStream(rawKey);
+  let held = bytes ? Promise.resolve(bytes) : undefined;
+  return async () => {
+    held ??= storage.getBytes(rawKey, MAX_BUFFERED_BYTES);
+    return Readable.from([await held]);
+  };
+}

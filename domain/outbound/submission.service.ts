@@ -1,0 +1,259 @@
+import type { Readable } from 'node:stream';
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { attachFiles } from '../attachments/attach-files.ts';
+import type { AttachmentService } from '../attachments/attachment.service.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { EventService } from '../events/event.service.ts';
+import type { Scope } from '../identity/scope.ts';
+import type { CredentialService } from '../inboxes/credential.service.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { baseAddress } from '../inboxes/inbox-address.ts';
+import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
+import { findThread } from '../messages/find-thread.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { RecipientEntity } from '../messages/recipient.entity.ts';
+import { isCustomHeaderName } from '../mime/build-mime.ts';
+import type { MailReader, ReadMail } from '../mime/parser/pool.ts';
+import { claimObjects, noteObjects } from '../stored-objects/discarded-objects.ts';
+import { createOutboundMessage } from './create-outbound-message.ts';
+import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
+import { refuseAtCall } from './refused-send.ts';
+
+/** A mail program that has shown an inbox's password. */
+export interface Submitter {
+  inboxId: string;
+  email: string;
+  /** Since when the password holds that it showed. */
+  rotatedAt: Date;
+  scope: Scope;
+}
+
+export interface SubmittedMail {
+  /** Envelope recipients, each an address the API would take. */
+  recipients: string[];
+  raw: Readable;
+}
+
+export interface SubmissionService {
+  /** Null where address or password is wrong. */
+  authenticate(username: string, password: string): Promise<Submitter | null>;
+  /** Whether MAIL FROM is the inbox's address, with a plus-tag or without. */
+  maySendAs(submitter: Submitter, mailFrom: string): boolean;
+  /**
+   * Queues a mail as it was written: the same gate, thread, events and lifecycle as for one sent through the API, and
+   * the sender's own bytes. The same Message-ID to the same recipients within a day is the same mail: a program that
+   * lost our answer sends it again.
+   *
+   * @returns the message's id.
+   * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `unauthenticated` where the password was changed meanwhile,
+   * `message_rejected`, `usage_limit_exceeded` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
+   */
+  submit(submitter: Submitter, mail: SubmittedMail): Promise<string>;
+}
+
+export interface SubmissionServiceOptions {
+  database: Database;
+  storage: Pick<Storage, 'putStream' | 'getStream'>;
+  outbox: Outbox;
+  events: EventService;
+  credentials: Pick<CredentialService, 'authenticate'>;
+  attachments: Pick<AttachmentService, 'putUpload'>;
+  reader: Pick<MailReader, 'read'>;
+}
+
+const REPEATED_WITHIN_MS = 24 * 3_600_000;
+const GRACE_MS = 3_600_000;
+
+export function createSubmissionService(options: SubmissionServiceOptions): SubmissionService {
+  const { database, storage, credentials } = options;
+  return {
+    async authenticate(username, password) {
+      const known = await credentials.authenticate(username, password);
+      if (!known) return null;
+      const { id: inboxId, email, organizationId, environmentId } = known.inbox;
+      const scope: Scope = {
+        organizationId,
+        environmentId,
+        environmentBound: true,
+        inboxId,
+        permissions: new Set(['messages:send'] as const),
+        actor: { kind: 'system', id: inboxId },
+        requestId: newId('request'),
+      };
+      return { inboxId, email, rotatedAt: known.rotatedAt, scope };
+    },
+
+    maySendAs: ({ email }, mailFrom) => baseAddress(mailFrom) === email,
+
+    async submit(submitter, { raw, recipients }) {
+      const { scope } = submitter;
+      const submittedKey = `raw/submitted/${newId('receipt')}.eml`;
+      await noteObjects(database, scope, [submittedKey], GRACE_MS);
+      await storage.putStream(submittedKey, raw, { contentType: 'message/rfc822' });
+      const { mail, files } = await readSubmitted(options, submitter, submittedKey);
+      checkSubmitted(mail, submitter);
+      return database.transaction(scope, (transaction) =>
+        queue(transaction, options, {
+          submitter,
+          mail,
+          files,
+          submittedKey,
+          recipients: distinct(recipients),
+        }),
+      );
+    },
+  };
+}
+
+interface Submission {
+  submitter: Submitter;
+  mail: ReadMail;
+  files: FileToAttach[];
+  submittedKey: string;
+  recipients: string[];
+}
+
+async function readSubmitted(
+  { storage, reader, attachments }: SubmissionServiceOptions,
+  { scope, inboxId }: Submitter,
+  submittedKey: string,
+): Promise<{ mail: ReadMail; files: FileToAttach[] }> {
+  const mail = await reader.read(await storage.getStream(submittedKey), {
+    async storeFile(_index, content, contentType) {
+      const facts = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
+      const { storageKey, sizeBytes, sha256 } = await attachments.putUpload(scope, inboxId, facts, content);
+      return { key: storageKey, stored: { sizeBytes, sha256: Buffer.from(sha256) } };
+    },
+  });
+  const files = mail.attachments.map(({ stored, ...facts }) => ({
+    kind: 'stored' as const,
+    file: { ...facts, ...stored },
+  }));
+  return { mail, files };
+}
+
+function checkSubmitted({ from, parseError }: ReadMail, { email }: Submitter): void {
+  if (parseError !== null)
+    throw new AppError('validation_error', { detail: parseError, fix: 'Send the mail as well-formed MIME.' });
+  if (!from || baseAddress(from.email) !== email)
+    throw new AppError('permission_denied', {
+      detail: `From must be ${email}.`,
+      fix: 'Set the sender of the account to the address of the inbox.',
+    });
+}
+
+async function queue(
+  transaction: Transaction,
+  { outbox, events }: SubmissionServiceOptions,
+  { submitter, mail, files, submittedKey, recipients }: Submission,
+): Promise<string> {
+  const { em } = transaction;
+  const { scope } = submitter;
+  const inbox = await findInbox(em, scope, submitter.inboxId);
+  await checkPassword(transaction, submitter);
+  const repeated = await findRepeated(transaction, inbox.id, mail.messageId, recipients);
+  if (repeated) return repeated;
+  const { content, envelope } = contentOf(mail, recipients);
+  const thread = await findThread(
+    em,
+    { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
+    LockMode.PESSIMISTIC_WRITE,
+  );
+  const sentTo = (wanted: EnvelopeRecipient['field']) =>
+    envelope.filter(({ field }) => field === wanted).map(({ email }) => ({ email }));
+  const refusal = await refuseAtCall(
+    transaction,
+    events,
+    inbox,
+    { ...content, to: sentTo('to'), cc: sentTo('cc'), bcc: sentTo('bcc') },
+    thread?.id,
+  );
+  if (refusal) throw refusal;
+  await claimObjects(em, [submittedKey]);
+  const { message } = createOutboundMessage(transaction, outbox, {
+    inbox,
+    content,
+    envelope,
+    thread,
+    parent: null,
+    attachments: await attachFiles(em, { scope, inbox, files }),
+  });
+  Object.assign(message, {
+    submittedKey,
+    rfcMessageId: mail.messageId ?? message.rfcMessageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
+    fromName: mail.from?.name ?? null,
+  } satisfies Partial<Message>);
+  return message.id;
+}
+
+/** A password ends for the connections, too, that showed it: it may have been changed because others know it. */
+async function checkPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
+  const credential = await em.findOne(InboxCredentialEntity, { inboxId });
+  if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
+  throw new AppError('unauthenticated', {
+    detail: 'The password was changed since this connection showed it.',
+    fix: 'Log in again with the new one.',
+  });
+}
+
+/** Calls with one Message-ID wait for each other, so that the later one finds what the earlier one made. */
+async function findRepeated(
+  { em }: Transaction,
+  inboxId: string,
+  rfcMessageId: string | null,
+  recipients: string[],
+): Promise<string | null> {
+  if (rfcMessageId === null) return null;
+  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
+    JSON.stringify(['submission', inboxId, rfcMessageId]),
+  ]);
+  const since = new Date(Date.now() - REPEATED_WITHIN_MS);
+  const candidates = await em.find(
+    MessageEntity,
+    { inboxId, rfcMessageId, direction: 'outbound', createdAt: { $gte: since } },
+    { fields: ['id'], orderBy: { id: 'desc' }, limit: 20 },
+  );
+  const rows = await em.find(RecipientEntity, { messageId: { $in: candidates.map(({ id }) => id) } });
+  const wanted = recipients.map((email) => email.toLowerCase()).sort();
+  for (const { id } of candidates) {
+    const sent = rows.filter(({ messageId }) => messageId === id).map(({ email }) => email.toLowerCase());
+    if (JSON.stringify(sent.sort()) === JSON.stringify(wanted)) return id;
+  }
+  return null;
+}
+
+/** Whom the header names is shown; whom the envelope names is sent to, unnamed ones as blind copies. */
+function contentOf(
+  mail: ReadMail,
+  recipients: string[],
+): { content: OutboundContent; envelope: EnvelopeRecipient[] } {
+  const named = (list: { email: string }[]) => new Set(list.map(({ email }) => email.toLowerCase()));
+  const [to, cc] = [named(mail.to), named(mail.cc)];
+  const envelope = recipients.map((email) => {
+    const field = to.has(email.toLowerCase()) ? 'to' : cc.has(email.toLowerCase()) ? 'cc' : 'bcc';
+    return { field, email } as const;
+  });
+  const content = {
+    to: mail.to,
+    cc: mail.cc,
+    bcc: envelope.filter(({ field }) => field === 'bcc').map(({ email }) => ({ email })),
+    replyTo: mail.replyTo,
+    subject: mail.subject,
+    textBody: mail.text,
+    htmlBody: mail.html,
+    labels: [],
+    headers: Object.fromEntries(Object.entries(mail.headers).filter(([name]) => isCustomHeaderName(name))),
+  };
+  return { content, envelope };
+}
+
+function distinct(addresses: string[]): string[] {
+  return [...new Map(addresses.map((address) => [address.toLowerCase(), address])).values()];
+}
