@@ -2,7 +2,7 @@ import { activityInfo, Context } from '@temporalio/activity';
 import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
 import type { IngestService } from '../domain/inbound/ingest.service.ts';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
-import type { AmbiguityResolution } from '../workflows/messages/send-message.contract.ts';
+import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
 import { asFailure } from './failures.ts';
 
 export interface MessageActivityOptions {

@@ -1,17 +1,18 @@
+import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './api-keys/api-keys.schemas.ts';
 import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
 import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas.ts';
 import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
 import { CreateDomain, DomainRecordSchema } from './domains/domains.schemas.ts';
 import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
+import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
-import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './identity/api-keys.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
 import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
-import { ForwardMessage, ReplyToMessage } from './messages/reply.routes.ts';
+import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
 import {
   Metrics,
   MetricsActivity,
@@ -19,6 +20,7 @@ import {
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import { HandedOver } from './providers/raw-mail.routes.ts';
 import {
   PostponeRetention,
@@ -26,7 +28,6 @@ import {
   SetRetentionPolicy,
 } from './retention/retention-policy.schemas.ts';
 import { Problem } from './schemas.ts';
-import { ThreadRecord, ThreadSummary } from './threads/threads.schemas.ts';
 import {
   LimitsRecord,
   SetLimits,
@@ -48,7 +49,6 @@ import {
   EndpointRecord,
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
-import { EventRecord, eventSchemas } from './webhooks/events.schemas.ts';
 
 /** Schemas with a name of their own; what they refer to comes before them. */
 export const sharedSchemas = [

@@ -1,13 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../platform/config.ts';
 import type { Cursors } from '../platform/cursor.ts';
+import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { domainRoutes } from './domains/domains.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
+import { eventStreamRoutes } from './events/event-stream.routes.ts';
+import { eventRoutes } from './events/events.routes.ts';
 import { exportRoutes } from './exports/exports.routes.ts';
-import { apiKeyRoutes } from './identity/api-keys.routes.ts';
 import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
 import type { Lists } from './lists.ts';
@@ -15,22 +17,20 @@ import { deletionRoutes } from './messages/deletions.routes.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
 import { rawRoutes } from './messages/raw.routes.ts';
-import { replyRoutes } from './messages/reply.routes.ts';
+import { threadRoutes } from './messages/threads.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
+import { replyRoutes } from './outbound/replies.routes.ts';
 import type { OpenAnswers } from './plugins/open-answers.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { Services } from './services.ts';
-import { threadRoutes } from './threads/threads.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
-import { eventStreamRoutes } from './webhooks/event-stream.routes.ts';
-import { eventRoutes } from './webhooks/events.routes.ts';
 
 /** What route files may ask for: each names those parts of it that it uses. */
 export interface RouteParts extends Services {

@@ -1,7 +1,7 @@
 import EmailReplyParser from 'email-reply-parser';
 import { textFromHtml } from '../domain/mime/html-to-text.ts';
 import { extractReply } from '../domain/mime/quotes/extract-reply.ts';
-import { announcedReplies, type ReplyFixture, wholeMails } from '../test/messages/reply-fixtures.ts';
+import { announcedReplies, type ReplyFixture, wholeMails } from '../test/mime/reply-fixtures.ts';
 
 const parser = new EmailReplyParser();
 

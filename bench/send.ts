@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
-import { sendMessageWorkflowId } from '../workflows/messages/send-message.contract.ts';
+import { sendMessageWorkflowId } from '../workflows/outbound/send-message.contract.ts';
 import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { printFigures, runLanes } from './measure.ts';

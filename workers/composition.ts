@@ -8,8 +8,8 @@ import { createMaintenanceActivities } from '../activities/maintenance.activitie
 import { createMessageActivities } from '../activities/messages.activities.ts';
 import { createNotificationActivities } from '../activities/notifications.activities.ts';
 import { createRetentionActivities } from '../activities/retention.activities.ts';
-import { createStorageActivities } from '../activities/storage.activities.ts';
-import { createUsageActivities } from '../activities/usage.activities.ts';
+import { createStorageActivities } from '../activities/stored-objects.activities.ts';
+import { createUsageActivities } from '../activities/usage-alerts.activities.ts';
 import { createWebhookJobActivities } from '../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../activities/webhooks.activities.ts';
 import { createAttachmentService } from '../domain/attachments/attachment.service.ts';

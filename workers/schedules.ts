@@ -15,21 +15,21 @@ import {
   RECONCILE_SCHEDULE_ID,
 } from '../workflows/maintenance/reconcile.contract.ts';
 import {
-  SEARCH_STRAY_OBJECTS,
-  SEARCH_STRAY_OBJECTS_HOUR,
-  SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
-} from '../workflows/maintenance/search-stray-objects.contract.ts';
-import {
   RETENTION_HOUR,
   START_RETENTION,
   START_RETENTION_SCHEDULE_ID,
 } from '../workflows/retention/start-retention.contract.ts';
+import {
+  SEARCH_STRAY_OBJECTS,
+  SEARCH_STRAY_OBJECTS_HOUR,
+  SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
+} from '../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 import {
   CHECK_USAGE,
   CHECK_USAGE_EVERY_MS,
   CHECK_USAGE_SCHEDULE_ID,
-} from '../workflows/usage/check-usage.contract.ts';
+} from '../workflows/usage-alerts/check-usage.contract.ts';
 
 /** Creates the schedules that are not there yet; one an operator paused or changed stays as it is. */
 export async function ensureSchedules(temporal: Client): Promise<void> {

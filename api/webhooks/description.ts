@@ -1,5 +1,5 @@
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
-import { eventSchemaName } from './events.schemas.ts';
+import { eventSchemaName } from '../events/events.schemas.ts';
 
 const text = (maxLength: number) => ({ type: 'string' as const, maxLength });
 

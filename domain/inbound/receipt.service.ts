@@ -8,7 +8,7 @@ import type { Storage } from '../../platform/storage.ts';
 import {
   RECEIVE_MESSAGE,
   receiveMessageWorkflowId,
-} from '../../workflows/messages/receive-message.contract.ts';
+} from '../../workflows/inbound/receive-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { receiveVerdict } from '../deliverability/receive-lists.ts';
 import { readAtMost } from '../delivery-reports/dsn.ts';

@@ -5,7 +5,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   trackDeliveryWorkflowId,
-} from '../../workflows/messages/track-delivery.contract.ts';
+} from '../../workflows/outbound/track-delivery.contract.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
 import { refreshThread } from './refresh-thread.ts';

@@ -1,7 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import { cancelUnsent } from './cancel-unsent.ts';
 

@@ -1,7 +1,7 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';

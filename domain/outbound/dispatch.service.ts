@@ -5,7 +5,7 @@ import type { MailTransport } from '../../platform/mail-transport/mail-transport
 import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
-import type { AmbiguityResolution } from '../../workflows/messages/send-message.contract.ts';
+import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import type { SendState } from '../delivery-reports/delivery-outcome.ts';
 import { withRecipientToken } from '../delivery-reports/report-token.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';

@@ -1,12 +1,12 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
   trackDeliveryWorkflowId,
-} from '../../workflows/messages/track-delivery.contract.ts';
+} from '../../workflows/outbound/track-delivery.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { keepReputation } from '../deliverability/keep-reputation.ts';
 import { type BadOutcome, suppress } from '../deliverability/suppress.ts';

@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';

@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { TRACKING_WINDOW_MS } from '../../workflows/messages/track-delivery.contract.ts';
+import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
 import { endTracking, ON_ITS_WAY } from '../messages/deletion.service.ts';
 import { HIDDEN_LABELS } from '../messages/hidden-labels.ts';
 import type { Message } from '../messages/message.entity.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import { RESOLVE_AMBIGUOUS } from '../../workflows/messages/send-message.contract.ts';
+import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type OwnService, startOwnService } from '../support/own-service.ts';

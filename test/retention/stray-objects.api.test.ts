@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
-import { createStorageActivities } from '../../activities/storage.activities.ts';
+import { createStorageActivities } from '../../activities/stored-objects.activities.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { noteStrayObjects, type StrayProgress } from '../../domain/stored-objects/orphaned-objects.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';

@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
-import { eventSchemaName, eventSchemas } from '../../api/webhooks/events.schemas.ts';
+import { eventSchemaName, eventSchemas } from '../../api/events/events.schemas.ts';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true });

@@ -7,19 +7,19 @@ import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contrac
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
+import { RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
-import { SEARCH_STRAY_OBJECTS } from '../../workflows/maintenance/search-stray-objects.contract.ts';
-import { RECEIVE_MESSAGE } from '../../workflows/messages/receive-message.contract.ts';
-import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
+import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
+import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
-} from '../../workflows/messages/track-delivery.contract.ts';
-import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
+} from '../../workflows/outbound/track-delivery.contract.ts';
 import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
-import { CHECK_USAGE } from '../../workflows/usage/check-usage.contract.ts';
+import { SEARCH_STRAY_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
+import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { UsageActivities } from '../../activities/usage.activities.ts';
-import { CHECK_USAGE } from '../../workflows/usage/check-usage.contract.ts';
+import type { UsageActivities } from '../../activities/usage-alerts.activities.ts';
+import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
 let environment: WorkflowTestEnvironment;

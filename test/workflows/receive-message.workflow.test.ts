@@ -6,7 +6,7 @@ import {
   INGEST_AT_ONCE_BYTES,
   RECEIVE_MESSAGE,
   type ReceiveMessageInput,
-} from '../../workflows/messages/receive-message.contract.ts';
+} from '../../workflows/inbound/receive-message.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
 let environment: WorkflowTestEnvironment;

@@ -10,7 +10,7 @@ import {
   RETRY_SEND_NOW,
   SEND_MESSAGE,
   SEND_RETRY_DELAYS_MS,
-} from '../../workflows/messages/send-message.contract.ts';
+} from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 

@@ -11,7 +11,7 @@ import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
   TRACKING_WINDOW_MS,
-} from '../../workflows/messages/track-delivery.contract.ts';
+} from '../../workflows/outbound/track-delivery.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
 const HOUR_MS = 3_600_000;

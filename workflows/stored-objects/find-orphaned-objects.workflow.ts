@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { StorageActivities } from '../../activities/storage.activities.ts';
+import type { StorageActivities } from '../../activities/stored-objects.activities.ts';
 
 const { noteStrayObjects } = proxyActivities<StorageActivities>({
   // Of a bucket that takes longer the next day's run waits for the end.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../platform/ids.ts';
-import { sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   createInbox,
   createKey,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { sendMessageWorkflowId } from '../../workflows/messages/send-message.contract.ts';
+import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   createInbox,
   createKey,

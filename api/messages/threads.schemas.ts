@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox';
 import type { Thread } from '../../domain/messages/thread.entity.ts';
 import { MESSAGES_SHOWN, type ThreadDetails } from '../../domain/messages/thread.service.ts';
-import { MessageSummary, presentSummary } from '../messages/messages.schemas.ts';
 import { closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
+import { MessageSummary, presentSummary } from './messages.schemas.ts';
 
 const fields = {
   id: id('Thread id (thr_…).'),

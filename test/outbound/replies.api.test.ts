@@ -5,7 +5,7 @@ import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
-import { SEND_MESSAGE } from '../../workflows/messages/send-message.contract.ts';
+import { SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import {

@@ -5,11 +5,11 @@ import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { putFilesOfBody } from '../attachments/files-of-body.ts';
+import { addressList } from '../messages/addresses.ts';
+import { CONTENT_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
+import { readContent } from '../messages/content.ts';
+import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import { closed, id, postProblems, ref } from '../schemas.ts';
-import { addressList } from './addresses.ts';
-import { CONTENT_LIMIT_BYTES, contentFields } from './content.schemas.ts';
-import { readContent } from './content.ts';
-import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const OneMessage = closed({ id: id('Message id (msg_…).') });
 

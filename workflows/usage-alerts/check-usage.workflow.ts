@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { UsageActivities } from '../../activities/usage.activities.ts';
+import type { UsageActivities } from '../../activities/usage-alerts.activities.ts';
 
 const { tellOfThresholds } = proxyActivities<UsageActivities>({
   startToCloseTimeout: '1 hour',

@@ -3,7 +3,7 @@ import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { TRACK_DELIVERY } from '../../workflows/messages/track-delivery.contract.ts';
+import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
