@@ -50,8 +50,11 @@ export async function benchRetention(): Promise<void> {
     const sends = ROUNDS * A_ROUND;
     printFigures([
       {
-        ...{ name: 'sends while deleting', unit: '1/s', aim: AIM },
-        ...{ ours: sends / spent.with, floor: sends / spent.without },
+        name: 'sends while deleting',
+        unit: '1/s',
+        aim: AIM,
+        ours: sends / spent.with,
+        floor: sends / spent.without,
       },
     ]);
     console.log(`deleted meanwhile: about ${Math.round(deleted / spent.with)} messages/s`);

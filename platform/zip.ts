@@ -71,7 +71,9 @@ export async function completeEntry(
   const smaller = deflated.length < data.length;
   const body = smaller ? deflated : data;
   const entry: ZipEntry = {
-    ...{ name, modifiedAt, offset },
+    name,
+    modifiedAt,
+    offset,
     method: smaller ? 8 : 0,
     streamed: false,
     zip64: false,
@@ -89,7 +91,11 @@ export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'
 } {
   const opened: ZipEntry = {
     ...entry,
-    ...{ method: 8, streamed: true, crc32: 0, sizeBytes: 0, compressedBytes: 0 },
+    method: 8,
+    streamed: true,
+    crc32: 0,
+    sizeBytes: 0,
+    compressedBytes: 0,
   };
   return { bytes: localHeader(opened), entry: opened };
 }

@@ -124,7 +124,10 @@ async function startServer(options: PostgresOptions, { postgres }: Binaries, own
     name: 'PostgreSQL',
     command: postgres,
     args: [
-      ...['-D', options.dataDir, '-p', String(options.port)],
+      '-D',
+      options.dataDir,
+      '-p',
+      String(options.port),
       ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     ],
     logFile: options.logFile,
@@ -147,8 +150,15 @@ function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner
     const made = spawnSync(
       initdb,
       [
-        ...['-D', unfinished, '-U', SUPERUSER, '--auth=scram-sha-256', `--pwfile=${passwordFile}`],
-        ...['--locale=C', '--encoding=UTF8', ...(options.durable === false ? ['--no-sync'] : [])],
+        '-D',
+        unfinished,
+        '-U',
+        SUPERUSER,
+        '--auth=scram-sha-256',
+        `--pwfile=${passwordFile}`,
+        '--locale=C',
+        '--encoding=UTF8',
+        ...(options.durable === false ? ['--no-sync'] : []),
       ],
       { encoding: 'utf8', ...owner },
     );

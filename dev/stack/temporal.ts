@@ -106,16 +106,28 @@ function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPo
     'matching.enableFairness': true,
   };
   return [
-    ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--log-level', 'warn'],
-    ...['--http-port', String(httpPort)],
+    'server',
+    'start-dev',
+    '--ip',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--log-level',
+    'warn',
+    '--http-port',
+    String(httpPort),
     ...(uiPort === undefined
       ? ['--headless']
       : ['--ui-ip', '127.0.0.1', '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
     // Without the pragmas every state change waits for the disk: 9 instead of 32 workflows a second.
     ...(databaseFile
       ? [
-          ...['--db-filename', databaseFile],
-          ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
+          '--db-filename',
+          databaseFile,
+          '--sqlite-pragma',
+          'journal_mode=wal',
+          '--sqlite-pragma',
+          'synchronous=normal',
         ]
       : []),
     ...Object.entries(dynamicConfig).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),

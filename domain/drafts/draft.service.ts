@@ -292,7 +292,8 @@ async function tellOverLimit(
   const content = await em.findOneOrFail(DraftEntity, { id: draftId });
   const inbox = await em.findOneOrFail(InboxEntity, { id: content.inboxId });
   await announceRefusedSend(transaction, events, {
-    ...{ inbox, content },
+    inbox,
+    content,
     refusal: { reason: 'rate_limited', detail },
   });
 }

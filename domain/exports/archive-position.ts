@@ -38,6 +38,17 @@ export interface ArchivePosition {
 }
 
 export const BEGINNING: Omit<ArchivePosition, 'plan' | 'large'> = {
-  ...{ stage: 0, source: 0, after: null, entry: null, file: null, lastFile: null },
-  ...{ offset: 0, directoryOffset: 0, entries: 0, piece: 0, rows: {}, files: {}, missing: 0 },
+  stage: 0,
+  source: 0,
+  after: null,
+  entry: null,
+  file: null,
+  lastFile: null,
+  offset: 0,
+  directoryOffset: 0,
+  entries: 0,
+  piece: 0,
+  rows: {},
+  files: {},
+  missing: 0,
 };

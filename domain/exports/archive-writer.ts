@@ -105,7 +105,10 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     if (!source) return closeTable(appender);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
       nextLines(em, {
-        ...{ table, source, after: position.after, startedAt: archive.startedAt },
+        table,
+        source,
+        after: position.after,
+        startedAt: archive.startedAt,
         typeOf: (column) => typeOf(table.table, column),
       }),
     );

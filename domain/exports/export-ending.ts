@@ -59,7 +59,11 @@ export function createExportEnding({
         ExportEntity,
         { id: row.id, status: 'running', checkpoint },
         {
-          ...{ status: 'ready', sizeBytes, completedAt, expiresAt, updatedAt: completedAt },
+          status: 'ready',
+          sizeBytes,
+          completedAt,
+          expiresAt,
+          updatedAt: completedAt,
           ...NOTHING_OPEN,
         },
       );

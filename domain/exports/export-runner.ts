@@ -67,14 +67,20 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     const uploadId = await uploads.begin(row.storageKey, CONTENT_TYPE);
     const begun = await database.systemTransaction(async ({ em }) => {
       await em.upsert(DiscardedObjectEntity, {
-        ...{ storageKey: row.storageKey, organizationId: row.organizationId, deleting: false },
+        storageKey: row.storageKey,
+        organizationId: row.organizationId,
+        deleting: false,
         dueAt: new Date(startedAt.getTime() + UNFINISHED_STAY_MS),
       });
       return em.nativeUpdate(
         ExportEntity,
         { id: row.id, status: 'queued', checkpoint: row.checkpoint },
         {
-          ...{ status: 'running', uploadId, startedAt, updatedAt: startedAt, checkpoint: row.checkpoint + 1 },
+          status: 'running',
+          uploadId,
+          startedAt,
+          updatedAt: startedAt,
+          checkpoint: row.checkpoint + 1,
           partSizeBytes: partSizeFor(measured.bytes, minPartBytes),
           position: writer.beginning(measured.bytes > LARGE_BYTES),
           rowsTotal: measured.rows,
@@ -92,8 +98,15 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
         ExportEntity,
         { id: row.id, status: 'running', checkpoint: row.checkpoint },
         {
-          ...{ status: 'queued', uploadId: null, position: null, carry: null, updatedAt: now() },
-          ...{ checkpoint: row.checkpoint + 1, rowsDone: 0, filesDone: 0, sizeBytes: 0 },
+          status: 'queued',
+          uploadId: null,
+          position: null,
+          carry: null,
+          updatedAt: now(),
+          checkpoint: row.checkpoint + 1,
+          rowsDone: 0,
+          filesDone: 0,
+          sizeBytes: 0,
         },
       );
       if (reset > 0) await em.nativeDelete(ExportPieceEntity, { exportId: row.id });

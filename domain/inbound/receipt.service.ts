@@ -175,7 +175,9 @@ async function reportRoute(em: EntityManager, target: ReturnPathTarget): Promise
   const { organizationId, environmentId, inboxId } = message;
   return {
     kind: 'report',
-    ...{ organizationId, environmentId, inboxId },
+    organizationId,
+    environmentId,
+    inboxId,
     messageId: target.messageId,
     recipientPosition: target.position,
   };

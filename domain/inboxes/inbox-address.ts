@@ -18,14 +18,37 @@ export interface WantedAddress {
 
 /** Mailboxes that speak for a whole domain (RFC 2142), and those the service itself sends from or takes reports at. */
 const RESERVED = new Set([
-  ...['postmaster', 'abuse', 'hostmaster', 'mailer-daemon', 'noreply', 'no-reply', 'bounce', 'bounces'],
-  ...['complaints', 'feedback'],
+  'postmaster',
+  'abuse',
+  'hostmaster',
+  'mailer-daemon',
+  'noreply',
+  'no-reply',
+  'bounce',
+  'bounces',
+  'complaints',
+  'feedback',
 ]);
 
 /** On the shared domain these would pass for the service's own; on one of their own, organizations want them. */
 const RESERVED_ON_SHARED = new Set([
-  ...['webmaster', 'noc', 'security', 'root', 'admin', 'dmarc', 'tls-reports'],
-  ...['administrator', 'info', 'support', 'sales', 'marketing', 'usenet', 'news', 'www', 'uucp', 'ftp'],
+  'webmaster',
+  'noc',
+  'security',
+  'root',
+  'admin',
+  'dmarc',
+  'tls-reports',
+  'administrator',
+  'info',
+  'support',
+  'sales',
+  'marketing',
+  'usenet',
+  'news',
+  'www',
+  'uucp',
+  'ftp',
 ]);
 
 /** A dot-atom (RFC 5321) of the characters every system takes. A plus-tag is the sender's to add. */

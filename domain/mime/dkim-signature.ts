@@ -15,9 +15,22 @@ export interface DkimSigningKey {
 
 /** What is signed, in this order, as far as it is there. The sender's own `X-*` fields are left to relays to touch. */
 const SIGNED = [
-  ...['from', 'sender', 'reply-to', 'subject', 'date', 'message-id', 'to', 'cc', 'in-reply-to', 'references'],
-  ...['mime-version', 'content-type', 'content-transfer-encoding', 'auto-submitted'],
-  ...['list-unsubscribe', 'list-unsubscribe-post'],
+  'from',
+  'sender',
+  'reply-to',
+  'subject',
+  'date',
+  'message-id',
+  'to',
+  'cc',
+  'in-reply-to',
+  'references',
+  'mime-version',
+  'content-type',
+  'content-transfer-encoding',
+  'auto-submitted',
+  'list-unsubscribe',
+  'list-unsubscribe-post',
 ];
 /**
  * Named once more than they are there: the signature breaks when somebody adds a second one, which some programs show

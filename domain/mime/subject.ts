@@ -4,16 +4,74 @@
  */
 
 const REPLY_MARKS = [
-  ...['re', 'r', 'res', 'ref', 'rif', 'réf', 'rép', 'rep'], // English, Italian, Portuguese, French
-  ...['aw', 'antw', 'antwort', 'betr', 'ant'], // German, Dutch
-  ...['sv', 'svar', 'vs', 'odp', 'odg', 'vá', 'atb', 'ats', 'bls', 'ynt', 'yanıt'], // Nordic, Slavic, Hungarian, Welsh, Baltic, Indonesian, Turkish
-  ...['απ', 'σχετ', 'отв', 'ответ', 'на', 'השב', 'רד', 'رد'], // Greek, Russian, Bulgarian, Hebrew, Arabic
-  ...['回复', '回覆', '答复', '答覆', '返信', '답장', '회신', 'ตอบ'], // Chinese, Japanese, Korean, Thai
+  're',
+  'r',
+  'res',
+  'ref',
+  'rif',
+  'réf',
+  'rép',
+  'rep', // English, Italian, Portuguese, French
+  'aw',
+  'antw',
+  'antwort',
+  'betr',
+  'ant', // German, Dutch
+  'sv',
+  'svar',
+  'vs',
+  'odp',
+  'odg',
+  'vá',
+  'atb',
+  'ats',
+  'bls',
+  'ynt',
+  'yanıt', // Nordic, Slavic, Hungarian, Welsh, Baltic, Indonesian, Turkish
+  'απ',
+  'σχετ',
+  'отв',
+  'ответ',
+  'на',
+  'השב',
+  'רד',
+  'رد', // Greek, Russian, Bulgarian, Hebrew, Arabic
+  '回复',
+  '回覆',
+  '答复',
+  '答覆',
+  '返信',
+  '답장',
+  '회신',
+  'ตอบ', // Chinese, Japanese, Korean, Thai
 ];
 const FORWARD_MARKS = [
-  ...['fwd', 'fw', 'tr', 'i', 'enc', 'rv', 'wg', 'doorst'], // English, French, Italian, Portuguese, Spanish, German, Dutch
-  ...['vb', 'vl', 'pd', 'prv', 'továbbítás', 'trs', 'ilt', 'İlt', 'πρθ'], // Nordic, Polish, Czech, Hungarian, Indonesian, Turkish, Greek
-  ...['пересл', 'пер', 'הועבר', 'إعادة توجيه', '转发', '轉寄', '轉發', '転送', '전달'],
+  'fwd',
+  'fw',
+  'tr',
+  'i',
+  'enc',
+  'rv',
+  'wg',
+  'doorst', // English, French, Italian, Portuguese, Spanish, German, Dutch
+  'vb',
+  'vl',
+  'pd',
+  'prv',
+  'továbbítás',
+  'trs',
+  'ilt',
+  'İlt',
+  'πρθ', // Nordic, Polish, Czech, Hungarian, Indonesian, Turkish, Greek
+  'пересл',
+  'пер',
+  'הועבר',
+  'إعادة توجيه',
+  '转发',
+  '轉寄',
+  '轉發',
+  '転送',
+  '전달',
 ];
 
 const alternatives = (marks: string[]) => [...marks].sort((a, b) => b.length - a.length).join('|');

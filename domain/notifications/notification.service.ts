@@ -47,8 +47,13 @@ export function createNotificationService({
            values (?, ?, ?, ?, ?, ?::jsonb, ?, 'pending', 0, now(), now())
            on conflict (dedupe_key) do nothing returning id`,
           [
-            ...[id, organizationId, owner.id, owner.email, template],
-            ...[JSON.stringify(params), `${dedupeKey}/${owner.id}`],
+            id,
+            organizationId,
+            owner.id,
+            owner.email,
+            template,
+            JSON.stringify(params),
+            `${dedupeKey}/${owner.id}`,
           ],
         );
         if (written.length > 0)

@@ -142,8 +142,15 @@ export async function saveFolding(
        bounced_at = coalesce(bounced_at, ?), complained_at = coalesce(complained_at, ?)
      where id = ?`,
     [
-      ...[JSON.stringify(changed), id, JSON.stringify(recorded), id],
-      ...[status, statusDetail, providerMessageId, tracked, now.toISOString()],
+      JSON.stringify(changed),
+      id,
+      JSON.stringify(recorded),
+      id,
+      status,
+      statusDetail,
+      providerMessageId,
+      tracked,
+      now.toISOString(),
       ...[message.sentAt, message.deliveredAt, message.bouncedAt, message.complainedAt].map(
         (time) => time?.toISOString() ?? null,
       ),

@@ -18,7 +18,13 @@ export interface SnsMessage {
 
 const TYPES = ['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation'];
 const REQUIRED = [
-  ...['MessageId', 'TopicArn', 'Message', 'Timestamp', 'SignatureVersion', 'Signature', 'SigningCertURL'],
+  'MessageId',
+  'TopicArn',
+  'Message',
+  'Timestamp',
+  'SignatureVersion',
+  'Signature',
+  'SigningCertURL',
 ];
 
 /** @returns null for what is no message of SNS. */

@@ -186,12 +186,19 @@ async function tell(
     const { organizationId, counter, current } = standing;
     const percentage = percentageOf(current, limit);
     const data = {
-      ...{ counter, current, limit, percentage, threshold },
+      counter,
+      current,
+      limit,
+      percentage,
+      threshold,
       period_start: period.start.toISOString(),
       period_end: period.end.toISOString(),
     };
     recordUsageEvent(em, {
-      ...{ organizationId, counter, data, at: now },
+      organizationId,
+      counter,
+      data,
+      at: now,
       kind: 'threshold_crossed',
       actor: 'system',
     });
@@ -201,7 +208,10 @@ async function tell(
       { orderBy: { id: 'asc' } },
     );
     await events.record(transaction, {
-      ...{ organizationId, environmentId: environment.id, inboxId: null, data },
+      organizationId,
+      environmentId: environment.id,
+      inboxId: null,
+      data,
       type: threshold === 100 ? 'usage.exceeded' : 'usage.warning',
     });
     // Who jumped over both hears of the higher one.
@@ -210,7 +220,11 @@ async function tell(
       organizationId,
       template: threshold === 100 ? 'usage-exceeded' : 'usage-warning',
       params: {
-        ...{ organizationId, counter, current, limit, percentage },
+        organizationId,
+        counter,
+        current,
+        limit,
+        percentage,
         kind: standing.limit.kind,
         resetsAt: counter === LEVEL_COUNTER ? null : period.end.toISOString().slice(0, 10),
       },
@@ -253,10 +267,7 @@ async function closeMonth(
        and not exists (select from usage_events e
          where e.org_id = c.org_id and e.kind = 'period_closed' and e.data ->> 'period_start' = ?)
      group by c.org_id`,
-    [
-      ...[period.period_start, period.period_end],
-      ...[period.period_start, ...organizationIds, period.period_start],
-    ],
+    [period.period_start, period.period_end, period.period_start, ...organizationIds, period.period_start],
   );
   for (const { org_id, amounts } of open)
     await em.execute(

@@ -62,11 +62,21 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   const month = [start.toISOString(), end.toISOString()];
   const time = at.toISOString();
   const [row] = await em.execute<CountedRow[]>(COUNT, [
-    ...[counter, counter, organizationId],
-    ...[counter, month[0], amount],
-    ...[counter, time, amount],
-    ...[counter, time, amount],
-    ...[organizationId, counter, ...month],
+    counter,
+    counter,
+    organizationId,
+    counter,
+    month[0],
+    amount,
+    counter,
+    time,
+    amount,
+    counter,
+    time,
+    amount,
+    organizationId,
+    counter,
+    ...month,
   ]);
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, readFacts(row));
@@ -90,6 +100,9 @@ export async function noteUsage(
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {
   await em.execute('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-    ...[organizationId, counter, at.toISOString(), amount],
+    organizationId,
+    counter,
+    at.toISOString(),
+    amount,
   ]);
 }

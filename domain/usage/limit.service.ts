@@ -91,7 +91,9 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         if (before === tier) return;
         organization.tier = tier;
         recordUsageEvent(em, {
-          ...{ organizationId, actor, at: now() },
+          organizationId,
+          actor,
+          at: now(),
           kind: 'tier_changed',
           data: { from: before, to: tier },
         });
@@ -101,12 +103,18 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
       change(organizationId, async ({ em }) => {
         await findOrganization(em, organizationId);
         await em.upsert(LimitOverrideEntity, {
-          ...{ organizationId, limited, amount: limit, ...override },
+          organizationId,
+          limited,
+          amount: limit,
+          ...override,
           createdBy: actor,
           createdAt: now(),
         });
         recordUsageEvent(em, {
-          ...{ organizationId, actor, at: now(), counter: limited },
+          organizationId,
+          actor,
+          at: now(),
+          counter: limited,
           kind: 'override_set',
           data: {
             limit,
@@ -123,7 +131,10 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         const removed = await em.nativeDelete(LimitOverrideEntity, { organizationId, limited });
         if (removed === 0) return;
         recordUsageEvent(em, {
-          ...{ organizationId, actor, at: now(), counter: limited },
+          organizationId,
+          actor,
+          at: now(),
+          counter: limited,
           kind: 'override_removed',
           data: {},
         });
@@ -160,7 +171,9 @@ async function setOwn(em: EntityManager, scope: Scope, { changes, at }: OwnChang
     const own =
       (await em.findOne(OwnLimitEntity, { organizationId, counter })) ??
       em.create(OwnLimitEntity, {
-        ...{ organizationId, counter, updatedAt: at },
+        organizationId,
+        counter,
+        updatedAt: at,
         amount: null,
         warningPercent: null,
       });
@@ -172,7 +185,10 @@ async function setOwn(em: EntityManager, scope: Scope, { changes, at }: OwnChang
     const after = { limit: own.amount, warning_percent: own.warningPercent };
     if (before.limit === after.limit && before.warning_percent === after.warning_percent) continue;
     recordUsageEvent(em, {
-      ...{ organizationId, counter, at, actor: scope.actor.id },
+      organizationId,
+      counter,
+      at,
+      actor: scope.actor.id,
       kind: 'own_limit_changed',
       data: { from: before, to: after },
     });

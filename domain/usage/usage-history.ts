@@ -44,8 +44,12 @@ export async function readHistory(
   const days = daysOf(start, end);
   const since = `${days[0]}T00:00:00Z`;
   const rows = await em.execute<(Omit<Change, 'date'> & { date: string | null })[]>(CHANGES, [
-    ...[organizationId, since, organizationId, since],
-    ...[organizationId, organizationId],
+    organizationId,
+    since,
+    organizationId,
+    since,
+    organizationId,
+    organizationId,
   ]);
   const changes = rows.filter((row): row is Change => row.date !== null);
   return fold(days, changes, rows.find(({ date }) => date === null)?.amount ?? 0);

@@ -56,8 +56,18 @@ async function take(
      select (select slot from taken) as slot,
        exists (select from webhook_slots where endpoint_id = ?) as known`,
     [
-      ...[endpointId, slots, leaseMs, deliveryId, endpointId],
-      ...[deliveryId, number, organizationId, organizationId, number, deliveryId, endpointId],
+      endpointId,
+      slots,
+      leaseMs,
+      deliveryId,
+      endpointId,
+      deliveryId,
+      number,
+      organizationId,
+      organizationId,
+      number,
+      deliveryId,
+      endpointId,
     ],
   );
   return taken ?? { slot: null, known: true };

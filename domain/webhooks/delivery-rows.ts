@@ -95,13 +95,23 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
   return {
     delivery,
     endpoint: {
-      ...{ id: aim.endpointId, url, secret, previousSecret, disabled, failuresInRow },
+      id: aim.endpointId,
+      url,
+      secret,
+      previousSecret,
+      disabled,
+      failuresInRow,
       previousSecretExpiresAt: timeOf(aim.previousSecretExpiresAt),
       deletedAt: timeOf(aim.deletedAt),
       failingSince: timeOf(aim.failingSince),
     },
     event: {
-      ...{ id: aim.eventId, organizationId: aim.eventOrganizationId, environmentId, type, data, test },
+      id: aim.eventId,
+      organizationId: aim.eventOrganizationId,
+      environmentId,
+      type,
+      data,
+      test,
       createdAt: new Date(aim.createdAt),
     },
   };

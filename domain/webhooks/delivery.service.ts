@@ -245,7 +245,10 @@ interface Settlement extends DueAttempt {
 async function settle(options: DeliveryServiceOptions, settlement: Settlement): Promise<AttemptOutcome> {
   const { deliveryId, number, endpoint, slot, result } = settlement;
   const attempt = {
-    ...{ deliveryId, number, endpointId: endpoint.id, slot },
+    deliveryId,
+    number,
+    endpointId: endpoint.id,
+    slot,
     durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
     statusCode: result.kind === 'answer' ? result.status : null,
     responseBody: result.kind === 'answer' ? storableText(result.body) : null,

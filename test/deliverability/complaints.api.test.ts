@@ -59,8 +59,15 @@ async function arrange() {
       contentType: 'message/rfc822',
     });
     await receipts.commit({
-      ...{ rawKey, sizeBytes, sha256, mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1', helo: null },
-      ...{ tls: false, receivedAt: new Date(), recipients: [{ address: to, route }] },
+      rawKey,
+      sizeBytes,
+      sha256,
+      mailFrom: 'fbl@provider.example',
+      clientIp: '192.0.2.1',
+      helo: null,
+      tls: false,
+      receivedAt: new Date(),
+      recipients: [{ address: to, route }],
     });
     const runs = commands.splice(0).flatMap(({ start }) => (start ? [start.input] : []));
     const ids = runs.flatMap((input) => (input && 'receiptId' in input ? [String(input.receiptId)] : []));

@@ -40,8 +40,21 @@ async function sentBefore(
     for (const id of ids.slice(1)) {
       const { organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt } = template;
       em.create(MessageEntity, {
-        ...{ id, organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt },
-        ...{ direction: 'outbound', status: 'sent', subject: '', headers: {}, cc: [], bcc: [], replyTo: [] },
+        id,
+        organizationId,
+        environmentId,
+        inboxId,
+        threadId,
+        fromEmail,
+        to,
+        queuedAt,
+        direction: 'outbound',
+        status: 'sent',
+        subject: '',
+        headers: {},
+        cc: [],
+        bcc: [],
+        replyTo: [],
       });
     }
     await em.flush();

@@ -33,7 +33,13 @@ async function arrange(overrides: Parameters<typeof arrangeInbox>[1] = {}) {
       const id = newId('listEntry');
       em.persist(
         em.create(ListEntryEntity, {
-          ...{ id, organizationId, direction: 'receive', effect, entry, environmentId, inboxId },
+          id,
+          organizationId,
+          direction: 'receive',
+          effect,
+          entry,
+          environmentId,
+          inboxId,
         }),
       );
     });

@@ -21,8 +21,11 @@ const services = ourServices(readComposeFile());
 const processes = services.filter(([, { healthcheck }]) => healthcheck !== undefined);
 const run = promisify(execFile);
 const PORTS = [
-  ...['API_PORT', 'WORKER_HEALTH_PORT', 'INBOUND_SMTP_PORT'],
-  ...['SUBMISSION_SMTP_PORT', 'SUBMISSION_SMTP_TLS_PORT'],
+  'API_PORT',
+  'WORKER_HEALTH_PORT',
+  'INBOUND_SMTP_PORT',
+  'SUBMISSION_SMTP_PORT',
+  'SUBMISSION_SMTP_TLS_PORT',
 ];
 
 let folder: string;
@@ -39,7 +42,9 @@ beforeAll(async () => {
   chmodSync(folder, 0o755);
   const secret = () => randomBytes(16).toString('hex');
   variables = {
-    ...{ POSTGRES_PASSWORD: secret(), API_POSTGRES_PASSWORD: secret(), WORKER_POSTGRES_PASSWORD: secret() },
+    POSTGRES_PASSWORD: secret(),
+    API_POSTGRES_PASSWORD: secret(),
+    WORKER_POSTGRES_PASSWORD: secret(),
     ENCRYPTION_KEY: randomBytes(32).toString('base64'),
     SIGNING_KEY: randomBytes(32).toString('base64'),
     // The one secret the embedded S3 server knows.

@@ -27,8 +27,20 @@ describe('docker-compose.yml', () => {
   test('has the parts of the deployment, two of the API', () => {
     expect(Object.keys(compose.services)).toEqual(
       expect.arrayContaining([
-        ...['postgres', 'temporal', 'temporal-ui', 'temporal-namespace', 's3', 'rspamd', 'relay', 'migrate'],
-        ...['api', 'worker-mail', 'worker-webhooks', 'worker-maintenance', 'inbound-smtp', 'submission-smtp'],
+        'postgres',
+        'temporal',
+        'temporal-ui',
+        'temporal-namespace',
+        's3',
+        'rspamd',
+        'relay',
+        'migrate',
+        'api',
+        'worker-mail',
+        'worker-webhooks',
+        'worker-maintenance',
+        'inbound-smtp',
+        'submission-smtp',
       ]),
     );
     expect(compose.services.api?.deploy?.replicas).toBe(2);

@@ -13,8 +13,15 @@ import { eventually } from '../support/eventually.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PORTS = [
-  ...['API_PORT', 'INBOUND_SMTP_PORT', 'SMTP_RELAY_PORT', 'WORKER_HEALTH_PORT', 'DEV_POSTGRES_PORT'],
-  ...['DEV_S3_PORT', 'DEV_TEMPORAL_PORT', 'DEV_TEMPORAL_UI_PORT', 'DEV_MAIL_UI_PORT'],
+  'API_PORT',
+  'INBOUND_SMTP_PORT',
+  'SMTP_RELAY_PORT',
+  'WORKER_HEALTH_PORT',
+  'DEV_POSTGRES_PORT',
+  'DEV_S3_PORT',
+  'DEV_TEMPORAL_PORT',
+  'DEV_TEMPORAL_UI_PORT',
+  'DEV_MAIL_UI_PORT',
 ];
 const run = promisify(execFile);
 

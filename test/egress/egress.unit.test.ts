@@ -315,7 +315,9 @@ describe('targets that are not spoken to', () => {
     ['127.0.0.1.nip.test', '127.0.0.1'],
   ])('a host of the network within: %s', async (hostname, address) => {
     const within = createEgress({
-      ...{ allow: [], allowPorts: [], requireHttps: false },
+      allow: [],
+      allowPorts: [],
+      requireHttps: false,
       lookup: async () => [address],
     });
     expect(await within.post(`http://${hostname}/`, POST)).toMatchObject({ kind: 'blocked' });
@@ -327,7 +329,9 @@ describe('targets that are not spoken to', () => {
         response.writeHead(status, { location: 'http://169.254.169.254/latest/meta-data/' }).end('moved');
       });
       expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
-        ...{ kind: 'answer', status, body: 'moved' },
+        kind: 'answer',
+        status,
+        body: 'moved',
       });
     }
   });

@@ -66,7 +66,10 @@ async function exportedRows(
   for (let page = 0; ; page += 1) {
     const lines = await app.worker.readAsTenant(organizationId, (em) =>
       nextLines(em, {
-        ...{ table, source, after, startedAt: new Date() },
+        table,
+        source,
+        after,
+        startedAt: new Date(),
         typeOf: (column) => (['hour', 'period_start'].includes(column) ? 'timestamptz(3)' : 'text'),
       }),
     );

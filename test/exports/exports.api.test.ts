@@ -91,7 +91,9 @@ describe('GET /organizations/{id}/export', () => {
       {
         template: 'export-ready',
         params: expect.objectContaining({
-          ...{ exportId: id, keyId: organization.keyId, keyName: 'Test key' },
+          exportId: id,
+          keyId: organization.keyId,
+          keyName: 'Test key',
           expiresAt: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
         }),
       },

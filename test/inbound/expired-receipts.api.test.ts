@@ -101,8 +101,15 @@ describe('mail to the feedback address that is nobody’s', () => {
     return database.systemTransaction(async (transaction) => ({
       rawKey,
       kept: await keepUnattributed(transaction, {
-        ...{ rawKey, sizeBytes: 100, sha256: Buffer.alloc(32), mailFrom: 'fbl@provider.example' },
-        ...{ clientIp: '192.0.2.1', helo: null, tls: false, receivedAt: new Date(), recipients: [] },
+        rawKey,
+        sizeBytes: 100,
+        sha256: Buffer.alloc(32),
+        mailFrom: 'fbl@provider.example',
+        clientIp: '192.0.2.1',
+        helo: null,
+        tls: false,
+        receivedAt: new Date(),
+        recipients: [],
         ...facts,
       }),
     }));

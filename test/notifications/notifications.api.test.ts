@@ -80,7 +80,10 @@ describe('a system mail', () => {
     const { outbox, commands } = recordingOutbox();
     const doomed = database.systemTransaction(async (transaction) => {
       await createNotificationService({ outbox }).notifyOwners(transaction, {
-        ...{ organizationId, template: 'webhook-endpoint-disabled', params, dedupeKey: organizationId },
+        organizationId,
+        template: 'webhook-endpoint-disabled',
+        params,
+        dedupeKey: organizationId,
       });
       throw new Error('after all not');
     });

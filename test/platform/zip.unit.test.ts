@@ -175,8 +175,15 @@ describe('an archive', () => {
     const path = join(folder, 'sparse.zip');
     const sizeBytes = 4.5 * 2 ** 30;
     const huge: ZipEntry = {
-      ...{ name: 'huge', modifiedAt, offset: 0, method: 0, streamed: false, zip64: true, crc32: 0 },
-      ...{ sizeBytes, compressedBytes: sizeBytes },
+      name: 'huge',
+      modifiedAt,
+      offset: 0,
+      method: 0,
+      streamed: false,
+      zip64: true,
+      crc32: 0,
+      sizeBytes,
+      compressedBytes: sizeBytes,
     };
     const header = localHeader(huge);
     const offset = header.length + sizeBytes;

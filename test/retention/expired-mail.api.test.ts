@@ -134,24 +134,24 @@ describe('old mail', () => {
     const { threadId } = await createAgedMail(database, inbox, { at: daysAgo(60) });
     await database.systemTransaction(async ({ em }) => {
       em.create(DraftEntity, {
-        ...{
-          id: newId('draft'),
-          organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
-          threadId,
-        },
-        ...{
-          inReplyTo: null,
-          subject: null,
-          to: [],
-          cc: [],
-          bcc: [],
-          replyTo: [],
-          textBody: null,
-          htmlBody: null,
-        },
-        ...{ headers: {}, sendAt: null, sendError: null, createdAt: daysAgo(90), updatedAt: daysAgo(90) },
+        id: newId('draft'),
+        organizationId,
+        environmentId: inbox.environmentId,
+        inboxId: inbox.id,
+        threadId,
+        inReplyTo: null,
+        subject: null,
+        to: [],
+        cc: [],
+        bcc: [],
+        replyTo: [],
+        textBody: null,
+        htmlBody: null,
+        headers: {},
+        sendAt: null,
+        sendError: null,
+        createdAt: daysAgo(90),
+        updatedAt: daysAgo(90),
       });
     });
     expect(await run()).toMatchObject({ messages: 1, threads: 1 });
@@ -252,13 +252,19 @@ describe('a long deletion', () => {
          reply_to, subject, preview, labels, has_attachments, headers, created_at, updated_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, '[]', '[]', '[]', '[]', '', ?, ?::text[], ?, '{}', ?, ?)`,
       [
-        ...[id, inbox.organizationId, inbox.environmentId, inbox.id, threadId],
-        ...[
-          outbound ? 'outbound' : 'inbound',
-          outbound ? 'sent' : 'received',
-          `person-${n % 17}@people.example`,
-        ],
-        ...[`preview ${n}`, n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`, n % 5 === 0, at, at],
+        id,
+        inbox.organizationId,
+        inbox.environmentId,
+        inbox.id,
+        threadId,
+        outbound ? 'outbound' : 'inbound',
+        outbound ? 'sent' : 'received',
+        `person-${n % 17}@people.example`,
+        `preview ${n}`,
+        n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`,
+        n % 5 === 0,
+        at,
+        at,
       ],
     );
     if (outbound)

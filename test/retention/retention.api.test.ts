@@ -206,7 +206,9 @@ describe('a policy of 30 days', () => {
     await is('active');
     expect(await passUntil('2027-02-12T02:00:00Z')).toEqual([]);
     expect((await letters()).slice(before.length)).toContainEqual([
-      ...['retention-tomorrow', 30, '2027-02-12 03:00 UTC'],
+      'retention-tomorrow',
+      30,
+      '2027-02-12 03:00 UTC',
     ]);
     expect(await left()).toEqual(['2026-12-01']);
     expect(await passUntil('2027-02-12T10:00:00Z')).toEqual(['2027-02-12']);

@@ -95,9 +95,18 @@ describe('an object nothing refers to', () => {
       kept.push(`raw/sent/${sent.id}.eml`);
       await database.systemTransaction(async ({ em }) => {
         em.create(ReceiptEntity, {
-          ...{ id: waiting, organizationId: inbox.organizationId, environmentId: inbox.environmentId },
-          ...{ inboxId: inbox.id, kind: 'mail', messageId: messageOf(waiting), rawKey: `raw/${waiting}` },
-          ...{ sizeBytes: 1, sha256: Buffer.alloc(32), mailFrom: '', rcptTo: inbox.email, clientIp: '' },
+          id: waiting,
+          organizationId: inbox.organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          kind: 'mail',
+          messageId: messageOf(waiting),
+          rawKey: `raw/${waiting}`,
+          sizeBytes: 1,
+          sha256: Buffer.alloc(32),
+          mailFrom: '',
+          rcptTo: inbox.email,
+          clientIp: '',
           receivedAt: new Date(),
         });
       });

@@ -186,7 +186,10 @@ test('a changed password ends for connections that showed the old one', async ()
   const short = await openAccount();
   const transport = nodemailer.createTransport({
     ...service.submission_smtp,
-    ...{ pool: true, maxConnections: 1, requireTLS: true, tls: { rejectUnauthorized: false } },
+    pool: true,
+    maxConnections: 1,
+    requireTLS: true,
+    tls: { rejectUnauthorized: false },
     auth: { user: short.user, pass: short.pass },
   });
   const mail = { from: short.user, to: 'a@people.example', text: 'Hello' };
@@ -205,7 +208,9 @@ test('a changed password ends for connections that showed the old one', async ()
 test('a reply is ASCII, whatever the refusal says', async () => {
   const { user, pass } = account;
   const transport = nodemailer.createTransport({
-    ...{ ...service.submission_smtp, requireTLS: true, tls: { rejectUnauthorized: false } },
+    ...service.submission_smtp,
+    requireTLS: true,
+    tls: { rejectUnauthorized: false },
     auth: { user, pass },
   });
   const refused = transport.sendMail({

@@ -63,7 +63,10 @@ const missing = () => {
   });
 };
 const stretch = (end: string, messages: number) => ({
-  ...{ messages, threads: 1, end, detail: end === 'stopped' ? 'Postponed until then.' : '' },
+  messages,
+  threads: 1,
+  end,
+  detail: end === 'stopped' ? 'Postponed until then.' : '',
   place: { environmentId: 'env_1', after: 'msg_1' },
 });
 const longAgo = '2020-01-01T00:00:00.000Z';

@@ -53,14 +53,12 @@ export async function createRichOrganization(
     attachments ?? NAMES.map((filename) => ({ filename, bytes: Buffer.from(`${marker} ${filename}`) }));
   const ids = <Kind extends IdKind>(kind: Kind) => newId(kind);
   const [ownerId, productionId, sandboxId, domainId, endpointId, keyId] = [
-    ...[
-      ids('user'),
-      ids('environment'),
-      ids('environment'),
-      ids('domain'),
-      ids('webhookEndpoint'),
-      ids('apiKey'),
-    ],
+    ids('user'),
+    ids('environment'),
+    ids('environment'),
+    ids('domain'),
+    ids('webhookEndpoint'),
+    ids('apiKey'),
   ] as [string, string, string, string, string, string];
   const messageIds: string[] = [];
   const ownerEmail = `owner@${marker}.test`;
@@ -90,53 +88,107 @@ export async function createRichOrganization(
     });
     await insert('members', { ...org, user_id: ownerId, role: 'owner', created_at: now });
     await insert('retention_policies', {
-      ...{ ...org, retention_days: 365, applied_days: 365, applied_since: now, steps: '[]' },
-      ...{ changed_at: now, created_at: now },
+      ...org,
+      retention_days: 365,
+      applied_days: 365,
+      applied_since: now,
+      steps: '[]',
+      changed_at: now,
+      created_at: now,
     });
     await insert('own_limits', { ...org, counter: 'messages_sent', amount: 1_000, updated_at: now });
     await insert('api_keys', {
-      ...{ id: keyId, ...org, name: `Key ${marker}`, token_hash: randomBytes(32), last_four: 'abcd' },
-      ...{ permissions: ['export:create', 'keys:manage'], created_at: now },
+      id: keyId,
+      ...org,
+      name: `Key ${marker}`,
+      token_hash: randomBytes(32),
+      last_four: 'abcd',
+      permissions: ['export:create', 'keys:manage'],
+      created_at: now,
     });
     await insert('domains', {
-      ...{ id: domainId, ...org, domain_name: `${marker}.test`, ownership_token: `token-${marker}` },
-      ...{
-        verification_status: 'verified',
-        observed: json({ spf: { found: [marker] } }),
-        episode_started_at: now,
-      },
-      ...{ verified_at: now, ...stamps },
+      id: domainId,
+      ...org,
+      domain_name: `${marker}.test`,
+      ownership_token: `token-${marker}`,
+      verification_status: 'verified',
+      observed: json({ spf: { found: [marker] } }),
+      episode_started_at: now,
+      verified_at: now,
+      ...stamps,
     });
     await insert('dkim_keys', {
-      ...{ domain_id: domainId, selector: 's1', ...org, state: 'active', public_key: `MII${marker}` },
-      ...{ private_key: Buffer.from(SECRET), created_at: now },
+      domain_id: domainId,
+      selector: 's1',
+      ...org,
+      state: 'active',
+      public_key: `MII${marker}`,
+      private_key: Buffer.from(SECRET),
+      created_at: now,
     });
     await insert('webhook_endpoints', {
-      ...{ id: endpointId, ...org, env_id: productionId, url: `https://${marker}.test/hook` },
-      ...{ events: ['message.received'], secret: Buffer.from(SECRET), description: null, ...stamps },
+      id: endpointId,
+      ...org,
+      env_id: productionId,
+      url: `https://${marker}.test/hook`,
+      events: ['message.received'],
+      secret: Buffer.from(SECRET),
+      description: null,
+      ...stamps,
     });
     await insert('webhook_bulk_jobs', {
-      ...{ id: ids('bulkJob'), ...org, env_id: productionId, endpoint_id: endpointId, kind: 'replay' },
-      ...{ status: 'completed', until: now, since: now, event_types: ['message.received'], created_at: now },
+      id: ids('bulkJob'),
+      ...org,
+      env_id: productionId,
+      endpoint_id: endpointId,
+      kind: 'replay',
+      status: 'completed',
+      until: now,
+      since: now,
+      event_types: ['message.received'],
+      created_at: now,
     });
     await insert('notifications', {
-      ...{ id: ids('notification'), ...org, user_id: ownerId, email: ownerEmail, template: 'export-ready' },
-      ...{ params: json({ exportId: marker }), dedupe_key: marker, status: 'sent', created_at: now },
+      id: ids('notification'),
+      ...org,
+      user_id: ownerId,
+      email: ownerEmail,
+      template: 'export-ready',
+      params: json({ exportId: marker }),
+      dedupe_key: marker,
+      status: 'sent',
+      created_at: now,
     });
     await insert('suppressions', {
-      ...{ id: ids('suppression'), ...org, email: `gone@${marker}.test`, origin: 'manual', created_at: now },
+      id: ids('suppression'),
+      ...org,
+      email: `gone@${marker}.test`,
+      origin: 'manual',
+      created_at: now,
     });
     await insert('list_entries', {
-      ...{ id: ids('listEntry'), ...org, direction: 'send', effect: 'block', entry: `${marker}.example` },
+      id: ids('listEntry'),
+      ...org,
+      direction: 'send',
+      effect: 'block',
+      entry: `${marker}.example`,
       created_at: now,
     });
     await insert('usage_counters', {
-      ...{ ...org, counter: 'messages_sent', period_start: '2026-11-01T00:00:00.000Z', amount: 41 },
+      ...org,
+      counter: 'messages_sent',
+      period_start: '2026-11-01T00:00:00.000Z',
+      amount: 41,
     });
     await insert('usage_hours', { ...org, counter: 'messages_sent', hour: HOUR, amount: 40 });
     await insert('usage_events', {
-      ...{ id: ids('usageEvent'), ...org, kind: 'own_limit_changed', counter: 'messages_sent', actor: keyId },
-      ...{ data: json({ to: { limit: 1_000 } }), at: now },
+      id: ids('usageEvent'),
+      ...org,
+      kind: 'own_limit_changed',
+      counter: 'messages_sent',
+      actor: keyId,
+      data: json({ to: { limit: 1_000 } }),
+      at: now,
     });
     // Not folded yet: of an hour that is there already, and of another one.
     for (const at of [now, '2026-11-20T11:00:00.000Z'])
@@ -147,8 +199,14 @@ export async function createRichOrganization(
       const email = `${environmentId.slice(-6)}@${marker}.test`;
       const within = { ...org, env_id: environmentId };
       await insert('inboxes', {
-        ...{ id: inboxId, ...within, email, username: environmentId.slice(-6), domain: `${marker}.test` },
-        ...{ domain_id: domainId, display_name: `Größe ${marker}`, ...stamps },
+        id: inboxId,
+        ...within,
+        email,
+        username: environmentId.slice(-6),
+        domain: `${marker}.test`,
+        domain_id: domainId,
+        display_name: `Größe ${marker}`,
+        ...stamps,
       });
       const counted = { ...within, hour: HOUR, sent: 3, delivered: 2, attempted: 3 };
       for (const subject of ['', inboxId, `${marker}.test`])
@@ -157,26 +215,33 @@ export async function createRichOrganization(
         await insert('metric_deltas', { ...within, inbox_id: inboxId, hour, bounced: 1 });
       const draftId = ids('draft');
       await insert('drafts', {
-        ...{ id: draftId, ...within, inbox_id: inboxId, subject: `Draft ${marker}`, text_body: 'Hello\n' },
-        ...{
-          to: json([{ email: `to@${marker}.test` }]),
-          cc: '[]',
-          bcc: '[]',
-          reply_to: '[]',
-          headers: '{}',
-          ...stamps,
-        },
+        id: draftId,
+        ...within,
+        inbox_id: inboxId,
+        subject: `Draft ${marker}`,
+        text_body: 'Hello\n',
+        to: json([{ email: `to@${marker}.test` }]),
+        cc: '[]',
+        bcc: '[]',
+        reply_to: '[]',
+        headers: '{}',
+        ...stamps,
       });
       const attach = async (owner: object, position: number, filename: string, bytes: Buffer) => {
         const id = ids('attachment');
         await insert('attachments', {
-          ...{ id, ...within, inbox_id: inboxId, ...owner, position, filename, content_type: 'text/plain' },
-          ...{ size_bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() },
-          ...{
-            storage_key: await put(`attachments/${id}`, bytes),
-            disposition: 'attachment',
-            created_at: now,
-          },
+          id,
+          ...within,
+          inbox_id: inboxId,
+          ...owner,
+          position,
+          filename,
+          content_type: 'text/plain',
+          size_bytes: bytes.length,
+          sha256: createHash('sha256').update(bytes).digest(),
+          storage_key: await put(`attachments/${id}`, bytes),
+          disposition: 'attachment',
+          created_at: now,
         });
       };
       await attach({ draft_id: draftId }, 0, `draft ${marker}.txt`, Buffer.from(`draft ${marker}`));
@@ -188,13 +253,15 @@ export async function createRichOrganization(
         if (number % 2 === 0) {
           threadId = ids('thread');
           await insert('threads', {
-            ...{ id: threadId, ...within, inbox_id: inboxId, subject: `Re: ${marker}`, base_subject: marker },
-            ...{
-              participants: [`p@${marker}.test`],
-              message_count: 2,
-              last_message_id: id,
-              last_message_at: now,
-            },
+            id: threadId,
+            ...within,
+            inbox_id: inboxId,
+            subject: `Re: ${marker}`,
+            base_subject: marker,
+            participants: [`p@${marker}.test`],
+            message_count: 2,
+            last_message_id: id,
+            last_message_at: now,
             ...stamps,
           });
         }
@@ -203,55 +270,50 @@ export async function createRichOrganization(
           'latin1',
         );
         await insert('messages', {
-          ...{ id, ...within, inbox_id: inboxId, thread_id: threadId, status: inbound ? 'received' : 'sent' },
-          ...{ direction: inbound ? 'inbound' : 'outbound', from_email: `a@${marker}.test` },
-          ...{
-            from_name: inbound ? `Zoë "${marker}"` : null,
-            to: json([{ email, name: null }]),
-            cc: '[]',
-            bcc: '[]',
-          },
-          ...{
-            reply_to: '[]',
-            subject: `Grüße ${number}\u2028${marker}`,
-            text_body: `Line\n"${marker}" \\ 令和`,
-          },
-          ...{ headers: json({ 'x-tag': marker }), labels: ['inbox', `tag "${marker}"`] },
-          ...{ authentication: inbound ? json({ spf: 'pass', dkim: 'pass', dmarc: 'pass' }) : null },
-          ...{
-            reference_ids: [`${number}@${marker}.test`],
-            has_attachments: number === 0,
-            size_bytes: raw.length,
-          },
-          ...{
-            raw_key: await put(`raw/${id}`, raw),
-            rfc_message_id: `${id}@${marker}.test`,
-            ...stamps,
-            received_at: now,
-          },
+          id,
+          ...within,
+          inbox_id: inboxId,
+          thread_id: threadId,
+          status: inbound ? 'received' : 'sent',
+          direction: inbound ? 'inbound' : 'outbound',
+          from_email: `a@${marker}.test`,
+          from_name: inbound ? `Zoë "${marker}"` : null,
+          to: json([{ email, name: null }]),
+          cc: '[]',
+          bcc: '[]',
+          reply_to: '[]',
+          subject: `Grüße ${number}\u2028${marker}`,
+          text_body: `Line\n"${marker}" \\ 令和`,
+          headers: json({ 'x-tag': marker }),
+          labels: ['inbox', `tag "${marker}"`],
+          authentication: inbound ? json({ spf: 'pass', dkim: 'pass', dmarc: 'pass' }) : null,
+          reference_ids: [`${number}@${marker}.test`],
+          has_attachments: number === 0,
+          size_bytes: raw.length,
+          raw_key: await put(`raw/${id}`, raw),
+          rfc_message_id: `${id}@${marker}.test`,
+          ...stamps,
+          received_at: now,
         });
         if (!inbound) {
           await insert('message_recipients', {
-            ...{
-              message_id: id,
-              position: 0,
-              ...org,
-              field: 'to',
-              email: `to@${marker}.test`,
-              status: 'sent',
-            },
-            ...{ updated_at: now },
+            message_id: id,
+            position: 0,
+            ...org,
+            field: 'to',
+            email: `to@${marker}.test`,
+            status: 'sent',
+            updated_at: now,
           });
           await insert('send_attempts', {
-            ...{
-              message_id: id,
-              position: 0,
-              number: 1,
-              ...org,
-              state: 'accepted',
-              response: `250 ${marker}`,
-            },
-            ...{ started_at: now, finished_at: now },
+            message_id: id,
+            position: 0,
+            number: 1,
+            ...org,
+            state: 'accepted',
+            response: `250 ${marker}`,
+            started_at: now,
+            finished_at: now,
           });
         }
         if (number === 0)
@@ -259,16 +321,30 @@ export async function createRichOrganization(
             await attach({ message_id: id }, position, filename, bytes);
         const eventId = ids('event');
         await insert('events', {
-          ...{ id: eventId, ...within, inbox_id: inboxId, type: 'message.received', created_at: now },
+          id: eventId,
+          ...within,
+          inbox_id: inboxId,
+          type: 'message.received',
+          created_at: now,
           data: json({ message_id: id, text: marker }),
         });
         const deliveryId = ids('webhookDelivery');
         await insert('webhook_deliveries', {
-          ...{ id: deliveryId, ...org, endpoint_id: endpointId, event_id: eventId, status: 'delivered' },
-          ...{ attempts: 1, created_at: now, completed_at: now },
+          id: deliveryId,
+          ...org,
+          endpoint_id: endpointId,
+          event_id: eventId,
+          status: 'delivered',
+          attempts: 1,
+          created_at: now,
+          completed_at: now,
         });
         await insert('webhook_delivery_attempts', {
-          ...{ delivery_id: deliveryId, number: 1, ...org, started_at: now, status_code: 200 },
+          delivery_id: deliveryId,
+          number: 1,
+          ...org,
+          started_at: now,
+          status_code: 200,
           response_body: marker,
         });
       }

@@ -70,7 +70,10 @@ export async function arrangeDeliveries(
     await em.flush();
     for (const id of deliveryIds)
       em.create(WebhookDeliveryEntity, {
-        ...{ id, organizationId, endpointId, eventId },
+        id,
+        organizationId,
+        endpointId,
+        eventId,
         status: 'pending',
         nextAttemptAt: new Date(),
       });

@@ -26,7 +26,9 @@ export async function readZip(path: string): Promise<ZipFile[]> {
       const entry = directoryEntry(bytes.subarray(at));
       at += entry.length;
       files.push({
-        ...{ name: entry.name, sizeBytes: entry.sizeBytes, begin: entry.offset },
+        name: entry.name,
+        sizeBytes: entry.sizeBytes,
+        begin: entry.offset,
         end: await endOfEntry(file, entry),
         read: () => readEntry(path, entry),
       });
@@ -87,7 +89,9 @@ function directoryEntry(bytes: Buffer) {
     flags: bytes.readUInt16LE(8),
     method: bytes.readUInt16LE(10),
     crc32: bytes.readUInt32LE(16),
-    ...{ sizeBytes, compressedBytes, offset },
+    sizeBytes,
+    compressedBytes,
+    offset,
     zip64: extraLength > 0,
     length: 46 + nameLength + extraLength,
   };

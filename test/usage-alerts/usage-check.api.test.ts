@@ -39,7 +39,10 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
     service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, told: 0 } });
   const use = (amount: number, at = now) =>
     app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-      ...[organizationId, limited, at.toISOString(), amount],
+      organizationId,
+      limited,
+      at.toISOString(),
+      amount,
     ]);
   const allow = (limit: number) => allowOnly(limits, organizationId, { limited, limit, kind });
   await allow(1_000);
@@ -53,7 +56,15 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
       ),
     }));
   return {
-    ...{ organization, organizationId, token, ownerId, commands, check, use, allow, rows },
+    organization,
+    organizationId,
+    token,
+    ownerId,
+    commands,
+    check,
+    use,
+    allow,
+    rows,
     setNow: (time: Date) => {
       now = time;
     },
@@ -74,7 +85,11 @@ test('each threshold is told once a month: an event, a mail to the owners, an en
       type: 'usage.warning',
       environmentId: organization.productionEnvironmentId,
       data: {
-        ...{ counter: 'messages_sent', current: 800, limit: 1_000, percentage: 80, threshold: 80 },
+        counter: 'messages_sent',
+        current: 800,
+        limit: 1_000,
+        percentage: 80,
+        threshold: 80,
         period_start: expect.stringMatching(/-01T00:00:00\.000Z$/),
         period_end: expect.stringMatching(/-01T00:00:00\.000Z$/),
       },

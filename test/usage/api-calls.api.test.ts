@@ -92,7 +92,9 @@ describe('the meter', () => {
     await allow(organizationId, 1);
     let now = new Date('2031-05-31T12:00:00Z');
     const meter = createApiCallMeter({
-      ...{ database: app.database, logger, flushEveryMs: 3_600_000 },
+      database: app.database,
+      logger,
+      flushEveryMs: 3_600_000,
       now: () => now,
     });
     expect(meter.refusal(organizationId)).toBeUndefined();

@@ -163,8 +163,14 @@ test('after a mixed day every counter is what a full count finds', async () => {
     const route = await receipts.resolve(inbox.email, 'ada@people.example');
     if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
     await receipts.commit({
-      ...{ rawKey, sizeBytes: raw.length, sha256: sha256(raw), mailFrom: 'ada@people.example' },
-      ...{ clientIp: '192.0.2.1', helo: null, tls: false, receivedAt: new Date() },
+      rawKey,
+      sizeBytes: raw.length,
+      sha256: sha256(raw),
+      mailFrom: 'ada@people.example',
+      clientIp: '192.0.2.1',
+      helo: null,
+      tls: false,
+      receivedAt: new Date(),
       recipients: [{ address: inbox.email, route }],
     });
     const [receipt] = await app.worker.autocommit((em) => em.find(ReceiptEntity, { rawKey, organizationId }));

@@ -211,7 +211,11 @@ describe('providers', () => {
     const { recipients } = await intake.resolve([inboxes[0]?.email ?? ''], 'ada@people.example');
     await allow(0);
     const taking = intake.take({
-      ...{ transportId: 'raw-id:1', mailFrom: 'ada@people.example', clientIp: '', helo: null, recipients },
+      transportId: 'raw-id:1',
+      mailFrom: 'ada@people.example',
+      clientIp: '',
+      helo: null,
+      recipients,
       source: Readable.from([Buffer.from(mail({ Subject: 'Late' }))]),
     });
     await expect(taking).rejects.toMatchObject({ code: 'usage_limit_exceeded' });

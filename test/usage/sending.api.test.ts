@@ -182,8 +182,15 @@ test('with the month the counter begins anew', async () => {
   const usage = createUsageService(options);
   const sendOne = () =>
     sends.send(scope, inbox.id, {
-      ...{ to: [{ email: 'somebody@example.com' }], cc: [], bcc: [], replyTo: [], subject: 'One' },
-      ...{ textBody: 'Text', htmlBody: null, labels: [], headers: {} },
+      to: [{ email: 'somebody@example.com' }],
+      cc: [],
+      bcc: [],
+      replyTo: [],
+      subject: 'One',
+      textBody: 'Text',
+      htmlBody: null,
+      labels: [],
+      headers: {},
     });
   await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1 });
   await sendOne();

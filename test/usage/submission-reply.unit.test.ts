@@ -16,8 +16,12 @@ test('a mail program beyond the limit is put off with 452, which it tries again'
       email: 'agent@mail.test',
       rotatedAt: new Date(),
       scope: {
-        ...{ organizationId: 'org_1', environmentId: 'env_1', environmentBound: true, requestId: 'req_1' },
-        ...{ permissions: new Set(), actor: { kind: 'system', id: 'inb_1' } },
+        organizationId: 'org_1',
+        environmentId: 'env_1',
+        environmentBound: true,
+        requestId: 'req_1',
+        permissions: new Set(),
+        actor: { kind: 'system', id: 'inb_1' },
       },
     }),
     maySendAs: () => true,
@@ -41,7 +45,9 @@ test('a mail program beyond the limit is put off with 452, which it tries again'
     logger: pino({ level: 'silent' }),
   });
   const program = nodemailer.createTransport({
-    ...{ host: '127.0.0.1', port: listener.port, requireTLS: true },
+    host: '127.0.0.1',
+    port: listener.port,
+    requireTLS: true,
     // Of the development certificate.
     tls: { rejectUnauthorized: false },
     auth: { user: 'agent@mail.test', pass: 'secret' },

@@ -27,7 +27,10 @@ async function arrange(tier?: Tier) {
     app.call('/org/limits', { method: 'PUT', token: by, body: { counters } });
   const add = (counter: string, amount: number, at: Date) =>
     app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-      ...[organizationId, counter, at.toISOString(), amount],
+      organizationId,
+      counter,
+      at.toISOString(),
+      amount,
     ]);
   return { ...organization, get, put, add };
 }
@@ -105,7 +108,12 @@ describe('limits', () => {
 
     const set = await put({ messages_sent: { own_limit: 100, warning_threshold: 50 } });
     expect(set.json().counters.messages_sent).toMatchObject({
-      ...{ limit: 100, own_limit: 100, allowed: 10_000, kind: 'hard', source: 'own', warning_threshold: 50 },
+      limit: 100,
+      own_limit: 100,
+      allowed: 10_000,
+      kind: 'hard',
+      source: 'own',
+      warning_threshold: 50,
     });
     expect(set.json().counters.api_calls).toMatchObject({ source: 'tier', kind: 'soft' });
     // A tier that allows less still holds.
@@ -114,7 +122,10 @@ describe('limits', () => {
     expect((await get('/org/limits')).counters.messages_sent).toMatchObject({ limit: 3_000, source: 'own' });
     const taken = await put({ messages_sent: { own_limit: null, warning_threshold: null } });
     expect(taken.json().counters.messages_sent).toMatchObject({
-      ...{ limit: 3_000, own_limit: null, source: 'tier', warning_threshold: 80 },
+      limit: 3_000,
+      own_limit: null,
+      source: 'tier',
+      warning_threshold: 80,
     });
     const entries = (await get('/org/usage/events?order=asc')).data.filter(isNoSum);
     expect(entries).toMatchObject([
@@ -193,7 +204,10 @@ describe('limits', () => {
       );
     await override(5, 'soft');
     expect((await get('/org/limits')).counters.api_calls).toMatchObject({
-      ...{ limit: 5, kind: 'soft', source: 'override', allowed: 5 },
+      limit: 5,
+      kind: 'soft',
+      source: 'override',
+      allowed: 5,
     });
     await override(null, 'hard');
     expect((await get('/org/limits')).counters.api_calls).toMatchObject({ unlimited: true, allowed: null });

@@ -173,13 +173,19 @@ test('the purge of old events leaves what waits for the next month', async () =>
     await app.worker.systemTransaction(async ({ em }) => {
       em.create(EventEntity, {
         id: eventId,
-        ...{ organizationId, environmentId: organization.productionEnvironmentId },
-        ...{ type: 'message.received', data: {} },
+        organizationId,
+        environmentId: organization.productionEnvironmentId,
+        type: 'message.received',
+        data: {},
       });
       await em.flush();
       em.create(WebhookDeliveryEntity, {
         id: newId('webhookDelivery'),
-        ...{ organizationId, endpointId, eventId, status: 'held', heldFor },
+        organizationId,
+        endpointId,
+        eventId,
+        status: 'held',
+        heldFor,
       });
       await em.flush();
     });

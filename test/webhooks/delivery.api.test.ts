@@ -102,7 +102,8 @@ describe('a delivery', () => {
     expect(commands.map(({ start }) => start?.workflowId)).toEqual([`webhook/${id}`]);
     const { endpointId } = (await read()).delivery ?? {};
     expect(commands[0]?.start).toMatchObject({
-      ...{ fairnessKey: endpointId, input: { deliveryId: id, episode: 1 } },
+      fairnessKey: endpointId,
+      input: { deliveryId: id, episode: 1 },
       searchAttributes: { ResourceId: endpointId, Stage: 'delivering' },
     });
   });

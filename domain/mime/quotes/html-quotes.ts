@@ -21,28 +21,30 @@ type Region = 'quoted' | 'answered' | 'attribution' | 'signature';
 
 /** Classes of elements that hold nothing but what is quoted. */
 const QUOTED_CLASSES = new Set([
-  ...[
-    'gmail_quote',
-    'gmail_quote_container',
-    'yahoo_quoted',
-    'protonmail_quote',
-    'tutanota_quote',
-    'zmail_extra',
-  ],
-  ...[
-    'moz-forward-container',
-    'ms-outlook-mobile-reference-message',
-    'front-blockquote',
-    'sh-quote',
-    'qt__quote',
-  ],
-  ...['iosymail', 'replyheader', 'ntes-mailmaster-quote', 'xm_mail_oringinal_describe'],
+  'gmail_quote',
+  'gmail_quote_container',
+  'yahoo_quoted',
+  'protonmail_quote',
+  'tutanota_quote',
+  'zmail_extra',
+  'moz-forward-container',
+  'ms-outlook-mobile-reference-message',
+  'front-blockquote',
+  'sh-quote',
+  'qt__quote',
+  'iosymail',
+  'replyheader',
+  'ntes-mailmaster-quote',
+  'xm_mail_oringinal_describe',
 ]);
 const ATTRIBUTION_CLASSES = new Set(['gmail_attr', 'moz-cite-prefix', 'moz-email-headers-table']);
 const ATTRIBUTION_IDS = new Set(['reply-intro']);
 const SIGNATURE_CLASSES = new Set([
-  ...['gmail_signature', 'gmail_signature_prefix', 'moz-signature', 'protonmail_signature_block'],
-  ...['ms-outlook-mobile-signature'],
+  'gmail_signature',
+  'gmail_signature_prefix',
+  'moz-signature',
+  'protonmail_signature_block',
+  'ms-outlook-mobile-signature',
 ]);
 const QUOTED_IDS = /^(?:qt|isreplycontent|includetail|replysplit)$/;
 const SIGNATURE_IDS =
