@@ -18,6 +18,7 @@ import { databaseFailure } from '../platform/database/failures.ts';
 import { newId } from '../platform/ids.ts';
 import { createSlots, type Slots } from '../platform/slots.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
+import type { Composition } from './composition.ts';
 import { isCrowding } from './inbound-limits.ts';
 import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
 
@@ -125,15 +126,15 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
 }
 
 /** The listener as a worker process composes it. */
-export function startInboundSmtp(
-  config: Config,
-  {
-    storage,
-    receipts,
-    registry,
-  }: Pick<InboundListenerOptions, 'storage' | 'receipts'> & { registry: Registry },
-  logger: Logger,
-): Promise<InboundListener> {
+export function startInboundSmtp({
+  config,
+  logger,
+  storage,
+  services: { receipts },
+  registry,
+}: Pick<Composition, 'config' | 'logger' | 'storage' | 'services'> & {
+  registry: Registry;
+}): Promise<InboundListener> {
   const duration = new Histogram({
     name: 'agent_email_inbound_accept_seconds',
     help: 'From the first byte of a mail to the answer: accepted means stored and committed.',

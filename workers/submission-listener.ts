@@ -16,7 +16,7 @@ import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { createSlots, type Slots } from '../platform/slots.ts';
-import { type AuthAttempts, createAuthAttempts } from './auth-attempts.ts';
+import { type AuthAttempts, createAuthAttempts } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
 import { isCrowding } from './inbound-limits.ts';
 import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
@@ -92,12 +92,12 @@ export async function startSubmissionListener(
 }
 
 /** The listener as a worker process composes it. */
-export function startSubmissionSmtp(
-  config: Config,
-  { submissions }: Pick<Composition, 'submissions'>,
-  logger: Logger,
-): Promise<SubmissionListener> {
-  return startSubmissionListener({ config, submissions, logger });
+export function startSubmissionSmtp({
+  config,
+  logger,
+  submissions,
+}: Pick<Composition, 'config' | 'logger' | 'submissions'>): Promise<SubmissionListener> {
+  return startSubmissionListener({ config, submissions: submissions(), logger });
 }
 
 async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPServerOptions> {

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createMeters, isMetricsToken, meterConnections } from '../platform/telemetry.ts';
-import { MAIL_QUEUE, MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
+import { MAIL_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
@@ -17,11 +17,7 @@ export interface StartedProcess {
 }
 
 /** Something a process serves beside its task queues, such as an SMTP listener. */
-export type Listener = (
-  config: Config,
-  parts: Composition & { registry: Registry },
-  logger: Logger,
-) => Promise<{ close(): Promise<void> }>;
+export type Listener = (parts: Composition & { registry: Registry }) => Promise<{ close(): Promise<void> }>;
 
 /** Serves task queues, and listeners where given, until `stop`. */
 export async function startWorkers(
@@ -31,16 +27,16 @@ export async function startWorkers(
     queues,
     listeners = [],
     registry,
-  }: { queues: readonly string[]; listeners?: readonly Listener[]; registry: Registry },
+  }: { queues: readonly TaskQueue[]; listeners?: readonly Listener[]; registry: Registry },
 ): Promise<StartedProcess> {
-  const parts = { ...(await compose(config, logger)), registry };
+  const parts = { ...(await compose(config, logger, queues)), registry };
   meterConnections(registry, parts.database);
-  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.reader);
+  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.mailReader());
   // The same in every process: one kind of them tells it.
   if (queues.includes(MAINTENANCE_QUEUE)) meterBacklog(registry, { database: parts.database, logger });
   // First, because mail can be taken while Temporal is away.
-  const listening = await Promise.all(listeners.map((listen) => listen(config, parts, logger)));
-  const activities = Object.fromEntries(queues.map((queue) => [queue, parts.activities[queue] ?? {}]));
+  const listening = await Promise.all(listeners.map((listen) => listen(parts)));
+  const { activities } = parts;
   const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
   if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED) await ensureSchedules(parts.temporal);
   const stopped = Promise.withResolvers<void>();
@@ -58,7 +54,7 @@ export async function startWorkers(
 /** The main function of a worker's process: configuration, health checks, signals, exit status. */
 export async function runWorkerProcess(
   name: string,
-  serve: { queues: readonly string[]; listeners?: readonly Listener[] },
+  serve: { queues: readonly TaskQueue[]; listeners?: readonly Listener[] },
 ): Promise<void> {
   const config = loadConfig();
   const logger = createLogger(config, name);

@@ -2,3 +2,4 @@
 export const MAIL_QUEUE = 'mail';
 export const WEBHOOKS_QUEUE = 'webhooks';
 export const MAINTENANCE_QUEUE = 'maintenance';
+export type TaskQueue = typeof MAIL_QUEUE | typeof WEBHOOKS_QUEUE | typeof MAINTENANCE_QUEUE;

@@ -62,12 +62,16 @@ export function createNotificationSendingService(
       return settle(database, notificationId, result);
     },
 
-    stop: (notificationId) =>
-      withLocked(database, notificationId, (notification) => {
-        if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
-        return notification?.status ?? 'gone';
-      }),
+    stop: (notificationId) => stopNotification(database, notificationId),
   };
+}
+
+/** See {@link NotificationSendingService.stop}. */
+export function stopNotification(database: Database, notificationId: string): Promise<string> {
+  return withLocked(database, notificationId, (notification) => {
+    if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
+    return notification?.status ?? 'gone';
+  });
 }
 
 /** Before anything is claimed: what goes wrong here may be tried again. */

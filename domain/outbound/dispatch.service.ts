@@ -1,26 +1,18 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
-import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
-import type { ReturnPaths } from '../../platform/return-path.ts';
-import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import type { SendState } from '../delivery-reports/delivery-outcome.ts';
-import { withRecipientToken } from '../delivery-reports/report-token.ts';
-import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
 import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
-import { readGateSubjectOfMessage } from './gate-subject.ts';
+import { readGateSubjectOfMessage } from './gate-input.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { announce, type Changes, noChanges } from './outcome-events.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { beginAttempt, settleAttempt } from './send-attempts.ts';
 import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
-import { ensureStored, type OutgoingMail, rawSource } from './stored-mime.ts';
 
 /** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
 export interface DispatchService {
@@ -31,13 +23,6 @@ export interface DispatchService {
    * @returns `finished` where there is nothing (more) to send.
    */
   open(messageId: string): Promise<'proceed' | 'finished'>;
-  /**
-   * One SMTP transaction for each recipient that has none settled. Before each an attempt row is committed, after each
-   * its result is; a row found open means somebody died in between, and becomes `ambiguous` instead of a second mail.
-   *
-   * @param aborted looked at between recipients: stop before the next one.
-   */
-  transmit(messageId: string, aborted: () => boolean): Promise<void>;
   /** Folds the attempts into recipients, message and events. */
   record(messageId: string): Promise<SendState>;
   /** A person says what became of the ambiguous attempts. */
@@ -52,20 +37,15 @@ export interface DispatchService {
 
 export interface DispatchServiceOptions {
   database: Database;
-  storage: Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'>;
-  /** What mail of production environments leaves by. */
-  mailTransport: MailTransport;
-  /** What mail of sandbox environments ends in, and mail to the simulator's own addresses: nothing leaves. */
-  simulator: SimulatorTransport;
-  returnPaths: ReturnPaths;
-  /** What mail is signed with when it is written. */
-  dkimKeys: DkimKeys;
   outcomes: OutcomeService;
   events: EventService;
 }
 
-export function createDispatchService(options: DispatchServiceOptions): DispatchService {
-  const { database, outcomes, events } = options;
+export function createDispatchService({
+  database,
+  outcomes,
+  events,
+}: DispatchServiceOptions): DispatchService {
   const fold = async (transaction: Transaction, messageId: string) =>
     (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
 
@@ -74,7 +54,6 @@ export function createDispatchService(options: DispatchServiceOptions): Dispatch
       (await openAtOnce(database, messageId))
         ? 'proceed'
         : database.systemTransaction((transaction) => open(transaction, events, messageId)),
-    transmit: (messageId, aborted) => transmit(options, messageId, aborted),
     record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
 
     resolveAmbiguity: (messageId, resolution) =>
@@ -231,61 +210,4 @@ async function unsentRecipients(
     recipients,
     unsent: recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position)),
   };
-}
-
-async function transmit(
-  options: DispatchServiceOptions,
-  messageId: string,
-  aborted: () => boolean,
-): Promise<void> {
-  const { database, storage, returnPaths, outcomes, dkimKeys } = options;
-  const loaded = await load(database, messageId);
-  if (!loaded) return;
-  const { message, recipients, sandbox } = loaded;
-  const stored = await ensureStored(database, storage, message, dkimKeys);
-  const openRaw = rawSource(storage, stored);
-  const { simulator, mailTransport } = options;
-  for (const recipient of recipients) {
-    if (isSettled(recipient.status)) continue;
-    if (aborted()) return;
-    const attempt = await beginAttempt(database, message, recipient.position);
-    if (!attempt) continue;
-    const transport = sandbox || simulator.serves(recipient.email) ? simulator : mailTransport;
-    const sender = returnPaths.addressFor(message.id, recipient.position);
-    const result = await transport.transmit({
-      sender,
-      recipient: recipient.email,
-      ...withRecipientToken({ openRaw, sizeBytes: stored.sizeBytes }, sender),
-      envelopeId: `${message.id}.${recipient.position}`,
-    });
-    // Another worker took this one for dead and stopped the message; what it recorded is folded anew.
-    if ((await settleAttempt(database, attempt, result)) === 'corrected')
-      await database.systemTransaction((transaction) => outcomes.fold(transaction, message.id, []));
-  }
-}
-
-type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
-
-/** One statement and plain rows: it runs for every mail. */
-async function load(
-  database: Database,
-  messageId: string,
-): Promise<{ message: OutgoingMail; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
-  const [row] = await database.statement<
-    Omit<OutgoingMail, 'createdAt'> & { createdAt: string; recipients: OutgoingRecipient[]; sandbox: boolean }
-  >(
-    `select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
-       m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
-       m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
-       m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
-       m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
-       (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
-          order by position), '[]')
-        from message_recipients where message_id = m.id) as recipients
-     from messages m join environments e on e.id = m.env_id where m.id = ?`,
-    [messageId],
-  );
-  if (!row) return null;
-  const { recipients, sandbox, ...message } = row;
-  return { message: { ...message, createdAt: new Date(row.createdAt) }, recipients, sandbox };
 }

@@ -135,15 +135,19 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
       return outcome;
     },
 
-    cancel: (deliveryId, episode) =>
-      database.systemTransaction(async ({ em }) => {
-        const delivery = await lockDelivery(em, deliveryId);
-        if (!delivery) return 'gone';
-        if (isOver(delivery, episode)) return OVER;
-        if (delivery.status !== 'pending') return delivery.status;
-        return (await settleAs(em, delivery, closed('canceled', 'Canceled by an operator.'))).status;
-      }),
+    cancel: (deliveryId, episode) => cancelDelivery(database, deliveryId, episode),
   };
+}
+
+/** See {@link DeliveryService.cancel}. */
+export function cancelDelivery(database: Database, deliveryId: string, episode?: number): Promise<string> {
+  return database.systemTransaction(async ({ em }) => {
+    const delivery = await lockDelivery(em, deliveryId);
+    if (!delivery) return 'gone';
+    if (isOver(delivery, episode)) return OVER;
+    if (delivery.status !== 'pending') return delivery.status;
+    return (await settleAs(em, delivery, closed('canceled', 'Canceled by an operator.'))).status;
+  });
 }
 
 /** The envelope of the specification, as the bytes that are signed and sent. */

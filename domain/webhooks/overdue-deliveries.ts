@@ -4,7 +4,10 @@ import type { DeliveryService } from './delivery.service.ts';
 import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
 
 /** Deliveries whose next attempt has not happened. One an operator stopped is canceled. */
-export function overdueDeliveries(database: Database, deliveries: DeliveryService): OverdueSource {
+export function overdueDeliveries(
+  database: Database,
+  deliveries: Pick<DeliveryService, 'cancel'>,
+): OverdueSource {
   return {
     name: 'deliveries',
     async take(limit) {

@@ -4,6 +4,10 @@ import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
 import { createDispatchService, type DispatchService } from '../../domain/outbound/dispatch.service.ts';
 import { createOutcomeService, type OutcomeService } from '../../domain/outbound/outcome.service.ts';
+import {
+  createTransmissionService,
+  type TransmissionService,
+} from '../../domain/outbound/transmission.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -64,7 +68,7 @@ export const ambiguous: TransmissionResult = {
 };
 
 export interface MailServices {
-  dispatch: DispatchService;
+  dispatch: DispatchService & TransmissionService;
   outcomes: OutcomeService;
   /** Objects stored, by key. */
   objects: Map<string, Buffer>;
@@ -91,7 +95,7 @@ export function mailServices(
     simulatorDomain: 'simulator.mail.test',
   });
   const objects = new Map<string, Buffer>();
-  const dispatch = createDispatchService({
+  const transmissions = createTransmissionService({
     database,
     dkimKeys,
     storage: memoryStorage(objects),
@@ -99,8 +103,8 @@ export function mailServices(
     simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),
     returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
     outcomes,
-    events,
   });
+  const dispatch = { ...createDispatchService({ database, outcomes, events }), ...transmissions };
   return { dispatch, outcomes, objects };
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
-import type { MessageActivities } from '../../activities/messages.activities.ts';
+import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
 import {
   CANCEL_SEND,
@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => environment?.stop());
 
-type SendActivities = Omit<MessageActivities, 'ingestReceipt'>;
+type SendActivities = OutboundActivities;
 
 /** Activities whose record step answers `states` one after the other; the last one repeats. */
 function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {

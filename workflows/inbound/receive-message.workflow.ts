@@ -1,13 +1,13 @@
 import { isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { MessageActivities } from '../../activities/messages.activities.ts';
+import type { InboundActivities } from '../../activities/inbound.activities.ts';
 import { INGEST_AT_ONCE_BYTES, type ReceiveMessageInput } from './receive-message.contract.ts';
 
-const { ingestReceipt } = proxyActivities<MessageActivities>({
+const { ingestReceipt } = proxyActivities<InboundActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { ingestReceipt: ingestAtOnce } = proxyLocalActivities<MessageActivities>({
+const { ingestReceipt: ingestAtOnce } = proxyLocalActivities<InboundActivities>({
   // Half of what a workflow task may take.
   startToCloseTimeout: '5 seconds',
   retry: { maximumAttempts: 1 },

@@ -9,7 +9,7 @@ import {
   proxyLocalActivities,
   setHandler,
 } from '@temporalio/workflow';
-import type { MessageActivities } from '../../activities/messages.activities.ts';
+import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import { type StageBoard, stageBoard } from '../stage.ts';
 import {
   type AmbiguityResolution,
@@ -22,17 +22,17 @@ import {
   type SendStage,
 } from './send-message.contract.ts';
 
-const { transmitMessage } = proxyActivities<MessageActivities>({
+const { transmitMessage } = proxyActivities<OutboundActivities>({
   startToCloseTimeout: '2 hours',
   heartbeatTimeout: '30 seconds',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<MessageActivities>({
+const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<OutboundActivities>({
   startToCloseTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { openSend } = proxyLocalActivities<MessageActivities>({
+const { openSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });

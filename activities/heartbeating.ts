@@ -1,0 +1,22 @@
+import { activityInfo, Context } from '@temporalio/activity';
+import { asFailure } from './failures.ts';
+
+const DEFAULT_HEARTBEAT_TIMEOUT_MS = 30_000;
+const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
+
+/**
+ * Runs an activity and heartbeats three times within its heartbeat timeout. Without heartbeats Temporal notices a
+ * killed worker only when the whole activity times out.
+ */
+export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
+  const context = Context.current();
+  // A local activity has no heartbeats; the timeout of its workflow task covers it.
+  if (context.info.isLocal) return asFailure(work);
+  const timeoutMs = activityInfo().heartbeatTimeoutMs ?? DEFAULT_HEARTBEAT_TIMEOUT_MS;
+  const timer = setInterval(() => context.heartbeat(), Math.max(MIN_HEARTBEAT_INTERVAL_MS, timeoutMs / 3));
+  try {
+    return await asFailure(work);
+  } finally {
+    clearInterval(timer);
+  }
+}

@@ -1,0 +1,44 @@
+import { Context } from '@temporalio/activity';
+import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
+import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
+import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
+import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
+import { asFailure } from './failures.ts';
+import { heartbeating } from './heartbeating.ts';
+
+export interface OutboundActivityOptions {
+  dispatch: DispatchService;
+  transmissions: TransmissionService;
+}
+
+export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
+
+/** Steps of sending a message. Temporal may run each of them again at any time. */
+export function createOutboundActivities({ dispatch, transmissions }: OutboundActivityOptions) {
+  return {
+    /** Checks whether the message may be sent and marks it `sending`; records a refusal at once. */
+    openSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
+      asFailure(() => dispatch.open(messageId)),
+
+    /** Sends the message to the relay, one SMTP transaction a recipient; the attempts' rows hold the results. */
+    transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
+      heartbeating(() =>
+        transmissions.transmit(messageId, () => Context.current().cancellationSignal.aborted),
+      ),
+
+    /** Applies the results of the attempts to the message, its recipients and events. */
+    recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
+      asFailure(() => dispatch.record(messageId)),
+
+    resolveAmbiguity: ({
+      messageId,
+      resolution,
+    }: {
+      messageId: string;
+      resolution: AmbiguityResolution;
+    }): Promise<SendState> => asFailure(() => dispatch.resolveAmbiguity(messageId, resolution)),
+
+    cancelMessage: ({ messageId }: { messageId: string }): Promise<'canceled' | 'too_late'> =>
+      asFailure(() => dispatch.cancel(messageId, 'Canceled by an operator.')),
+  };
+}

@@ -1,0 +1,64 @@
+import type { Logger } from 'pino';
+import { createInboundActivities } from '../../activities/inbound.activities.ts';
+import { removeSpentReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { createIngestService } from '../../domain/inbound/ingest.service.ts';
+import {
+  type Authenticate,
+  authenticateNothing,
+  createAuthenticator,
+} from '../../domain/inbound/mail-authentication.ts';
+import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
+import { createSpamCheck, type ScanForSpam, scanNothing } from '../../domain/inbound/spam-verdict.ts';
+import { removeOldReports } from '../../domain/inbound/unattributed-reports.ts';
+import type { Config } from '../../platform/config.ts';
+import { createResolver } from '../../platform/dns.ts';
+import { createRspamdScanner } from '../../platform/spam-scanner.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Room } from '../room.ts';
+
+export const inboundRoom: Room = {
+  activities: {
+    [MAIL_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, mailReader }) =>
+      createInboundActivities({
+        ingest: createIngestService({
+          database,
+          storage,
+          outcomes,
+          events,
+          relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
+          reader: mailReader(),
+          authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : authenticateNothing,
+          scanForSpam: createSpamScan(config, logger),
+          largeMailsAtOnce: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
+        }),
+      }),
+  },
+  maintenance: ({ database }) => ({
+    overdue: [overdueReceipts(database)],
+    sweeps: {
+      expiredReceipts: () => removeSpentReceipts(database),
+      unattributedReports: () => removeOldReports(database),
+    },
+  }),
+};
+
+/** Reading, authenticating and storing must fit into the 5 s of the local activity that receives a small message. */
+const AUTHENTICATION_TIMEOUT_MS = 4_000;
+
+function createMailAuthenticator(config: Config): Authenticate {
+  const resolver = createResolver(config);
+  return createAuthenticator({
+    resolve: (name, type) => resolver.resolve(name, type),
+    timeoutMs: AUTHENTICATION_TIMEOUT_MS,
+  });
+}
+
+function createSpamScan(
+  { RSPAMD_URL: url, RSPAMD_TIMEOUT_MS: timeoutMs }: Config,
+  logger: Logger,
+): ScanForSpam {
+  if (url === undefined) return scanNothing;
+  return createSpamCheck(createRspamdScanner({ url, timeoutMs }), (error) =>
+    logger.warn({ err: error }, 'rspamd did not scan a message'),
+  );
+}

@@ -1,0 +1,27 @@
+import { createNotificationActivities } from '../../activities/notifications.activities.ts';
+import {
+  createNotificationSendingService,
+  stopNotification,
+} from '../../domain/notifications/notification-sending.service.ts';
+import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
+import { bounceDomain, systemMailFrom } from '../../platform/config.ts';
+import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Room } from '../room.ts';
+
+export const notificationsRoom: Room = {
+  activities: {
+    [MAIL_QUEUE]: async ({ config, database, mailTransport, dkimKeys }) =>
+      createNotificationActivities({
+        notifications: createNotificationSendingService({
+          database,
+          mailTransport: mailTransport(),
+          dkimKeys: await dkimKeys(),
+          systemAddress: systemMailFrom(config),
+          returnPath: `notifications@${bounceDomain(config)}`,
+        }),
+      }),
+  },
+  maintenance: ({ database }) => ({
+    overdue: [overdueNotifications(database, { stop: (id) => stopNotification(database, id) })],
+  }),
+};
