@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
@@ -12,15 +12,13 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
 });
-afterAll(() => app.close());
 
 interface Created {
   id: string;

@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { newId } from '../../platform/ids.ts';
@@ -14,20 +14,19 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 let inboxId: string;
 let port: number;
 beforeAll(async () => {
-  app = await startTestApp();
   await app.app.listen({ host: '127.0.0.1', port: 0 });
   port = (app.app.server.address() as AddressInfo).port;
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
-afterAll(() => app.close());
 
 const post = (path: string, call: Call) =>
   app.call(path, { method: 'POST', token: organization.token, ...call });

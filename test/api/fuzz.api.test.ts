@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Operation } from '../support/contract.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp({ config: { STREAMS_PER_CREDENTIAL: '0' } });
 let organization: TestOrganization;
 let ids: string[];
 beforeAll(async () => {
   // Where a stream or a waiting call would begin, it is refused: nobody here ends one.
-  app = await startTestApp({ config: { STREAMS_PER_CREDENTIAL: '0' } });
   organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const make = async (path: string, body: unknown) =>
@@ -21,7 +21,6 @@ beforeAll(async () => {
     await make('/webhooks/endpoints', { url: 'https://receiver.example.test', events: ['message.sent'] }),
   ];
 });
-afterAll(() => app.close());
 
 type Schema = Record<string, unknown>;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { installErrors } from '../../api/plugins/errors.ts';
 import { installIdempotency } from '../../api/plugins/idempotency.ts';
@@ -17,19 +17,15 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 let inboxId: string;
-beforeAll(async () => {
-  app = await startTestApp();
-});
 beforeEach(async () => {
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
-afterAll(() => app.close());
 
 const post = (path: string, key: string, body: unknown, token = organization.token) =>
   app.call(path, { method: 'POST', token, body, headers: { 'idempotency-key': key } });

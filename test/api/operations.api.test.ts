@@ -1,24 +1,21 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { startTestApp } from '../support/test-app.ts';
 
-let app: TestApp;
-let temporalIsDown = false;
 const METRICS_TOKEN = 'let-me-see';
-beforeAll(async () => {
-  app = await startTestApp({
-    config: { METRICS_TOKEN },
-    probes: {
-      database: async () => undefined,
-      temporal: async () => {
-        if (temporalIsDown) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
-      },
+let temporalIsDown = false;
+const app = useTestApp({
+  config: { METRICS_TOKEN },
+  probes: {
+    database: async () => undefined,
+    temporal: async () => {
+      if (temporalIsDown) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
     },
-  });
+  },
 });
-afterAll(() => app.close());
 
 const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });
 

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
   for (let index = 0; index < 7; index += 1) await createInbox(app.worker, organization);
 });
-afterAll(() => app.close());
 
 interface Listed {
   data: { id: string }[];

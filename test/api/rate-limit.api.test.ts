@@ -1,18 +1,15 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/test-app.ts';
 
-let seeder: TestApp;
+const seeder = useTestApp();
 const running: TestApp[] = [];
-beforeAll(async () => {
-  seeder = await startTestApp();
-});
 afterEach(async () => {
   await Promise.all(running.splice(0).map((app) => app.close()));
 });
-afterAll(() => seeder.close());
 
 /** One request a second at most: what refills while a test runs is a token for each second it takes. */
 const TIGHT: NonNullable<TestAppOptions['config']> = { RATE_LIMIT_PER_SECOND: '1', RATE_LIMIT_BURST: '20' };

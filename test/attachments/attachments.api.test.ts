@@ -1,19 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
-import { connect as connectSocket } from 'node:net';
+import { type AddressInfo, connect as connectSocket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Receipt, ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { DiscardedObjectEntity } from '../../domain/stored-objects/discarded-object.entity.ts';
-import { removeUnusedUploads, sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
+import { deleteUnusedUploads, sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
+import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { formBytes, formCall } from '../support/form.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import {
   createInbox,
   createKey,
@@ -21,22 +19,17 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
-let app: TestApp;
+const objects = useObjectStorage();
+const app = useTestApp(() => ({ config: objects.environment }));
 let organization: TestOrganization;
 let inboxId: string;
 beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({ config: objects.environment });
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
-});
-afterAll(async () => {
-  await app.close();
-  await objects.stop();
 });
 
 const call = (path: string, request: Call = {}) => app.call(path, { token: organization.token, ...request });
@@ -56,7 +49,7 @@ const rowsOf = (where: object) =>
     em.find(AttachmentEntity, { organizationId: organization.organizationId, ...where }),
   );
 const entryOf = (storageKey: string) =>
-  app.worker.systemTransaction(({ em }) => em.findOne(DiscardedObjectEntity, { storageKey }));
+  app.worker.systemTransaction(({ em }) => em.findOne(UnclaimedObjectEntity, { storageKey }));
 const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
 const isGone = (key: string) =>
   expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
@@ -72,9 +65,9 @@ async function sweepADayLater(): Promise<void> {
       { createdAt: before },
     );
   });
-  await removeUnusedUploads(app.worker);
+  await deleteUnusedUploads(app.worker);
   await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(DiscardedObjectEntity, { organizationId }, { dueAt: new Date(0) }),
+    em.nativeUpdate(UnclaimedObjectEntity, { organizationId }, { dueAt: new Date(0) }),
   );
   await sweepObjects(app.worker, app.storage);
 }
@@ -113,7 +106,7 @@ describe('an upload', () => {
     expectProblem(await upload(Buffer.alloc(26 * MEBIBYTE)), 'payload_too_large');
     expect(await rowsOf({})).toHaveLength(before);
     const left = await app.worker.systemTransaction(({ em }) =>
-      em.find(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+      em.find(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
     );
     expect(left.length).toBeGreaterThan(0);
     for (const { storageKey } of left) await isGone(storageKey);
@@ -157,7 +150,7 @@ describe('an upload', () => {
     await new Promise((done) => socket.write(bytes.subarray(0, 8 * MEBIBYTE), done));
     const pending = await eventually(async () => {
       const entries = await app.worker.systemTransaction(({ em }) =>
-        em.find(DiscardedObjectEntity, {
+        em.find(UnclaimedObjectEntity, {
           organizationId: organization.organizationId,
           dueAt: { $gt: new Date(Date.now() + 3_600_000) },
         }),
@@ -423,7 +416,7 @@ describe('a message', () => {
     const first = await send(files, key);
     const entries = () =>
       app.worker.systemTransaction(({ em }) =>
-        em.count(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+        em.count(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
       );
     const before = await entries();
     expect((await send(files, key)).json()).toEqual(first.json());
@@ -441,7 +434,7 @@ describe('a message', () => {
     await sweepADayLater();
     expect(
       await app.worker.systemTransaction(({ em }) =>
-        em.count(DiscardedObjectEntity, { organizationId: organization.organizationId }),
+        em.count(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
       ),
     ).toBe(0);
   });
@@ -522,7 +515,7 @@ describe('the sweep', () => {
   test('removes uploads nobody used for a day, and their bytes', async () => {
     const young = await uploaded('young');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: young });
-    await removeUnusedUploads(app.worker);
+    await deleteUnusedUploads(app.worker);
     await sweepObjects(app.worker, app.storage);
     expect((await bytesAt(storageKey)).toString()).toBe('young');
     await sweepADayLater();
@@ -550,7 +543,7 @@ describe('the sweep', () => {
     });
     await app.worker.systemTransaction(async ({ em }) => {
       await em.execute('select id from attachments where id = ? for update', [id]);
-      await removeUnusedUploads(app.worker);
+      await deleteUnusedUploads(app.worker);
       await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date() });
     });
     expect((await call(`/attachments/${id}`)).statusCode).toBe(200);

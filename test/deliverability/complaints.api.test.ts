@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
 import { createIngestService } from '../../domain/inbound/ingest.service.ts';
@@ -9,19 +9,14 @@ import { scanNothing } from '../../domain/inbound/spam-verdict.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const FEEDBACK = 'complaints@bounces.mail.test';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 /** A mail that was sent to three people, the bytes of each copy, and a listener's way in for what comes back. */
 async function arrange() {

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { standingsSql } from '../../domain/deliverability/recipient-standing.ts';
+import { expect, test } from '@jest/globals';
+import { recipientRestrictionsSql } from '../../domain/deliverability/recipient-restrictions.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const ENTRIES = 5_000;
 /** PostgreSQL compiles a plan above this (`jit_above_cost`), which would take longer than to run it. */
@@ -32,7 +28,7 @@ test('fifty recipients are looked up by index, among long lists and before anybo
   const recipients = Array.from({ length: 50 }, (_, index) => `${index}@mail.p${index}.example`);
   const rows = await app.database.transaction({ organizationId }, ({ em }) =>
     em.execute<{ 'QUERY PLAN': string }[]>(
-      `explain select ${standingsSql('select value as email from jsonb_array_elements_text(?::jsonb)')}
+      `explain select ${recipientRestrictionsSql('select value as email from jsonb_array_elements_text(?::jsonb)')}
        from inboxes i where i.id = ?`,
       [JSON.stringify(recipients), inbox.id],
     ),

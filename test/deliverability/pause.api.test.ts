@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
@@ -9,13 +9,10 @@ import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { createKey } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const arrange = () => arrangeSending(app.worker);
 const inboxOf = ({ inbox }: Sending) =>
@@ -83,7 +80,7 @@ function idMadeAt(time: Date | undefined): string {
 
 const report = (world: Sending, id: string, kind: 'bounced' | 'complained', statusCode: string) =>
   app.worker.systemTransaction((transaction) =>
-    world.outcomes.fold(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'told' }]),
+    world.outcomes.apply(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'told' }]),
   );
 
 describe('an inbox is paused', () => {
@@ -208,7 +205,7 @@ describe('a paused inbox', () => {
       sendAt: new Date(Date.now() - 1_000),
     });
     await pause(world);
-    await expect(drafts.sendDue(draft.id, draft.plan)).resolves.toBe('refused');
+    await expect(drafts.sendDue(draft.id, draft.scheduleVersion)).resolves.toBe('refused');
     const { token } = await keyOf(world);
     expect((await app.call(`/drafts/${draft.id}`, { token })).json()).toMatchObject({
       send_status: 'failed',

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
-import type { ListEffect } from '../../domain/deliverability/list-verdict.ts';
+import type { ListEffect } from '../../domain/deliverability/list-match.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createKey } from '../support/organizations.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const judged = (dmarc: 'pass' | 'none') => ({
   authenticate: async () => ({

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 
-let app: TestApp;
-let database: Database;
-beforeAll(async () => {
-  app = await startTestApp();
-  database = app.worker;
-});
-afterAll(() => app.close());
+const app = useTestApp();
+const database = useWorkerDatabase();
 
 type Json = Record<string, unknown>;
 const organization = () => createOrganization(database);
@@ -279,7 +273,7 @@ describe('by an outcome', () => {
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
     await database.systemTransaction((transaction) =>
-      world.outcomes.fold(transaction, id, [outcome('bounced', status, words)]),
+      world.outcomes.apply(transaction, id, [outcome('bounced', status, words)]),
     );
     expect(await suppressions(world.scope.organizationId)).toHaveLength(suppresses ? 1 : 0);
   });
@@ -289,7 +283,7 @@ describe('by an outcome', () => {
     const ids = await Promise.all([1, 2, 3, 4].map(() => world.send('ada@people.example')));
     for (const id of ids) await dispatchOnce(world, id);
     const fold = (id: string, told: ReturnType<typeof outcome>) =>
-      database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [told]));
+      database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [told]));
     await Promise.all(ids.map((id) => fold(id, outcome('bounced', '5.1.1'))));
     expect(await suppressions(world.scope.organizationId)).toMatchObject([{ origin: 'bounce' }]);
     await Promise.all(ids.map((id) => fold(id, outcome('complained', null))));

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { startDnsServer } from '../support/dns-server.ts';
 import { type PublishedRecord, publish } from '../support/domains.ts';
 import { memoryStorage } from '../support/mail-services.ts';
 import {
@@ -15,25 +15,19 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+import { useResource } from '../support/use-resource.ts';
 
-let server: DnsServer;
-let app: TestApp;
-beforeAll(async () => {
-  server = await startDnsServer();
-  app = await startTestApp({
-    config: {
-      DNS_SERVERS: server.address,
-      DNS_TIMEOUT_MS: '100',
-      DNS_TRIES: '2',
-      INBOUND_MX_HOST: 'mx.mail.test',
-    },
-  });
-});
-afterAll(async () => {
-  await app.close();
-  await server.stop();
-});
+const server = useResource(startDnsServer, (dns) => dns.stop());
+const app = useTestApp(() => ({
+  config: {
+    DNS_SERVERS: server.address,
+    DNS_TIMEOUT_MS: '100',
+    DNS_TRIES: '2',
+    INBOUND_MX_HOST: 'mx.mail.test',
+  },
+}));
 
 const uniqueName = () => `d${randomUUID().slice(0, 8)}.example`;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { DomainEntity } from '../../domain/domains/domain.entity.ts';
 import { createDomainService, type DomainService } from '../../domain/domains/domain.service.ts';
 import { overdueDomains } from '../../domain/domains/overdue-domains.ts';
@@ -8,29 +8,26 @@ import {
   type VerificationService,
 } from '../../domain/domains/verification.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { startDnsServer } from '../support/dns-server.ts';
 import { publish } from '../support/domains.ts';
 import { createOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+import { testScope } from '../support/test-scope.ts';
+import { useResource } from '../support/use-resource.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-let database: Database;
-let server: DnsServer;
+const database = useWorkerDatabase();
+const server = useResource(startDnsServer, (dns) => dns.stop());
 let domains: DomainService;
 let verifications: VerificationService;
 const { outbox } = recordingOutbox();
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-  server = await startDnsServer();
+beforeAll(() => {
   const parts = {
     database,
     events: createWebhookEvents({ outbox }),
@@ -41,21 +38,10 @@ beforeAll(async () => {
   domains = createDomainService({ ...parts, outbox, secretBox, ownDomains: ['mail.test'] });
   verifications = createVerificationService(parts);
 });
-afterAll(async () => {
-  await database.close();
-  await server.stop();
-});
 
 async function arrange() {
   const organization = await createOrganization(database);
-  const scope: Scope = {
-    organizationId: organization.organizationId,
-    environmentId: organization.productionEnvironmentId,
-    environmentBound: false,
-    permissions: new Set(PERMISSIONS),
-    actor: { kind: 'api_key', id: organization.keyId },
-    requestId: 'req_test',
-  };
+  const scope = testScope(organization);
   const { domain, records } = await domains.create(scope, {
     domainName: `d${randomUUID().slice(0, 8)}.example`,
   });
@@ -71,10 +57,10 @@ async function arrange() {
     failDns: (failure: 'SERVFAIL' | null) => {
       for (const { name } of records) server.fail(name, failure);
     },
-    look: (episode = 1) => verifications.look(id, episode, { now: true }),
+    look: (episode = 1) => verifications.check(id, episode, { now: true }),
     state: () => database.autocommit((em) => em.findOneOrFail(DomainEntity, { id })),
     /** Moves the beginning of the episode, or the last look, into the past. */
-    age: (column: 'episode_started_at' | 'last_looked_at' | 'next_look_at', ms: number) =>
+    age: (column: 'episode_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
       database.autocommit((em) =>
         em.execute(`update domains set ${column} = now() - ? * interval '1 millisecond' where id = ?`, [
           ms,
@@ -83,7 +69,7 @@ async function arrange() {
       ),
     async recheck() {
       await database.autocommit((em) =>
-        em.execute(`update domains set last_looked_at = now() - interval '1 day' where id = ?`, [id]),
+        em.execute(`update domains set last_checked_at = now() - interval '1 day' where id = ?`, [id]),
       );
       await verifications.recheckVerified(() => undefined);
     },
@@ -97,7 +83,7 @@ async function arrange() {
 describe('the looks of an episode', () => {
   test('are put off until their time, unless somebody asks', async () => {
     const { id, look } = await arrange();
-    expect(await verifications.look(id, 1, { now: false })).toEqual({
+    expect(await verifications.check(id, 1, { now: false })).toEqual({
       againInMs: expect.any(Number),
       detail: 'Before the first look.',
     });
@@ -112,7 +98,7 @@ describe('the looks of an episode', () => {
     arranged.publish();
     expect(await arranged.look()).toBe('verified');
     expect(await arranged.look()).toBe('verified');
-    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', nextLookAt: null });
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', nextCheckAt: null });
     expect(await arranged.events()).toHaveLength(1);
   });
 
@@ -126,7 +112,7 @@ describe('the looks of an episode', () => {
       verificationStatus: 'failed',
       spfStatus: 'failed',
       dkimStatus: 'failed',
-      nextLookAt: null,
+      nextCheckAt: null,
       statusReason: 'Not verified within the time. Required records missing: ownership, spf, dkim.',
     });
   });
@@ -166,7 +152,7 @@ describe('the looks of an episode', () => {
     const source = overdueDomains(database, verifications);
     const starts = async () => (await source.take(500)).map(({ start }) => start.workflowId);
     expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
-    await arranged.age('next_look_at', 10 * 60_000);
+    await arranged.age('next_check_at', 10 * 60_000);
     expect(await starts()).toContain(`domain/${arranged.id}/1`);
     expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
   });
@@ -188,7 +174,7 @@ describe('the daily re-check', () => {
     expect(await state()).toMatchObject({
       verificationStatus: 'verified',
       spfStatus: 'verified',
-      missedChecks: 2,
+      failedChecks: 2,
       statusReason: 'Required records missing: ownership, spf, dkim.',
     });
     await recheck();
@@ -206,10 +192,10 @@ describe('the daily re-check', () => {
     await recheck();
     republish();
     await recheck();
-    expect(await state()).toMatchObject({ missedChecks: 0, statusReason: null });
+    expect(await state()).toMatchObject({ failedChecks: 0, statusReason: null });
     withdraw();
     await recheck();
-    expect(await state()).toMatchObject({ verificationStatus: 'verified', missedChecks: 1 });
+    expect(await state()).toMatchObject({ verificationStatus: 'verified', failedChecks: 1 });
     expect(await events()).toHaveLength(1);
   });
 
@@ -219,7 +205,7 @@ describe('the daily re-check', () => {
     for (let day = 0; day < 4; day += 1) await recheck();
     expect(await state()).toMatchObject({
       verificationStatus: 'verified',
-      missedChecks: 0,
+      failedChecks: 0,
       dkimStatus: 'verified',
     });
   });
@@ -230,7 +216,7 @@ describe('the daily re-check', () => {
     for (let day = 0; day < 3; day += 1) await arranged.recheck();
     arranged.publish();
     await domains.verify(arranged.scope, arranged.id, await domains.look(arranged.scope, arranged.id));
-    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', missedChecks: 0 });
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', failedChecks: 0 });
     expect(await arranged.events()).toHaveLength(2);
   });
 
@@ -238,7 +224,7 @@ describe('the daily re-check', () => {
     const arranged = await verified();
     arranged.withdraw();
     await verifications.recheckVerified(() => undefined);
-    expect(await arranged.state()).toMatchObject({ missedChecks: 0 });
+    expect(await arranged.state()).toMatchObject({ failedChecks: 0 });
   });
 
   test('forgets a retired key after a week', async () => {

@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
   type FeedPosition,
   type FeedQuery,
   type FeedScope,
-  feedEnd,
+  getFeedEnd,
   parsePosition,
   positionOf,
   readEvents,
 } from '../../domain/events/event-feed.ts';
 import type { EventType } from '../../domain/events/event-types.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { useApiDatabase, useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
 
-let database: Database;
-let worker: Database;
-beforeAll(async () => {
-  const { postgres } = testStack();
-  [database, worker] = await Promise.all([connect(postgres.apiUrl), connect(postgres.workerUrl)]);
-});
-afterAll(() => Promise.all([database?.close(), worker?.close()]));
+const database = useApiDatabase();
+const worker = useWorkerDatabase();
 
 const scopeOf = (organization: TestOrganization, inboxId?: string): FeedScope => ({
   organizationId: organization.organizationId,
@@ -97,7 +91,7 @@ test('large events make short pages, which say that there is more', async () => 
   const pages = async (query: Partial<FeedQuery>) => {
     const walked: string[][] = [];
     for (let after: FeedPosition | undefined; ; ) {
-      const { events, cut } = await readPage(scope, { ...query, after, maxBytes: 10_000 });
+      const { events, truncated: cut } = await readPage(scope, { ...query, after, maxBytes: 10_000 });
       walked.push(events.map(({ id }) => id));
       const last = events.at(-1);
       if (!cut || !last) return walked;
@@ -143,7 +137,7 @@ test('a reader that starts at the end hears of what is still open, too', async (
   await expectRead(scope, {}, []);
   const before = await record(organization);
   await expectRead(scope, {}, [before]);
-  const end = await database.transaction(scope, ({ em }) => feedEnd(em));
+  const end = await database.transaction(scope, ({ em }) => getFeedEnd(em));
   expect(parsePosition(end)).toBe(end);
   const next = await record(organization);
   await expectRead(scope, { after: end }, [next]);

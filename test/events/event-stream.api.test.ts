@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
@@ -16,22 +16,19 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { startTestApp } from '../support/test-app.ts';
 
+const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
 /** Two processes of the API on one database. */
-let first: TestApp;
-let second: TestApp;
+const first = useTestApp({ config });
+const second = useTestApp({ config });
 let firstUrl: string;
 let secondUrl: string;
 beforeAll(async () => {
-  const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
-  // One after the other: each gives its plugins ten seconds to start.
-  first = await startTestApp({ config });
-  second = await startTestApp({ config });
   [firstUrl, secondUrl] = await Promise.all([listen(first), listen(second)]);
 });
-afterAll(() => Promise.all([first?.close(), second?.close()]));
 
 const opened: LiveStream[] = [];
 afterEach(() => {

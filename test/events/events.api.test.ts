@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
-import { envelope } from '../../domain/events/envelope.ts';
+import { buildEnvelope } from '../../domain/events/envelope.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
   EVENT_TYPES,
@@ -9,7 +9,7 @@ import {
   isOrganizationWide,
   MAX_EVENT_BYTES,
 } from '../../domain/events/event-types.ts';
-import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,13 +20,10 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const { outbox } = recordingOutbox();
 const events = createWebhookEvents({ outbox });
@@ -42,7 +39,7 @@ async function record(
       environmentId,
       inboxId: isOrganizationWide(type) ? null : inboxId,
       type,
-      data: sampleData(type, { inboxId, at: new Date() }),
+      data: buildSampleData(type, { inboxId, at: new Date() }),
     }),
   );
 }
@@ -101,7 +98,7 @@ describe('GET /events', () => {
           inboxId: newId('inbox'),
           type: 'message.received',
           data: {
-            ...sampleData('message.received', { inboxId: 'inb_a', at: new Date() }),
+            ...buildSampleData('message.received', { inboxId: 'inb_a', at: new Date() }),
             extracted_text: text,
           },
         }),
@@ -194,7 +191,7 @@ describe('GET /events', () => {
 
 test('an event over 256 KiB is recorded with its text cut, and says so', async () => {
   const organization = await createOrganization(app.worker);
-  const sample = sampleData('message.received', { inboxId: newId('inbox'), at: new Date() });
+  const sample = buildSampleData('message.received', { inboxId: newId('inbox'), at: new Date() });
   const extracted_text = 'Grüße 😀 '.repeat(30_000);
   await app.worker.systemTransaction((transaction) =>
     events.record(transaction, {
@@ -245,7 +242,7 @@ describe('the schemas of webhooks', () => {
       em.find(EventEntity, { organizationId: organization.organizationId }),
     );
     if (!event) throw new Error('nothing was recorded');
-    const body = JSON.parse(JSON.stringify(envelope(event))) as Record<string, unknown>;
+    const body = JSON.parse(JSON.stringify(buildEnvelope(event))) as Record<string, unknown>;
     const validate = validators()(type);
     expect([validate(body), validate.errors]).toEqual([true, null]);
     const data = body.data as Record<string, unknown>;

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
-import { nextLines, type PagePosition } from '../../domain/exports/read-pages.ts';
-import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
+import { type PagePosition, readNextLines } from '../../domain/exports/read-pages.ts';
+import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { COUNT_COLUMNS } from '../../domain/metrics/metric-counts.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
 import { asOwner } from '../support/rich-organization.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app?.close());
+const app = useTestApp();
 
 const HOUR_MS = 3_600_000;
 const NOW = Date.now();
@@ -44,8 +40,8 @@ async function arrange() {
   };
   for (let hours = 0; hours < 8; hours += 1) await count(hourAgo(hours));
   const fold = async () => {
-    await foldUsage(app.worker);
-    await foldMetrics(app.worker);
+    await applyUsageDeltas(app.worker);
+    await applyMetricDeltas(app.worker);
   };
   return { ...organization, environmentId, sandboxEnvironmentId, inboxes, count, fold };
 }
@@ -65,7 +61,7 @@ async function exportedRows(
   let after: PagePosition | null = null;
   for (let page = 0; ; page += 1) {
     const lines = await app.worker.readAsTenant(organizationId, (em) =>
-      nextLines(em, {
+      readNextLines(em, {
         table,
         source,
         after,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { installAccess } from '../../api/plugins/access.ts';
@@ -14,15 +14,14 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
   organization = await createOrganization(app.worker);
 });
-afterAll(() => app.close());
 
 const inApi = () => app.contract.operations.filter(({ path }) => path.startsWith('/api/v1/'));
 type Schema = Record<string, unknown>;

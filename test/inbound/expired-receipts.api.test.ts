@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { removeSpentReceipts } from '../../domain/inbound/expired-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { keepUnattributed, removeOldReports } from '../../domain/inbound/unattributed-reports.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { DiscardedObjectEntity } from '../../domain/stored-objects/discarded-object.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const DAY_MS = 24 * 3_600_000;
 const longAgo = () => new Date(Date.now() - 31 * DAY_MS);
@@ -24,7 +18,7 @@ const longAgo = () => new Date(Date.now() - 31 * DAY_MS);
 const receiptOf = (id: string) =>
   database.systemTransaction(({ em }) => em.findOne(ReceiptEntity, { id }, { disableIdentityMap: true }));
 const isDiscarded = (storageKey: string) =>
-  database.systemTransaction(async ({ em }) => (await em.count(DiscardedObjectEntity, { storageKey })) > 0);
+  database.systemTransaction(async ({ em }) => (await em.count(UnclaimedObjectEntity, { storageKey })) > 0);
 const age = (ids: string[]) =>
   database.systemTransaction(({ em }) =>
     em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: longAgo() }),

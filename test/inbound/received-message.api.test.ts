@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
 import type { Authentication } from '../../domain/inbound/mail-authentication.ts';
@@ -6,28 +6,20 @@ import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createSpamCheck } from '../../domain/inbound/spam-verdict.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
-import { readGateSubject } from '../../domain/outbound/gate-subject.ts';
-import { passGate } from '../../domain/outbound/send-gate.ts';
-import { DiscardedObjectEntity } from '../../domain/stored-objects/discarded-object.entity.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { readGateInput } from '../../domain/outbound/gate-input.ts';
+import { findRefusal } from '../../domain/outbound/send-gate.ts';
+import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { receiptService } from '../support/mail-services.ts';
-import { type RspamdServer, startRspamdServer } from '../support/rspamd-server.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { startRspamdServer } from '../support/rspamd-server.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+import { useResource } from '../support/use-resource.ts';
 
-let database: Database;
-let rspamd: RspamdServer;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-  rspamd = await startRspamdServer();
-});
-afterAll(async () => {
-  await database?.close();
-  await rspamd?.stop();
-});
+const database = useWorkerDatabase();
+const rspamd = useResource(startRspamdServer, (server) => server.stop());
 
 const judged = (results: Partial<Authentication>) => ({
   authenticate: async () => ({
@@ -228,7 +220,7 @@ describe('the same mail once more', () => {
     await receive(raw);
     const { receiptId } = await receive(raw);
     const discarded = await database.systemTransaction(({ em }) =>
-      em.find(DiscardedObjectEntity, { organizationId: inbox.organizationId }),
+      em.find(UnclaimedObjectEntity, { organizationId: inbox.organizationId }),
     );
     expect(discarded.map(({ storageKey }) => storageKey)).toEqual([
       `attachments/${messageIdOfReceipt(receiptId)}/0`,
@@ -312,7 +304,7 @@ describe('a thread that runs in circles', () => {
       });
     const gate = () =>
       database.systemTransaction(async ({ em }) =>
-        passGate(await readGateSubject(em, inbox.id, ['ada@people.example'], threadId)),
+        findRefusal(await readGateInput(em, inbox.id, ['ada@people.example'], threadId)),
       );
     return { answer, gate, inbox };
   }
@@ -328,7 +320,7 @@ describe('a thread that runs in circles', () => {
       code: 'message_rejected',
     });
     const elsewhere = await database.systemTransaction(async ({ em }) =>
-      passGate(await readGateSubject(em, inbox.id, ['ada@people.example'], null)),
+      findRefusal(await readGateInput(em, inbox.id, ['ada@people.example'], null)),
     );
     expect(elsewhere).toBeNull();
   });

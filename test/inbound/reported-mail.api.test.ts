@@ -1,17 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
 import { arrangeSending, stateOfMessage } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const sample = (name: string) => readFileSync(new URL(`../fixtures/bounces/${name}.eml`, import.meta.url));
 

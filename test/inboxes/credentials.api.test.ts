@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { createCredentialService } from '../../domain/inboxes/credential.service.ts';
 import {
   createInbox,
@@ -7,15 +7,13 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
 });
-afterAll(() => app.close());
 
 interface Credentials {
   username: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
@@ -9,15 +9,14 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { startTestApp } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
 });
-afterAll(() => app.close());
 
 const create = (body: unknown, token = organization.token) =>
   app.call('/inboxes', { method: 'POST', token, body });

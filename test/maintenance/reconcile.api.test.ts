@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { pino } from 'pino';
 import { createMaintenanceActivities } from '../../activities/maintenance.activities.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
@@ -21,17 +18,13 @@ import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import { accepted, deferred, mailServices, ScriptedTransport } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { testScope } from '../support/test-scope.ts';
 
 const logger = pino({ level: 'silent' });
 const HOUR_AGO = () => new Date(Date.now() - 3_600_000);
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 /** A Temporal of the test's own: it knows the runs it is told of, and may be down. */
 class FakeTemporal implements WorkflowGateway {
@@ -75,17 +68,10 @@ async function arrange() {
       overdueReceipts(database),
       overdueDrafts(database, drafts),
     ],
-    chores: {},
+    sweeps: {},
     logger,
   });
-  const scope: Scope = {
-    organizationId: organization.organizationId,
-    environmentId: inbox.environmentId,
-    environmentBound: false,
-    permissions: new Set(PERMISSIONS),
-    actor: { kind: 'api_key', id: organization.keyId },
-    requestId: 'req_test',
-  };
+  const scope = testScope(organization, inbox);
   const content = {
     to: [{ email: 'ada@people.example' }],
     cc: [],
@@ -120,7 +106,7 @@ async function arrange() {
 
 const age = (id: string) =>
   database.systemTransaction(({ em }) =>
-    em.nativeUpdate(MessageEntity, { id }, { updatedAt: HOUR_AGO(), checkedAt: null }),
+    em.nativeUpdate(MessageEntity, { id }, { updatedAt: HOUR_AGO(), reconciledAt: null }),
   );
 
 const statusOf = async (id: string) =>
@@ -324,7 +310,7 @@ describe('the reconciler', () => {
       outbox: { sweep: async () => 0 },
       workflows: temporal,
       sources: [],
-      chores: {
+      sweeps: {
         objects: async () => Promise.reject(new Error('Storage refuses.')),
         events: async () => done.push('events'),
       },

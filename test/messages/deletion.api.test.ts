@@ -1,19 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createPurgeService, overduePurges } from '../../domain/inboxes/purge.service.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 let inboxId: string;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
-afterAll(() => app.close());
 
 type Json = Record<string, unknown> & { id: string; thread_id: string };
 const call = (path: string, options: Call = {}) => app.call(path, { token: organization.token, ...options });

@@ -7,6 +7,7 @@ import { arrangeInbox, mail, type ReceiptFacts, testReader } from '../support/in
 import { listen } from '../support/live-stream.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 
 const METRICS_TOKEN = 'metrics';
@@ -19,15 +20,13 @@ const untilOpen = (count: number, { app: server }: TestApp = app) =>
     expect(body).toContain(`http_open_answers ${count}\n`);
   });
 
-let app: TestApp;
+const app = useTestApp({ config: { STREAM_HEARTBEAT_MS: '200', METRICS_TOKEN } });
 let baseUrl: string;
 beforeAll(async () => {
-  app = await startTestApp({ config: { STREAM_HEARTBEAT_MS: '200', METRICS_TOKEN } });
   baseUrl = await listen(app);
 });
 afterAll(async () => {
   await testReader().close();
-  await app?.close();
 });
 
 async function arrange(overrides: Partial<IngestServiceOptions> = {}) {

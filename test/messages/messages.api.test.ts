@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
@@ -7,17 +7,15 @@ import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 let inboxId: string;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
-afterAll(() => app.close());
 
 type Json = Record<string, unknown> & { id: string; thread_id: string };
 const send = (body: unknown, inbox = inboxId) =>

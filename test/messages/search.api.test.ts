@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
@@ -9,18 +9,16 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 let inboxId: string;
 let sequence = 0;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
   inboxId = (await createInbox(app.worker, organization)).id;
 });
-afterAll(() => app.close());
 
 /** A stored mail; ids rise in the order of the calls. */
 async function store(fields: Partial<Message>, owner = organization, inbox = inboxId): Promise<string> {

@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
+import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../../domain/metrics/metric.service.ts';
-import { COUNT_COLUMNS, type MetricCounts, noCounts } from '../../domain/metrics/metric-counts.ts';
-import { hourOf } from '../../domain/metrics/metric-range.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { COUNT_COLUMNS, type MetricCounts, zeroCounts } from '../../domain/metrics/metric-counts.ts';
+import { startOfHour } from '../../domain/metrics/metric-range.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useApiDatabase, useWorkerDatabase } from '../support/resources.ts';
 
-let worker: Database;
-let api: Database;
-beforeAll(async () => {
-  [worker, api] = await Promise.all([
-    connect(testStack().postgres.workerUrl),
-    connect(testStack().postgres.apiUrl),
-  ]);
-});
-afterAll(() => Promise.all([worker?.close(), api?.close()]));
+const worker = useWorkerDatabase();
+const api = useApiDatabase();
 
 const TIMES = ['sentAt', 'deliveredAt', 'bouncedAt', 'complainedAt'] as const;
 const COUNT_OF = {
@@ -69,14 +60,14 @@ test('whatever is changed in whatever order, each thing counts once, in its hour
       const known = ids.map((): Known => ({ times: new Set(), isRejected: false, isDeleted: false }));
       const expected = new Map<number, MetricCounts>();
       const add = (at: Date, name: keyof MetricCounts) => {
-        const hour = hourOf(at).getTime();
-        const counts = expected.get(hour) ?? noCounts();
+        const hour = startOfHour(at).getTime();
+        const counts = expected.get(hour) ?? zeroCounts();
         counts[name] += 1;
         expected.set(hour, counts);
       };
       for (const taken of steps) {
         if (taken.kind === 'folds') {
-          await Promise.all([foldMetrics(worker), foldMetrics(worker)]);
+          await Promise.all([applyMetricDeltas(worker), applyMetricDeltas(worker)]);
           continue;
         }
         const [id = '', facts] = [ids[taken.message], known[taken.message]];

@@ -1,29 +1,25 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
-import { COUNTED } from '../../domain/metrics/metric-counts.ts';
-import { DAY_MS, HOUR_MS, hourOf } from '../../domain/metrics/metric-range.ts';
+import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
+import { PUBLIC_COUNTS } from '../../domain/metrics/metric-counts.ts';
+import { DAY_MS, HOUR_MS, startOfHour } from '../../domain/metrics/metric-range.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, type Sending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-type Counts = Record<(typeof COUNTED)[number], number>;
+type Counts = Record<(typeof PUBLIC_COUNTS)[number], number>;
 type Hour = Counts & { timestamp: string };
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const report = (world: Sending, id: string, kind: 'delivered' | 'bounced' | 'complained', position = 0) =>
   app.worker.systemTransaction((transaction) =>
-    world.outcomes.fold(transaction, id, [
+    world.outcomes.apply(transaction, id, [
       { position, kind, statusCode: kind === 'bounced' ? '5.1.1' : '2.0.0', diagnosticCode: 'told' },
     ]),
   );
@@ -42,7 +38,7 @@ async function activity(token: string, query = ''): Promise<Hour[]> {
   return response.json<{ data: Hour[] }>().data;
 }
 
-const busy = (hours: Hour[]) => hours.filter((hour) => COUNTED.some((name) => hour[name] > 0));
+const busy = (hours: Hour[]) => hours.filter((hour) => PUBLIC_COUNTS.some((name) => hour[name] > 0));
 
 /** Everything that happens to mail, once. */
 async function mixedMail(world: Sending): Promise<void> {
@@ -80,7 +76,7 @@ async function mixedMail(world: Sending): Promise<void> {
 /** What `messages` itself says, hour by hour. */
 async function fullCount(inboxId: string): Promise<Hour[]> {
   const rows = await app.worker.statement<Counts & { hour: string }>(
-    `select date_trunc('hour', at, 'UTC') as hour, ${COUNTED.map(
+    `select date_trunc('hour', at, 'UTC') as hour, ${PUBLIC_COUNTS.map(
       (name) => `count(*) filter (where what = '${name}')::int as ${name}`,
     ).join(', ')}
      from messages cross join lateral (values
@@ -99,7 +95,7 @@ describe('what happens to mail is counted', () => {
     await mixedMail(world);
     const told = await fullCount(world.inbox.id);
     const total = (name: keyof Counts) => told.reduce((sum, hour) => sum + hour[name], 0);
-    expect(Object.fromEntries(COUNTED.map((name) => [name, total(name)]))).toEqual({
+    expect(Object.fromEntries(PUBLIC_COUNTS.map((name) => [name, total(name)]))).toEqual({
       sent: 4,
       delivered: 3,
       bounced: 3,
@@ -110,13 +106,13 @@ describe('what happens to mail is counted', () => {
     const questions = ['', `inbox_id=${world.inbox.id}`, `domain=${world.inbox.domain.toUpperCase()}`];
     const answers = () => Promise.all(questions.map((query) => activity(world.token, query).then(busy)));
     expect(await answers()).toEqual([told, told, told]);
-    await Promise.all([foldMetrics(app.worker), foldMetrics(app.worker)]);
+    await Promise.all([applyMetricDeltas(app.worker), applyMetricDeltas(app.worker)]);
     expect(await answers()).toEqual([told, told, told]);
     // Some of it folded, some not.
     await mixedMail(world);
     const later = await fullCount(world.inbox.id);
     expect(await answers()).toEqual([later, later, later]);
-    await foldMetrics(app.worker);
+    await applyMetricDeltas(app.worker);
     expect(await answers()).toEqual([later, later, later]);
   });
 
@@ -128,7 +124,7 @@ describe('what happens to mail is counted', () => {
       em.nativeDelete(MessageEntity, { inboxId: world.inbox.id }),
     );
     expect(busy(await activity(world.token))).toEqual(before);
-    await foldMetrics(app.worker);
+    await applyMetricDeltas(app.worker);
     expect(busy(await activity(world.token))).toEqual(before);
   });
 
@@ -148,7 +144,7 @@ describe('what happens to mail is counted', () => {
     expectProblem(refusedSend, 'message_rejected');
     const summary = await app.call('/metrics/summary', { token: world.token });
     expect(summary.json()).toMatchObject({ rejected: 1, sent: 0 });
-    await foldMetrics(app.worker);
+    await applyMetricDeltas(app.worker);
     expect(busy(await activity(world.token))).toMatchObject([{ rejected: 1 }]);
   });
 
@@ -173,7 +169,7 @@ describe('what happens to mail is counted', () => {
     await label('POST', '', { labels: ['spam'] });
     await label('DELETE', '/spam');
     expect(busy(await activity(world.token))).toMatchObject([
-      { timestamp: hourOf(receivedAt).toISOString(), received: 1 },
+      { timestamp: startOfHour(receivedAt).toISOString(), received: 1 },
     ]);
   });
 
@@ -185,8 +181,8 @@ describe('what happens to mail is counted', () => {
       em.nativeUpdate(MessageEntity, { id }, { status: 'delivered', sentAt: early, deliveredAt: late }),
     );
     expect(busy(await activity(world.token))).toMatchObject([
-      { timestamp: hourOf(early).toISOString(), sent: 1, delivered: 0 },
-      { timestamp: hourOf(late).toISOString(), sent: 0, delivered: 1 },
+      { timestamp: startOfHour(early).toISOString(), sent: 1, delivered: 0 },
+      { timestamp: startOfHour(late).toISOString(), sent: 0, delivered: 1 },
     ]);
   });
 });

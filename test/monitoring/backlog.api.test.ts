@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { BACKLOG_KINDS, readBacklog } from '../../domain/monitoring/backlog.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { meterBacklog } from '../../workers/worker-metrics.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 test('tells every kind, and how long a message waits', async () => {
   const { send } = await arrangeSending(database);
@@ -47,8 +42,8 @@ test('each part reads an index, whatever the tables hold', async () => {
       'webhook_deliveries_held_index',
       'messages_unsettled_index',
       'inbound_receipts_unprocessed_index',
-      'notifications_open_index',
-      'discarded_objects_due_at_index',
+      'notifications_unsent_index',
+      'unclaimed_objects_due_at_index',
     ])
       expect(plan).toContain(index);
     // Rows of the last one are folded, not looked for: any will do.

@@ -1,13 +1,12 @@
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { simpleParser } from 'mailparser';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
-import { NOTIFICATION_PAUSES_MS } from '../../workflows/notifications/send-notification.contract.ts';
+import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import {
   accepted,
   ambiguous,
@@ -17,14 +16,10 @@ import {
   unsigned,
 } from '../support/mail-services.ts';
 import { createOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const params = {
   endpointId: 'whe_1',
@@ -122,9 +117,9 @@ describe('a system mail', () => {
   });
 
   test('that is put off is tried on its schedule, then failed', async () => {
-    const tries = NOTIFICATION_PAUSES_MS.length;
+    const tries = NOTIFICATION_RETRY_DELAYS_MS.length;
     const { id, sending, row, transport } = await arrange(Array.from({ length: tries + 1 }, () => deferred));
-    for (const delayMs of NOTIFICATION_PAUSES_MS)
+    for (const delayMs of NOTIFICATION_RETRY_DELAYS_MS)
       await expect(sending.send(id)).resolves.toMatchObject({ kind: 'retry', delayMs });
     await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'failed' });
     expect(await row()).toMatchObject({ attempts: tries + 1, lastError: '451 4.7.1 greylisted' });

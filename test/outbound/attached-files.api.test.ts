@@ -1,45 +1,34 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { simpleParser } from 'mailparser';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { createAttachmentService } from '../../domain/attachments/attachment.service.ts';
-import type { FileFacts } from '../../domain/attachments/stored-file.ts';
+import type { FileMetadata } from '../../domain/attachments/stored-file.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ensureStored } from '../../domain/outbound/stored-mime.ts';
+import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { loadConfig } from '../../platform/config.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { createStorage, type Storage } from '../../platform/storage.ts';
+import type { Storage } from '../../platform/storage.ts';
 import { unsigned } from '../support/mail-services.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox, testEnvironment } from '../support/test-app.ts';
+import { useObjectStorage, useStorage, useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
-let database: Database;
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
-let storage: Storage;
-beforeAll(async () => {
-  const { workerUrl } = testStack().postgres;
-  database = await connect(workerUrl);
-  objects = await startObjectStorage();
-  storage = createStorage(loadConfig(testEnvironment(workerUrl, objects.environment)));
-});
-afterAll(async () => {
-  await database.close();
-  storage.close();
-  await objects.stop();
-});
+const database = useWorkerDatabase();
+const objects = useObjectStorage();
+const storage = useStorage(objects);
 
-async function sendWith(files: (Partial<FileFacts> & { content: Buffer })[], htmlBody: string | null = null) {
+async function sendWith(
+  files: (Partial<FileMetadata> & { content: Buffer })[],
+  htmlBody: string | null = null,
+) {
   const world = await arrangeSending(database);
   const attachments = createAttachmentService({ database, storage });
   const stored = await Promise.all(
     files.map(({ content, ...facts }) =>
-      attachments.putUpload(
+      attachments.storeUpload(
         world.scope,
         world.inbox.id,
         {
@@ -97,7 +86,7 @@ describe('the mail of a message with files', () => {
       { filename: 'empty', content: Buffer.alloc(0) },
     ];
     const id = await sendWith(files, '<img src="cid:logo@x">');
-    const { rawKey, sizeBytes } = await ensureStored(database, storage, await load(id), unsigned);
+    const { rawKey, sizeBytes } = await ensureMimeStored(database, storage, await load(id), unsigned);
     const raw = await storage.getBytes(rawKey, MEBIBYTE);
     expect(raw).toHaveLength(sizeBytes);
     const text = raw.toString('latin1');
@@ -138,7 +127,7 @@ describe('the mail of a message with files', () => {
       },
       putBytes: () => Promise.reject(new Error('A large message is not put in one piece')),
     };
-    const { sizeBytes } = await ensureStored(database, watched, message, unsigned);
+    const { sizeBytes } = await ensureMimeStored(database, watched, message, unsigned);
     expect(sizeBytes).toBeGreaterThan(33 * MEBIBYTE);
     expect(mostOpen).toBe(1);
   });
@@ -155,13 +144,13 @@ test('a draft sent by its schedule takes its files along', async () => {
     contentId: null,
     disposition: 'attachment' as const,
   };
-  const files = await attachments.putFiles(world.scope, [{ facts, bytes: Buffer.from('a') }]);
+  const files = await attachments.storeFiles(world.scope, [{ facts, bytes: Buffer.from('a') }]);
   const { draft } = await drafts.create(world.scope, world.inbox.id, {
     to: [{ email: 'ada@people.example' }],
     sendAt: new Date(Date.now() - 1_000),
     files: files.map((file) => ({ kind: 'stored', file })),
   });
-  await expect(drafts.sendDue(draft.id, draft.plan)).resolves.toBe('sent');
+  await expect(drafts.sendDue(draft.id, draft.scheduleVersion)).resolves.toBe('sent');
   const rows = await database.systemTransaction(({ em }) =>
     em.find(AttachmentEntity, { inboxId: world.inbox.id }),
   );

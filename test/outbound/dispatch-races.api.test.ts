@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { openFolding, saveFolding } from '../../domain/outbound/outcome-state.ts';
+import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
 import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const TO = ['first@people.example', 'second@people.example', 'third@people.example'];
 const DAY_MS = 24 * 3_600_000;
@@ -30,7 +24,7 @@ function report({ outcomes }: Sending, messageId: string, ...positions: number[]
       diagnosticCode: null,
     }),
   );
-  return database.systemTransaction((transaction) => outcomes.fold(transaction, messageId, told));
+  return database.systemTransaction((transaction) => outcomes.apply(transaction, messageId, told));
 }
 
 describe('a report that overtakes the send', () => {
@@ -87,12 +81,12 @@ describe('an answer that comes while its attempt is being recorded as ambiguous'
     // Another worker takes the one that speaks to the relay for dead.
     await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
     await database.systemTransaction(async ({ em }) => {
-      const folding = await openFolding(em, id);
+      const folding = await lockOutcomeState(em, id);
       if (!folding) throw new Error('the message is gone');
       const [ambiguous] = folding.attempts;
       if (ambiguous) folding.recorded.push({ ...ambiguous, recorded: true });
       await expect(settleAttempt(database, attempt, accepted)).resolves.toBe('corrected');
-      await saveFolding(em, folding);
+      await saveOutcomeState(em, folding);
     });
     await expect(world.dispatch.record(id)).resolves.toBe('settled');
     expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['accepted'] });

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const arrange = () => arrangeSending(database);
 const stateOf = (messageId: string) => stateOfMessage(database, messageId);
@@ -128,7 +122,7 @@ describe('dispatch', () => {
     world.transport.answerWith(async () => ambiguous);
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
-    await database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
+    await database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [delivered]));
     expect(await stateOf(id)).toMatchObject({
       status: 'delivered',
       types: ['message.sent', 'message.delivered'],
@@ -143,7 +137,7 @@ describe('dispatch', () => {
     await world.dispatch.open(id);
     await world.dispatch.transmit(id, () => false);
     const fold = () =>
-      database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [delivered]));
+      database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [delivered]));
     await fold();
     await fold();
     await expect(world.dispatch.record(id)).resolves.toBe('settled');
@@ -158,7 +152,7 @@ describe('dispatch', () => {
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
     const fold = (outcome: typeof delivered | typeof bounced | typeof complained) =>
-      database.systemTransaction((transaction) => world.outcomes.fold(transaction, id, [outcome]));
+      database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [outcome]));
     await fold(delivered);
     await fold(bounced);
     expect((await stateOf(id)).status).toBe('bounced');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { LockMode } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
@@ -7,7 +7,6 @@ import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import {
   createInbox,
   createKey,
@@ -15,21 +14,16 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { type Call, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
+import type { Call } from '../support/test-app.ts';
 
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
-let app: TestApp;
+const objects = useObjectStorage();
+const app = useTestApp(() => ({ config: objects.environment }));
 let organization: TestOrganization;
 let inbox: Inbox;
 beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({ config: objects.environment });
   organization = await createOrganization(app.worker);
   inbox = await createInbox(app.worker, organization);
-});
-afterAll(async () => {
-  await app.close();
-  await objects.stop();
 });
 
 const call = (path: string, request: Call = {}) => app.call(path, { token: organization.token, ...request });

@@ -4,32 +4,23 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { type RawEnvelope, signRaw } from '../../domain/providers/raw-signature.ts';
 import type { ErrorCode } from '../../platform/errors.ts';
 import { mail } from '../support/inbound-mail.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
 
 const SECRET = 'a secret of a test';
 const MAIL = 'From: Ada <ada@people.example>\r\nTo: agent@mail.test\r\nSubject: Hi\r\n\r\nHello\r\n';
 
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
-let app: TestApp;
-beforeAll(async () => {
-  objects = await startObjectStorage();
-  app = await startTestApp({
-    config: { ...objects.environment, PROVIDER_RAW_SECRET: SECRET, INBOUND_MAX_SIZE_BYTES: '2000' },
-  });
-});
-afterAll(async () => {
-  await app?.close();
-  await objects?.stop();
-});
+const objects = useObjectStorage();
+const app = useTestApp(() => ({
+  config: { ...objects.environment, PROVIDER_RAW_SECRET: SECRET, INBOUND_MAX_SIZE_BYTES: '2000' },
+}));
 
 /** curl 7.87, openssl and sha256sum. */
 function hasTools(): boolean {
@@ -142,19 +133,17 @@ describe('a raw mail that is signed', () => {
 });
 
 describe('over a connection, where the body is its own stream,', () => {
-  let served: TestApp;
+  const served = useTestApp(() => ({
+    config: {
+      ...objects.environment,
+      PROVIDER_RAW_SECRET: SECRET,
+      INBOUND_MAX_SIZE_BYTES: String(SERVED_MAX_SIZE_BYTES),
+    },
+  }));
   let url: string;
   beforeAll(async () => {
-    served = await startTestApp({
-      config: {
-        ...objects.environment,
-        PROVIDER_RAW_SECRET: SECRET,
-        INBOUND_MAX_SIZE_BYTES: String(SERVED_MAX_SIZE_BYTES),
-      },
-    });
     url = await served.app.listen({ host: '127.0.0.1', port: 0 });
   });
-  afterAll(() => served?.close());
 
   const largeMail = (to: string) =>
     Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);

@@ -10,30 +10,28 @@ import { createSesNotificationService } from '../../domain/providers/ses-notific
 import { createSesObjects, type SesObjects } from '../../platform/ses-objects.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { receiptService } from '../support/mail-services.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { createSnsSigner, SES_TOPIC, type SnsSigner, signSnsMessage } from '../support/sns-signer.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const BUCKET = 'agent-email';
 const MAX_SIZE_BYTES = 20_000;
 const MAIL = mail({ Subject: 'By SES' });
 
-let s3: Awaited<ReturnType<typeof startObjectStorage>>;
-let app: TestApp;
+const s3 = useObjectStorage();
+const app = useTestApp(() => ({
+  config: {
+    ...s3.environment,
+    SES_INBOUND_S3_ENDPOINT: s3.environment.S3_ENDPOINT ?? '',
+    SES_ACCESS_KEY_ID: 'S3RVER',
+    SES_SECRET_ACCESS_KEY: 'S3RVER',
+  },
+}));
 let bucket: S3Client;
 let sesObjects: SesObjects;
 let signer: SnsSigner;
 beforeAll(async () => {
-  s3 = await startObjectStorage();
-  app = await startTestApp({
-    config: {
-      ...s3.environment,
-      SES_INBOUND_S3_ENDPOINT: s3.environment.S3_ENDPOINT ?? '',
-      SES_ACCESS_KEY_ID: 'S3RVER',
-      SES_SECRET_ACCESS_KEY: 'S3RVER',
-    },
-  });
   sesObjects = createSesObjects(app.config);
   bucket = new S3Client({
     endpoint: s3.environment.S3_ENDPOINT ?? '',
@@ -47,8 +45,6 @@ beforeAll(async () => {
 afterAll(async () => {
   bucket?.destroy();
   sesObjects?.close();
-  await app?.close();
-  await s3?.stop();
 });
 
 /** An inbox, and a service on a real database and S3; `opened` names what was read of the buckets of SES. */
@@ -60,7 +56,7 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
   const service = createSesNotificationService({
     database: app.worker,
     outcomes: {
-      fold: async () => {
+      apply: async () => {
         throw new Error('Nothing was sent.');
       },
     },

@@ -1,17 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Database } from '../../platform/database/database.ts';
+import { describe, expect, test } from '@jest/globals';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { accepted } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 /** A message SES took, an id a recipient, and the inbox its answers come to. */
 async function arrange(...to: string[]) {

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createOutcomeService } from '../../domain/outbound/outcome.service.ts';
 import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
 import { isSnsCertificateUrl, type SnsMessage } from '../../domain/providers/sns-message.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { accepted } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 import {
   CERTIFICATE_URL,
   createSnsSigner,
@@ -14,24 +14,21 @@ import {
   type SnsSigner,
   signSnsMessage,
 } from '../support/sns-signer.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox, startTestApp } from '../support/test-app.ts';
+import { recordingOutbox, startTestApp } from '../support/test-app.ts';
 
 const TOPIC = SES_TOPIC;
 const SUBSCRIBE_URL = `https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=${TOPIC}&Token=t`;
 
-let database: Database;
+const database = useWorkerDatabase();
 let pair: SnsSigner;
 let expired: SnsSigner;
 beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
   pair = await createSnsSigner();
   expired = await createSnsSigner({
     notBeforeDate: new Date('2020-01-01'),
     notAfterDate: new Date('2021-01-01'),
   });
 });
-afterAll(() => database?.close());
 
 const snsMessage = (message: object | string, over: Partial<SnsMessage> = {}, signer = pair) =>
   signSnsMessage(signer, message, over);

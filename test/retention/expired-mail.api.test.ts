@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -12,7 +12,7 @@ import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { refreshThread } from '../../domain/messages/refresh-thread.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { BATCH } from '../../domain/retention/expired-batch.ts';
+import { BATCH_SIZE } from '../../domain/retention/expired-batch.ts';
 import {
   createExpiredMailService,
   type DeletionProgress,
@@ -21,35 +21,19 @@ import {
 import type { RetentionService } from '../../domain/retention/retention.service.ts';
 import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
-import { loadConfig } from '../../platform/config.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
-import { createStorage, type Storage } from '../../platform/storage.ts';
 import { createAgedMail, idOf } from '../support/aged-mail.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { connectOwnDatabase } from '../support/own-database.ts';
-import { testStack } from '../support/stack.ts';
-import { recordingOutbox, testEnvironment } from '../support/test-app.ts';
+import { useObjectStorage, useOwnDatabase, useStorage } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = new Date();
 const daysAgo = (days: number) => new Date(NOW.getTime() - days * DAY_MS);
-const BEGINNING: DeletionProgress = { messages: 0, threads: 0, place: null };
+const BEGINNING: DeletionProgress = { messages: 0, threads: 0, cursor: null };
 
-let database: Database;
-let storage: Storage;
-let objects: Awaited<ReturnType<typeof startObjectStorage>>;
-beforeAll(async () => {
-  database = await connectOwnDatabase('expired_mail');
-  objects = await startObjectStorage();
-  storage = createStorage(loadConfig(testEnvironment(testStack().postgres.workerUrl, objects.environment)));
-});
-afterAll(async () => {
-  storage?.close();
-  await objects?.stop();
-  await database?.close();
-});
+const database = useOwnDatabase('expired_mail');
+const storage = useStorage(useObjectStorage());
 
 /** An organization that keeps its mail for 30 days, by a policy that began long ago. */
 async function arrange(options: Partial<ExpiredMailOptions> = {}) {
@@ -78,8 +62,8 @@ async function arrange(options: Partial<ExpiredMailOptions> = {}) {
     expiredMail.deleteExpired(organizationId, {
       from,
       limitMs: 3_600_000,
-      aborted: () => false,
-      progressed: () => undefined,
+      isAborted: () => false,
+      onProgress: () => undefined,
       ...more,
     });
   return { organization, organizationId, inbox, commands, expiredMail, run };
@@ -209,7 +193,7 @@ describe('old mail', () => {
 });
 
 describe('a long deletion', () => {
-  const MESSAGES = 2 * BATCH + 50;
+  const MESSAGES = 2 * BATCH_SIZE + 50;
 
   /** Mail of 60 to 20 days ago, a third of it of the last 30; some of it hidden, labelled, sent, with files. */
   async function fill(inbox: Inbox): Promise<void> {
@@ -321,8 +305,8 @@ describe('a long deletion', () => {
     const { organizationId, inbox, run } = await arrange();
     const first = await createAgedMail(database, inbox, { at: daysAgo(70), labels: ['old'], files: ['f'] });
     await database.systemTransaction(async ({ em }) => {
-      for (let n = 1; n < BATCH; n += 1)
-        await insertMessage(em, inbox, { at: daysAgo(60 - n / BATCH), threadId: first.threadId, n });
+      for (let n = 1; n < BATCH_SIZE; n += 1)
+        await insertMessage(em, inbox, { at: daysAgo(60 - n / BATCH_SIZE), threadId: first.threadId, n });
     });
     const thread = { id: first.threadId };
     const stays = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
@@ -331,7 +315,7 @@ describe('a long deletion', () => {
     await database.systemTransaction(async ({ em }) =>
       refreshThread(em, await em.findOneOrFail(ThreadEntity, thread)),
     );
-    expect(await run()).toMatchObject({ messages: BATCH, end: 'done' });
+    expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'done' });
     const [shown] = await expectTrueThreads(organizationId);
     expect(shown).toMatchObject({ messageCount: 2, labels: [], hasAttachments: false });
   });
@@ -341,7 +325,7 @@ describe('a long deletion', () => {
     await fill(inbox);
     const old = await countOld(organizationId);
     const first = await run(BEGINNING, { limitMs: 0 });
-    expect(first).toMatchObject({ messages: BATCH, end: 'more' });
+    expect(first).toMatchObject({ messages: BATCH_SIZE, end: 'more' });
     for (const { id, messageCount } of await threadsOf(organizationId)) {
       const [row] = await database.statement<{ count: number }>(
         `select count(*)::int as count from messages where thread_id = ? and not labels && '{spam,blocked}'::text[]`,
@@ -377,7 +361,7 @@ describe('a long deletion', () => {
         return { result: await ran.catch(({ message }) => message), beat };
       };
       const died = await attempt();
-      expect(died).toMatchObject({ result: 'killed', beat: { messages: BATCH } });
+      expect(died).toMatchObject({ result: 'killed', beat: { messages: BATCH_SIZE } });
       const { result } = await attempt(heartbeats ? died.beat : undefined);
       expect(result).toMatchObject({ end: 'done' });
       expect(await countOld(organizationId)).toBe(0);
@@ -394,11 +378,11 @@ describe('a long deletion', () => {
     });
     await fill(inbox);
     expect(await run()).toMatchObject({
-      messages: BATCH,
+      messages: BATCH_SIZE,
       end: 'stopped',
       detail: expect.stringContaining(detail),
     });
-    expect(await countOf(organizationId)).toBe(MESSAGES - BATCH);
+    expect(await countOf(organizationId)).toBe(MESSAGES - BATCH_SIZE);
   });
 
   test('of an organization that is suspended meanwhile ends after its batch', async () => {
@@ -409,7 +393,7 @@ describe('a long deletion', () => {
         ),
     });
     await fill(inbox);
-    expect(await run()).toMatchObject({ messages: BATCH, end: 'stopped' });
+    expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'stopped' });
   });
 
   test('that is canceled ends after its batch', async () => {
@@ -421,7 +405,7 @@ describe('a long deletion', () => {
     });
     await fill(inbox);
     expect(await run(BEGINNING, { aborted: () => isAborted })).toMatchObject({
-      messages: BATCH,
+      messages: BATCH_SIZE,
       end: 'more',
     });
   });

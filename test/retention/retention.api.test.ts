@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
@@ -7,21 +7,16 @@ import { OrganizationEntity } from '../../domain/organizations/organization.enti
 import { createExpiredMailService } from '../../domain/retention/expired-mail.service.ts';
 import { createRetentionService } from '../../domain/retention/retention.service.ts';
 import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const DAY_MS = 86_400_000;
 /** The policy is set on the first day, at 15:00 UTC. */
 const START = Date.parse('2026-12-08T15:00:00.000Z');
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 /** An organization whose clock the test turns. */
 async function arrange() {
@@ -48,7 +43,7 @@ async function arrange() {
     const review = await retention.review(organizationId);
     const from = { messages: 0, threads: 0, place: null };
     const options = { from, limitMs: 3_600_000, aborted: () => false, progressed: () => undefined };
-    const deleted = review.deletesBefore && (await expiredMail.deleteExpired(organizationId, options));
+    const deleted = review.cutoff && (await expiredMail.deleteExpired(organizationId, options));
     return { ...review, deleted: deleted ? deleted.messages : 0 };
   };
   /** The days' runs up to a moment, at 03:00 UTC, where there is something to do; the days that deleted something. */
@@ -65,7 +60,7 @@ async function arrange() {
   /** Whether the day's start names this organization. */
   const startsToday = async () => {
     const before = commands.length;
-    await retention.startDue(() => undefined);
+    await retention.startDailyRuns(() => undefined);
     const own = `retention/${organizationId}/${now().toISOString().slice(0, 10)}`;
     return commands.slice(before).some(({ start }) => start?.workflowId === own);
   };

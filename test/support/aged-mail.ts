@@ -5,7 +5,7 @@ import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
-import { addToThread, startThread } from '../../domain/messages/thread-summary.ts';
+import { addToThread, createThread } from '../../domain/messages/thread-summary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 
@@ -46,7 +46,7 @@ export async function createAgedMail(
   return worker.systemTransaction(async ({ em }) => {
     const thread = given
       ? await em.findOneOrFail(ThreadEntity, { id: given.id })
-      : startThread(em, { inbox, subject: 'Aged', at });
+      : createThread(em, { inbox, subject: 'Aged', at });
     const random = randomBytes(10);
     const message = em.create(MessageEntity, {
       ...place,

@@ -75,7 +75,7 @@ export interface MailServices {
 }
 
 /** No domain has a key: for tests that are not about signatures. */
-export const unsigned: DkimKeys = { signingKeyFor: async () => null };
+export const unsigned: DkimKeys = { findSigningKey: async () => null };
 
 /** Dispatch and outcomes on a real database, with a relay and a storage of the test's own. */
 export function mailServices(

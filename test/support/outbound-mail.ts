@@ -1,6 +1,4 @@
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
@@ -10,6 +8,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { accepted, mailServices, ScriptedTransport } from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
+import { testScope } from './test-scope.ts';
 
 export type Sending = Awaited<ReturnType<typeof arrangeSending>>;
 
@@ -27,14 +26,7 @@ export async function arrangeSending(
   const transport = new ScriptedTransport(async () => accepted);
   const services = mailServices(database, transport, { outbox });
   const sends = createSendService({ database, outbox, events: createWebhookEvents({ outbox }) });
-  const scope: Scope = {
-    organizationId: organization.organizationId,
-    environmentId: inbox.environmentId,
-    environmentBound: false,
-    permissions: new Set(PERMISSIONS),
-    actor: { kind: 'api_key', id: organization.keyId },
-    requestId: 'req_test',
-  };
+  const scope = testScope(organization, inbox);
   const send = async (...to: string[]) => {
     const { message } = await sends.send(scope, inbox.id, {
       to: to.map((email) => ({ email })),

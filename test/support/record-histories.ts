@@ -18,7 +18,7 @@ import {
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
-import { SEARCH_STRAY_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
+import { FIND_ORPHANED_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
@@ -262,7 +262,7 @@ const PATHS: Path[] = [
   },
   {
     name: 'search-stray-objects.searched',
-    workflowType: SEARCH_STRAY_OBJECTS,
+    workflowType: FIND_ORPHANED_OBJECTS,
     input: {},
     activities: { noteStrayObjects: async () => ({ looked: 2, noted: 1 }) },
   },

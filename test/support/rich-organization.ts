@@ -96,7 +96,7 @@ export async function createRichOrganization(
       changed_at: now,
       created_at: now,
     });
-    await insert('own_limits', { ...org, counter: 'messages_sent', amount: 1_000, updated_at: now });
+    await insert('custom_limits', { ...org, counter: 'messages_sent', amount: 1_000, updated_at: now });
     await insert('api_keys', {
       id: keyId,
       ...org,

@@ -42,7 +42,7 @@ export interface TestDeliveries {
 export async function arrangeDeliveries(
   database: Database,
   count: number,
-  endpoint: Partial<Pick<WebhookEndpoint, 'failingSince' | 'failuresInRow' | 'url'>> = {},
+  endpoint: Partial<Pick<WebhookEndpoint, 'failingSince' | 'consecutiveFailures' | 'url'>> = {},
 ): Promise<TestDeliveries> {
   const organization = await createOrganization(database);
   const { organizationId, productionEnvironmentId: environmentId } = organization;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
@@ -10,15 +10,14 @@ import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.s
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app?.close());
 
 /** Only the organization's own page is looked at: others of the database are other tests'. */
 async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | 'hard' = 'soft') {
@@ -36,7 +35,7 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
     });
   // From right before it on; organizations made meanwhile are looked at as well, and left alone.
   const check = () =>
-    service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, told: 0 } });
+    service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, notified: 0 } });
   const use = (amount: number, at = now) =>
     app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
       organizationId,

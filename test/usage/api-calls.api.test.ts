@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
@@ -6,17 +6,15 @@ import { eventually } from '../support/eventually.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
 const logger = pino({ level: 'silent' });
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app?.close());
 
 const allow = (organizationId: string, limit: number) =>
   allowOnly(limits, organizationId, { limited: 'api_calls', limit });
@@ -58,7 +56,7 @@ describe('the meter', () => {
         return app.database.statement<Row>(sql, values);
       },
     };
-    const meter = createApiCallMeter({ database, logger, flushEveryMs: 3_600_000 });
+    const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     for (const { organizationId } of [...organizations, ...organizations]) meter.count(organizationId);
     await Promise.all([meter.flush(), meter.flush()]);
     expect(statements).toBe(1);
@@ -77,7 +75,7 @@ describe('the meter', () => {
       statement: <Row>(sql: string, values?: unknown[]) =>
         down ? Promise.reject(new Error('down')) : app.database.statement<Row>(sql, values),
     };
-    const meter = createApiCallMeter({ database, logger, flushEveryMs: 3_600_000 });
+    const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     meter.count(organizationId);
     await meter.flush();
     meter.count(organizationId);
@@ -94,18 +92,18 @@ describe('the meter', () => {
     const meter = createApiCallMeter({
       database: app.database,
       logger,
-      flushEveryMs: 3_600_000,
+      flushIntervalMs: 3_600_000,
       now: () => now,
     });
-    expect(meter.refusal(organizationId)).toBeUndefined();
+    expect(meter.findRefusal(organizationId)).toBeUndefined();
     meter.count(organizationId);
     await meter.flush();
-    expect(meter.refusal(organizationId)).toMatchObject({
+    expect(meter.findRefusal(organizationId)).toMatchObject({
       code: 'usage_limit_exceeded',
       extensions: { resets_at: '2031-06-01T00:00:00.000Z' },
     });
     now = new Date('2031-06-01T00:00:00Z');
-    expect(meter.refusal(organizationId)).toBeUndefined();
+    expect(meter.findRefusal(organizationId)).toBeUndefined();
     await meter.close();
   });
 });

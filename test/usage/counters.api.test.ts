@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { countWithinLimit, noteUsage } from '../../domain/usage/count-usage.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
+import { countWithinLimit, recordUsage } from '../../domain/usage/count-usage.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
@@ -13,16 +13,15 @@ import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { allowOnly } from '../support/limits.ts';
 import { memoryStorage, receiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app?.close());
 
 const currentOf = async (token: string): Promise<Record<UsageCounter, { current: number }>> =>
   (await app.call('/org/usage', { token })).json().counters;
@@ -43,12 +42,12 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
       () => 0,
     ),
   );
-  const folding = Array.from({ length: 5 }, () => foldUsage(app.worker));
+  const folding = Array.from({ length: 5 }, () => applyUsageDeltas(app.worker));
   const won = (await Promise.all(counting)).reduce((sum: number, one) => sum + one, 0);
   await Promise.all(folding);
   expect(won).toBe(30);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
-  await foldUsage(app.worker);
+  await applyUsageDeltas(app.worker);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
   const [hours] = await app.worker.statement<{ sum: number }>(
     `select sum(amount)::int as sum from usage_hours where org_id = ? and counter = 'messages_sent'`,
@@ -63,7 +62,7 @@ test('what was given back makes room once, also where it is folded in while some
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
   const giveBack = () =>
     app.worker.systemTransaction(({ em }) =>
-      noteUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
+      recordUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
   const late = await app.worker.systemTransaction(async ({ em }) => {
     const [own] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
@@ -91,7 +90,7 @@ test('what a deleted organization left is dropped', async () => {
   const inbox = await createInbox(app.worker, organization);
   await createAttachment(app.worker, inbox.id);
   await app.worker.statement('delete from organizations where id = ?', [organizationId]);
-  await foldUsage(app.worker);
+  await applyUsageDeltas(app.worker);
   const [left] = await app.worker.statement<{ counters: number; deltas: number }>(
     `select (select count(*)::int from usage_counters where org_id = ?) as counters,
        (select count(*)::int from usage_deltas where org_id = ?) as deltas`,
@@ -189,9 +188,9 @@ test('after a mixed day every counter is what a full count finds', async () => {
     post(`/inboxes/${inbox.id}/messages`, { ...MAIL }),
     post(`/inboxes/${inbox.id}/messages`, { to: [] }),
     createAttachment(app.worker, inbox.id),
-    foldUsage(app.worker),
+    applyUsageDeltas(app.worker),
   ]);
-  await Promise.all([receive(withFile), receive(mail({ Subject: 'One' })), foldUsage(app.worker)]);
+  await Promise.all([receive(withFile), receive(mail({ Subject: 'One' })), applyUsageDeltas(app.worker)]);
   const { attempt } = worker(async () => answered(500));
   for (const id of [...deliveryIds, ...deliveryIds]) await attempt(id, true, 1);
   await post(`/messages/${first.id}/cancel`);
@@ -217,7 +216,7 @@ test('after a mixed day every counter is what a full count finds', async () => {
       webhook_deliveries: counters.webhook_deliveries.current,
       storage_bytes: counters.storage_bytes.current,
     }).toEqual({ moment, ...truth, storage_bytes: files?.sum });
-    await foldUsage(app.worker);
+    await applyUsageDeltas(app.worker);
   }
 });
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
@@ -14,17 +14,16 @@ import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { allowOnly } from '../support/limits.ts';
 import { receiptService } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 cleanUpAfterEach();
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app?.close());
 
 async function arrange(limit?: number) {
   const organization = await createOrganization(app.worker);
@@ -113,7 +112,7 @@ describe('the SMTP listener', () => {
       signingKey: Buffer.alloc(32, 7).toString('base64'),
       domain: 'bounces.mail.test',
     });
-    const route = await receipts.resolve(returnPaths.addressFor(messageId, 0), '');
+    const route = await receipts.resolve(returnPaths.create(messageId, 0), '');
     expect(route).toMatchObject({ kind: 'report', organizationId, messageId });
     expect(await receipts.resolve('complaints@bounces.mail.test', '')).toEqual({ kind: 'feedback' });
     expect(await received()).toBe(0);

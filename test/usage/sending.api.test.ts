@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -12,15 +12,14 @@ import { allowOnly } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app.close());
 
 const mail = { to: [{ email: 'somebody@example.com' }], subject: 'One', text_body: 'Text' };
 
@@ -83,7 +82,11 @@ test('a soft limit refuses nothing, and what is not folded in counts', async () 
   await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1, kind: 'soft' });
   for (let sends = 0; sends < 3; sends += 1) expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ current: 3, limit: 1, percentage: 300, kind: 'soft' });
-  await Promise.all([foldUsage(app.worker), foldUsage(app.worker), foldUsage(app.worker)]);
+  await Promise.all([
+    applyUsageDeltas(app.worker),
+    applyUsageDeltas(app.worker),
+    applyUsageDeltas(app.worker),
+  ]);
   expect(await sent()).toMatchObject({ current: 3 });
 });
 
@@ -140,8 +143,8 @@ test('a scheduled draft beyond the limit stays, and says why; message.rejected t
     events: createWebhookEvents({ outbox }),
   });
   const plan = await app.worker.autocommit((em) => em.findOneOrFail(DraftEntity, { id: draft.id }));
-  expect(await drafts.sendDue(draft.id, plan.plan)).toBe('refused');
-  expect(await drafts.sendDue(draft.id, plan.plan)).toBe('gone');
+  expect(await drafts.sendDue(draft.id, plan.scheduleVersion)).toBe('refused');
+  expect(await drafts.sendDue(draft.id, plan.scheduleVersion)).toBe('gone');
   expect((await app.call(`/drafts/${draft.id}`, { token })).json()).toMatchObject({
     send_status: 'failed',
     send_error: expect.stringMatching(/^usage_limit_exceeded: /),
@@ -201,10 +204,10 @@ test('with the month the counter begins anew', async () => {
   now = new Date('2031-02-01T00:00:00.000Z');
   await sendOne();
   await expect(sendOne()).rejects.toMatchObject({ code: 'usage_limit_exceeded' });
-  const { period, standings } = await usage.read(scope);
+  const { period, standings } = await usage.getCurrent(scope);
   expect(period.start).toEqual(now);
   expect(standings.find(({ counter }) => counter === 'messages_sent')?.current).toBe(1);
-  const days = await usage.history(scope, new Date('2031-01-30'), new Date('2031-02-02'));
+  const days = await usage.getHistory(scope, new Date('2031-01-30'), new Date('2031-02-02'));
   expect(days.map(({ date, amounts }) => [date, amounts.messages_sent])).toEqual([
     ['2031-01-30', 0],
     ['2031-01-31', 1],

@@ -1,25 +1,18 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { formCall } from '../support/form.ts';
 import { allowOnly } from '../support/limits.ts';
-import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
 
-let s3: Awaited<ReturnType<typeof startObjectStorage>>;
-let app: TestApp;
+const s3 = useObjectStorage();
+const app = useTestApp(() => ({ config: s3.environment }));
 let limits: LimitService;
 beforeAll(async () => {
-  s3 = await startObjectStorage();
-  app = await startTestApp({ config: s3.environment });
   limits = createLimitService({ database: app.worker });
-});
-afterAll(async () => {
-  await app?.close();
-  await s3?.stop();
 });
 
 async function arrange() {
@@ -54,7 +47,7 @@ async function arrange() {
   /** Bytes are noted before they are put. */
   const noted = async () => {
     const [row] = await app.worker.statement<{ count: number }>(
-      'select count(*)::int as count from discarded_objects where org_id = ?',
+      'select count(*)::int as count from unclaimed_objects where org_id = ?',
       [organizationId],
     );
     return row?.count;
@@ -76,7 +69,7 @@ test('the level follows uploads, drafts, messages and whatever deletes them', as
   expect(await level()).toBe(130);
   await app.call(`/drafts/${draft.id}`, { method: 'PATCH', token, body: { attachments: [file(5)] } });
   expect(await level()).toBe(105);
-  await foldUsage(app.worker);
+  await applyUsageDeltas(app.worker);
   expect(await level()).toBe(105);
   await remove(`/drafts/${draft.id}`);
   expect(await level()).toBe(100);
@@ -101,7 +94,7 @@ test('the level follows uploads, drafts, messages and whatever deletes them', as
   const purges = createPurgeService({ database: app.worker });
   await purges.purge(inbox.id, () => undefined);
   expect(await level()).toBe(0);
-  await foldUsage(app.worker);
+  await applyUsageDeltas(app.worker);
   expect(await level()).toBe(0);
   const today = (await app.call('/org/usage/history', { token })).json().data.at(-1);
   expect(today).toMatchObject({ storage_bytes: 0 });

@@ -1,22 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Tier } from '../../domain/organizations/tier.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { TIER_LIMITS } from '../../domain/usage/tiers.ts';
-import { readHistory } from '../../domain/usage/usage-history.ts';
+import { readUsageHistory } from '../../domain/usage/usage-history.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({ database: app.worker });
 });
-afterAll(() => app?.close());
 
 async function arrange(tier?: Tier) {
   const organization = await createOrganization(app.worker);
@@ -69,7 +67,7 @@ describe('GET /org/usage', () => {
     await one.add('messages_sent', 7, new Date());
     expect((await one.get('/org/usage')).counters.messages_sent.current).toBe(7);
     expect((await other.get('/org/usage')).counters.messages_sent.current).toBe(0);
-    await foldUsage(app.worker);
+    await applyUsageDeltas(app.worker);
     expect((await one.get('/org/usage')).counters.messages_sent.current).toBe(7);
     expect((await other.get('/org/usage')).counters.messages_sent.current).toBe(0);
   });
@@ -182,11 +180,11 @@ describe('limits', () => {
     const { organizationId } = await arrange();
     const override = (limited: string, kind: string) =>
       app.worker.statement(
-        `insert into limit_overrides (org_id, limited, amount, kind, reason, created_by, created_at)
+        `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
          values (?, ?, 1, ?, 'Test', 'test', now())`,
         [organizationId, limited, kind],
       );
-    await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_limited');
+    await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_resource');
     await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
     const tier = app.worker.statement(`update organizations set tier = 'gold' where id = ?`, [
       organizationId,
@@ -260,7 +258,7 @@ describe('history', () => {
     ];
     const range = '/org/usage/history?start=2030-12-31&end=2031-01-04T09:00:00Z';
     expect((await get(range)).data).toMatchObject(expected);
-    await foldUsage(app.worker);
+    await applyUsageDeltas(app.worker);
     expect((await get(range)).data).toMatchObject(expected);
   });
 
@@ -277,7 +275,7 @@ describe('history', () => {
           return rows;
         },
       } as unknown as typeof em;
-      return readHistory(meddled, organizationId, { start: yesterday, end: today });
+      return readUsageHistory(meddled, organizationId, { start: yesterday, end: today });
     });
     expect(days.map(({ amounts }) => amounts.storage_bytes)).toEqual([0, 500]);
   });
@@ -309,7 +307,7 @@ test('the ledger is paged, with the hourly sums in their place', async () => {
   await add('messages_received', 9, new Date(hour.getTime() - 2 * 3_600_000));
   // Of an hour that is not over.
   await add('messages_sent', 100, new Date(hour.getTime() + 7_200_000));
-  await foldUsage(app.worker);
+  await applyUsageDeltas(app.worker);
   await limits.setTier(organizationId, 'business', 'support@example.com');
   const all: { type: string; counter: string; data: { amount?: number } }[] = [];
   for (let cursor = ''; ; ) {

@@ -1,32 +1,34 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
-import { createRoomWatch } from '../../domain/usage/room-watch.ts';
+import { createQuotaCache } from '../../domain/usage/quota-cache.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
-  releaseForgottenDeliveries,
   releaseHeldDeliveries,
+  releaseHeldOfEnabledEndpoints,
 } from '../../domain/webhooks/release-held-deliveries.ts';
-import { releaseOverLimit, releaseWithinLimits } from '../../domain/webhooks/release-over-limit.ts';
+import {
+  releaseUsageLimited,
+  releaseUsageLimitedOfAll,
+} from '../../domain/webhooks/release-usage-limited.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { allowOnly } from '../support/limits.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
-let app: TestApp;
+const app = useTestApp();
 const { outbox, commands } = recordingOutbox();
 let limits: LimitService;
 beforeAll(async () => {
-  app = await startTestApp();
   limits = createLimitService({
     database: app.worker,
     onChange: async (transaction, organizationId) => {
-      await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
+      await releaseUsageLimited(transaction, outbox, { organizationId, now: new Date() });
     },
   });
 });
-afterAll(() => app?.close());
 
 const nextMonth = () => {
   const now = new Date();
@@ -72,7 +74,7 @@ test('beyond a hard limit deliveries wait, and the API says what for', async () 
   const listed = await app.call(`/webhooks/endpoints/${endpointId}/deliveries?status=delivered`, { token });
   expect(listed.json().data).toMatchObject([{ held_for: null, attempt_count: 1 }]);
   // Nothing that looks after endpoints lets them go.
-  await releaseForgottenDeliveries(app.worker, outbox);
+  await releaseHeldOfEnabledEndpoints(app.worker, outbox);
   await app.worker.systemTransaction((transaction) => releaseHeldDeliveries(transaction, outbox, endpointId));
   expect(await statuses()).toEqual(['delivered', 'held', 'held']);
 });
@@ -107,7 +109,7 @@ describe('what waited goes out', () => {
       `update limit_overrides set expires_at = now() - interval '1 second' where org_id = ?`,
       [organizationId],
     );
-    await releaseWithinLimits(app.worker, outbox);
+    await releaseUsageLimitedOfAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 
@@ -143,9 +145,9 @@ describe('what waited goes out', () => {
   test('with the month, by the sweep', async () => {
     const { attemptAll, statuses } = await arrange();
     await attemptAll();
-    await releaseWithinLimits(app.worker, outbox);
+    await releaseUsageLimitedOfAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
-    await releaseWithinLimits(app.worker, outbox, nextMonth);
+    await releaseUsageLimitedOfAll(app.worker, outbox, nextMonth);
     expect(await statuses()).toEqual(['delivered', 'pending', 'held']);
   });
 
@@ -156,10 +158,10 @@ describe('what waited goes out', () => {
       app.worker.statement('update webhook_endpoints set disabled = ? where id = ?', [disabled, endpointId]);
     await disable(true);
     await allow(10);
-    await releaseWithinLimits(app.worker, outbox);
+    await releaseUsageLimitedOfAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
     await disable(false);
-    await releaseWithinLimits(app.worker, outbox);
+    await releaseUsageLimitedOfAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 });
@@ -202,10 +204,10 @@ test('the purge of old events leaves what waits for the next month', async () =>
 test('an organization without a hard limit costs no statement for a while', async () => {
   const { organization } = await arrangeDeliveries(app.worker, 0);
   let now = Date.now();
-  const room = createRoomWatch({
+  const room = createQuotaCache({
     counter: 'webhook_deliveries',
     now: () => new Date(now),
-    rememberedForMs: 5_000,
+    ttlMs: 5_000,
   });
   let statements = 0;
   const ask = () =>
@@ -215,7 +217,7 @@ test('an organization without a hard limit costs no statement for a while', asyn
         statements += 1;
         return execute(...given);
       }) as typeof em.execute;
-      return room.roomOf(em, organization.organizationId);
+      return room.remaining(em, organization.organizationId);
     });
   expect([await ask(), await ask(), await ask()]).toEqual([null, null, null]);
   expect(statements).toBe(1);

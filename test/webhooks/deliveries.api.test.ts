@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
@@ -8,13 +8,13 @@ import { BulkJobEntity } from '../../domain/webhooks/bulk-job.entity.ts';
 import {
   type BulkJobRunner,
   createBulkJobRunner,
-  overdueJobs,
+  overdueBulkJobs,
 } from '../../domain/webhooks/bulk-job-runner.ts';
 import { type DeliveryStatus, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
-import { secretsOf } from '../../domain/webhooks/endpoint-secret.ts';
-import { sampleData } from '../../domain/webhooks/sample-data.ts';
+import { openSecrets } from '../../domain/webhooks/endpoint-secret.ts';
+import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
@@ -27,19 +27,18 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { recordingOutbox, startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox, type TestApp } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let jobs: BulkJobRunner;
 /** What jobs asked of Temporal. */
 let asked: OutboxCommand[];
 beforeAll(async () => {
-  app = await startTestApp();
   const { outbox, commands } = recordingOutbox();
   asked = commands;
   jobs = createBulkJobRunner({ database: app.worker, outbox });
 });
-afterAll(() => app.close());
 
 interface Arranged {
   organization: TestOrganization;
@@ -72,7 +71,7 @@ async function record({ organization }: Arranged, type: EventType, inboxId = new
       environmentId: organization.productionEnvironmentId,
       inboxId: isOrganizationWide(type) ? null : inboxId,
       type,
-      data: sampleData(type, { inboxId, at: new Date() }),
+      data: buildSampleData(type, { inboxId, at: new Date() }),
     }),
   );
 }
@@ -330,7 +329,7 @@ describe('a rotated secret', () => {
   test('overlaps the old one: both verify, then the new one alone', async () => {
     const arranged = await arrange();
     const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
-    const old = secretsOf(await endpointOf(arranged), secretBox).secret;
+    const old = openSecrets(await endpointOf(arranged), secretBox).secret;
     const response = await rotate(arranged, { overlap_seconds: 3_600 });
     expect(response.statusCode).toBe(200);
     const { secret } = response.json<{ secret: string }>();
@@ -341,7 +340,7 @@ describe('a rotated secret', () => {
     const body = '{"id":"evt_1"}';
     const timestampSeconds = Math.floor(Date.now() / 1000);
     const headers = signWebhook({
-      ...secretsOf(endpoint, secretBox),
+      ...openSecrets(endpoint, secretBox),
       eventId: 'evt_1',
       timestampSeconds,
       body,
@@ -354,7 +353,7 @@ describe('a rotated secret', () => {
       'x-service-signature-previous': hmac(old),
     });
     const past = { ...endpoint, previousSecretExpiresAt: new Date(Date.now() - 1) };
-    expect(secretsOf(past, secretBox)).toEqual({ secret });
+    expect(openSecrets(past, secretBox)).toEqual({ secret });
   });
 
   test('without an overlap replaces it at once; the one before last is gone', async () => {
@@ -362,12 +361,12 @@ describe('a rotated secret', () => {
     const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
     const first = (await rotate(arranged, { overlap_seconds: 60 })).json<{ secret: string }>().secret;
     const second = (await rotate(arranged, {})).json<{ secret: string }>().secret;
-    expect(secretsOf(await endpointOf(arranged), secretBox)).toEqual({
+    expect(openSecrets(await endpointOf(arranged), secretBox)).toEqual({
       secret: second,
       previousSecret: first,
     });
     const third = (await rotate(arranged, { overlap_seconds: 0 })).json<{ secret: string }>().secret;
-    expect(secretsOf(await endpointOf(arranged), secretBox)).toEqual({ secret: third });
+    expect(openSecrets(await endpointOf(arranged), secretBox)).toEqual({ secret: third });
   });
 
   test.each([-1, 604_801, 1.5, '60'])('an overlap of %j is refused', async (overlap_seconds) => {
@@ -533,7 +532,7 @@ describe('replay', () => {
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(BulkJobEntity, { id }, { createdAt: new Date(Date.now() - 180_000) }),
     );
-    const runs = await overdueJobs(app.worker, jobs).take(1_000);
+    const runs = await overdueBulkJobs(app.worker, jobs).take(1_000);
     const own = runs.find(({ start }) => start.workflowId === `webhook-job/${id}`);
     if (typeof own?.whenStopped !== 'function') throw new Error('not taken');
     await own.whenStopped();

@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { createDeliveryService, pauseBefore } from '../../domain/webhooks/delivery.service.ts';
+import { createDeliveryService, retryDelayMs } from '../../domain/webhooks/delivery.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
-import { releaseForgottenDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
+import { releaseHeldOfEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Egress, EgressPost, EgressResult } from '../../platform/egress/egress.ts';
+import type { Egress, EgressRequest, EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, recordingOutbox } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 const answered = (status: number, more: { retryAfterMs?: number } = {}): EgressResult => ({
   kind: 'answer',
@@ -41,7 +36,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
   const { outbox, commands } = recordingOutbox();
   const notifications = createNotificationService({ outbox });
   const events = createWebhookEvents({ outbox });
-  const posts: { url: string; post: EgressPost }[] = [];
+  const posts: { url: string; post: EgressRequest }[] = [];
   const egress: Pick<Egress, 'post'> = {
     async post(url, post) {
       posts.push({ url, post });
@@ -211,7 +206,7 @@ describe('a delivery', () => {
       const { endpoint } = await read();
       await em.nativeUpdate(WebhookEndpointEntity, { id: endpoint.id }, { disabled: false });
     });
-    await expect(releaseForgottenDeliveries(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
+    await expect(releaseHeldOfEnabledEndpoints(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
     await expect(service.attempt(id, false)).resolves.toMatchObject({
       kind: 'retry',
       delayMs: WEBHOOK_SCHEDULE_MS[1],
@@ -264,7 +259,7 @@ describe('the pause before an attempt', () => {
     { attempt: 2, random: 0.5, pause: 5_000 },
     { attempt: 8, random: 0.999_999, pause: 39_600_000 },
   ])('attempt $attempt with chance $random: $pause ms', ({ attempt, random, pause }) => {
-    expect(pauseBefore(attempt, answered(500), () => random)).toBeCloseTo(pause, -2);
+    expect(retryDelayMs(attempt, answered(500), () => random)).toBeCloseTo(pause, -2);
   });
 
   test.each([
@@ -272,6 +267,6 @@ describe('the pause before an attempt', () => {
     { retryAfterMs: 1_000, pause: 5_000 },
     { retryAfterMs: 86_400_000, pause: 3_600_000 },
   ])('Retry-After of $retryAfterMs ms makes it $pause ms', ({ retryAfterMs, pause }) => {
-    expect(pauseBefore(2, answered(429, { retryAfterMs }), () => 0.5)).toBe(pause);
+    expect(retryDelayMs(2, answered(429, { retryAfterMs }), () => 0.5)).toBe(pause);
   });
 });

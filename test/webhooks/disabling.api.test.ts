@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
-import { holdForgottenDeliveries } from '../../domain/webhooks/hold-deliveries.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
-import { testStack } from '../support/stack.ts';
-import { connect, startTestApp } from '../support/test-app.ts';
+import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const app = useTestApp();
+const database = useWorkerDatabase();
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
 const mailsOf = (organizationId: string) =>
@@ -33,7 +28,10 @@ async function addMember(organizationId: string, role: 'owner' | 'admin'): Promi
 
 describe('an endpoint that failed everything for five days', () => {
   test('is disabled, its deliveries are held, and the owners get a mail each', async () => {
-    const arranged = await arrangeDeliveries(database, 3, { failingSince: daysAgo(5.01), failuresInRow: 50 });
+    const arranged = await arrangeDeliveries(database, 3, {
+      failingSince: daysAgo(5.01),
+      consecutiveFailures: 50,
+    });
     const { organizationId, ownerId } = arranged.organization;
     const second = await addMember(organizationId, 'owner');
     await addMember(organizationId, 'admin');
@@ -69,13 +67,19 @@ describe('an endpoint that failed everything for five days', () => {
     ['is blocked', { kind: 'blocked', reason: 'a private address' }],
     ['does not answer', { kind: 'failed', error: 'timeout', durationMs: 15_000 }],
   ])('counts whatever the failure is: it %s', async (_what, result) => {
-    const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(6), failuresInRow: 5 });
+    const arranged = await arrangeDeliveries(database, 1, {
+      failingSince: daysAgo(6),
+      consecutiveFailures: 5,
+    });
     await arranged.worker(async () => result).attempt(arranged.deliveryIds[0] ?? '', false, 1);
     expect((await arranged.endpoint()).disabled).toBe(true);
   });
 
   test('is disabled once, also where several attempts find it at the same time', async () => {
-    const arranged = await arrangeDeliveries(database, 8, { failingSince: daysAgo(6), failuresInRow: 1 });
+    const arranged = await arrangeDeliveries(database, 8, {
+      failingSince: daysAgo(6),
+      consecutiveFailures: 1,
+    });
     const service = arranged.worker(async () => answered(503));
     const outcomes = await Promise.all(arranged.deliveryIds.map((id) => service.attempt(id, false, 1)));
     expect(new Set(outcomes.map((outcome) => outcome.kind === 'settled' && outcome.status))).toEqual(
@@ -85,7 +89,10 @@ describe('an endpoint that failed everything for five days', () => {
   });
 
   test('is not, a moment before', async () => {
-    const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(4.99), failuresInRow: 50 });
+    const arranged = await arrangeDeliveries(database, 1, {
+      failingSince: daysAgo(4.99),
+      consecutiveFailures: 50,
+    });
     const service = arranged.worker(async () => answered(500));
     await expect(service.attempt(arranged.deliveryIds[0] ?? '', false, 1)).resolves.toMatchObject({
       kind: 'retry',
@@ -103,30 +110,28 @@ describe('the time an endpoint fails', () => {
     const { failingSince } = await arranged.endpoint();
     expect(failingSince).not.toBeNull();
     await arranged.worker(async () => answered(500)).attempt(second, false, 1);
-    expect(await arranged.endpoint()).toMatchObject({ failingSince, failuresInRow: 2 });
+    expect(await arranged.endpoint()).toMatchObject({ failingSince, consecutiveFailures: 2 });
     await arranged.worker(async () => answered(200)).attempt(third, false, 1);
-    expect(await arranged.endpoint()).toMatchObject({ failingSince: null, failuresInRow: 0 });
+    expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
   });
 
   test('ends when somebody enables the endpoint', async () => {
-    const app = await startTestApp();
-    try {
-      const arranged = await arrangeDeliveries(database, 1, { failingSince: daysAgo(6), failuresInRow: 50 });
-      await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
-      const response = await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
-        method: 'PATCH',
-        token: arranged.organization.token,
-        body: { disabled: false },
-      });
-      expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
-      expect(await arranged.endpoint()).toMatchObject({ failingSince: null, failuresInRow: 0 });
-      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
-      // It fails once more: the five days begin anew.
-      await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
-      expect((await arranged.endpoint()).disabled).toBe(false);
-    } finally {
-      await app.close();
-    }
+    const arranged = await arrangeDeliveries(database, 1, {
+      failingSince: daysAgo(6),
+      consecutiveFailures: 50,
+    });
+    await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+    const response = await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
+      method: 'PATCH',
+      token: arranged.organization.token,
+      body: { disabled: false },
+    });
+    expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
+    expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
+    expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
+    // It fails once more: the five days begin anew.
+    await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
+    expect((await arranged.endpoint()).disabled).toBe(false);
   });
 });
 
@@ -157,24 +162,19 @@ test('an attempt under way while the endpoint is disabled: what arrived is deliv
 });
 
 test('disabling through the API holds what is pending, and what a crash left is found by the sweep', async () => {
-  const app = await startTestApp();
-  try {
-    const arranged = await arrangeDeliveries(database, 2);
-    await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
-      method: 'PATCH',
-      token: arranged.organization.token,
-      body: { disabled: true },
-    });
-    expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['held', 'held']);
-    expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
+  const arranged = await arrangeDeliveries(database, 2);
+  await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
+    method: 'PATCH',
+    token: arranged.organization.token,
+    body: { disabled: true },
+  });
+  expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['held', 'held']);
+  expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
 
-    const left = await arrangeDeliveries(database, 1);
-    await database.autocommit((em) =>
-      em.nativeUpdate(WebhookEndpointEntity, { id: left.endpointId }, { disabled: true }),
-    );
-    expect(await holdForgottenDeliveries(database)).toBeGreaterThanOrEqual(1);
-    expect((await left.deliveries()).map(({ status }) => status)).toEqual(['held']);
-  } finally {
-    await app.close();
-  }
+  const left = await arrangeDeliveries(database, 1);
+  await database.autocommit((em) =>
+    em.nativeUpdate(WebhookEndpointEntity, { id: left.endpointId }, { disabled: true }),
+  );
+  expect(await holdDeliveriesOfDisabledEndpoints(database)).toBeGreaterThanOrEqual(1);
+  expect((await left.deliveries()).map(({ status }) => status)).toEqual(['held']);
 });

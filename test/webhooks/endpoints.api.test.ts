@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
@@ -12,15 +12,14 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { startTestApp, type TestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/resources.ts';
+import { startTestApp } from '../support/test-app.ts';
 
-let app: TestApp;
+const app = useTestApp();
 let organization: TestOrganization;
 beforeAll(async () => {
-  app = await startTestApp();
   organization = await createOrganization(app.worker);
 });
-afterAll(() => app.close());
 
 const VALID = { url: 'https://receiver.example.test/hook', events: ['message.received'] };
 

@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ATTEMPTS_AT_ONCE, DEAD_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
+import { describe, expect, test } from '@jest/globals';
+import { MAX_CONCURRENT_ATTEMPTS, UNHEALTHY_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
-import { createFreedSlots } from '../../domain/webhooks/freed-slots.ts';
-import { createSlotTurns } from '../../domain/webhooks/slot-turns.ts';
+import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
+import { createSlotWaiters } from '../../domain/webhooks/slot-waiters.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
 import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
-let database: Database;
-beforeAll(async () => {
-  database = await connect(testStack().postgres.workerUrl);
-});
-afterAll(() => database?.close());
+const database = useWorkerDatabase();
 
 /** A receiver that answers when told, and counts who waits for it. */
 function slowReceiver() {
@@ -46,7 +40,7 @@ describe('slots', () => {
       if (outcome?.kind === 'busy') turnedAway += 1;
       return outcome;
     });
-    await eventually(() => expect(receiver.waiting()).toBe(ATTEMPTS_AT_ONCE));
+    await eventually(() => expect(receiver.waiting()).toBe(MAX_CONCURRENT_ATTEMPTS));
     await eventually(() => expect(turnedAway).toBe(15));
     const waiting = (await deliveries()).filter(({ attempts }) => attempts === 0);
     expect(waiting).toHaveLength(15);
@@ -85,7 +79,7 @@ describe('slots', () => {
   test('a late worker does not give back what another has leased since', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
       failingSince: new Date(),
-      failuresInRow: DEAD_AFTER_FAILURES,
+      consecutiveFailures: UNHEALTHY_AFTER_FAILURES,
     });
     const [first = '', second = ''] = deliveryIds;
     const [late, current] = [slowReceiver(), slowReceiver()];
@@ -110,12 +104,12 @@ describe('slots', () => {
   test('of a dead endpoint is one, until it answers', async () => {
     const { worker, deliveryIds, endpoint } = await arrangeDeliveries(database, 16);
     const failing = worker(async () => ({ kind: 'failed', error: 'ECONNREFUSED', durationMs: 1 }));
-    for (const id of deliveryIds.slice(0, DEAD_AFTER_FAILURES)) await failing.attempt(id, false, 1);
-    expect(await endpoint()).toMatchObject({ failuresInRow: 10, failingSince: expect.any(Date) });
+    for (const id of deliveryIds.slice(0, UNHEALTHY_AFTER_FAILURES)) await failing.attempt(id, false, 1);
+    expect(await endpoint()).toMatchObject({ consecutiveFailures: 10, failingSince: expect.any(Date) });
 
     const receiver = slowReceiver();
     const probing = worker(receiver.answer);
-    const [probe = '', other = '', ...rest] = deliveryIds.slice(DEAD_AFTER_FAILURES);
+    const [probe = '', other = '', ...rest] = deliveryIds.slice(UNHEALTHY_AFTER_FAILURES);
     const attempt = probing.attempt(probe, false, 1);
     await eventually(() => expect(receiver.waiting()).toBe(1));
     await expect(probing.attempt(other, false, 1)).resolves.toMatchObject({
@@ -124,7 +118,7 @@ describe('slots', () => {
     });
     receiver.answerAll(200);
     await expect(attempt).resolves.toMatchObject({ status: 'delivered' });
-    expect(await endpoint()).toMatchObject({ failuresInRow: 0, failingSince: null });
+    expect(await endpoint()).toMatchObject({ consecutiveFailures: 0, failingSince: null });
 
     const all = rest.map((id) => probing.attempt(id, false, 1));
     await eventually(() => expect(receiver.waiting()).toBe(rest.length));
@@ -182,16 +176,16 @@ describe('the turns of those who wait', () => {
 
   test('come one after another, each endpoint’s apart', () => {
     let now = 0;
-    const turns = createSlotTurns({ furthestMs: 60_000, now: () => now });
-    expect([1, 2, 3].map(() => turns.next('a', pace))).toEqual([1_000, 1_200, 1_400]);
-    expect(turns.next('b', pace)).toBe(1_000);
+    const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => now });
+    expect([1, 2, 3].map(() => turns.nextDelayMs('a', pace))).toEqual([1_000, 1_200, 1_400]);
+    expect(turns.nextDelayMs('b', pace)).toBe(1_000);
     now = 1_300;
-    expect(turns.next('a', pace)).toBe(1_000);
+    expect(turns.nextDelayMs('a', pace)).toBe(1_000);
   });
 
   test('are shared where there are more than fit, and none is too far', () => {
-    const turns = createSlotTurns({ furthestMs: 60_000, now: () => 0 });
-    const delays = Array.from({ length: 10_000 }, () => turns.next('a', pace));
+    const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => 0 });
+    const delays = Array.from({ length: 10_000 }, () => turns.nextDelayMs('a', pace));
     expect(Math.max(...delays)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(1_000);
   });
@@ -201,48 +195,48 @@ describe('a worker’s own line for a slot', () => {
   const slow = { waitingAtMost: 1, quickWithinMs: 500, now: () => 1_000 };
 
   test('is served first come, first served, and each endpoint’s apart', async () => {
-    const freed = createFreedSlots(slow);
+    const freed = createSlotWaiters(slow);
     const served: string[] = [];
     const waits = ['first', 'second'].map(async (name) => {
       await freed.wait('a', 10_000);
       served.push(name);
     });
-    freed.announce('b');
-    freed.announce('a');
+    freed.slotReleased('b');
+    freed.slotReleased('a');
     await waits[0];
     expect(served).toEqual(['first']);
-    freed.announce('a');
+    freed.slotReleased('a');
     await waits[1];
     expect(served).toEqual(['first', 'second']);
   });
 
   test('is short at an endpoint that gives no slot back', async () => {
-    const freed = createFreedSlots(slow);
-    expect(freed.isNear('a')).toBe(true);
+    const freed = createSlotWaiters(slow);
+    expect(freed.shouldWait('a')).toBe(true);
     const first = freed.wait('a', 10_000);
-    expect(freed.isNear('a')).toBe(false);
-    expect(freed.isNear('b')).toBe(true);
-    freed.announce('a');
+    expect(freed.shouldWait('a')).toBe(false);
+    expect(freed.shouldWait('b')).toBe(true);
+    freed.slotReleased('a');
     await first;
     await freed.wait('a', 1);
   });
 
   test('is as long as may be at an endpoint that is quick', async () => {
     let now = 1_000;
-    const freed = createFreedSlots({ ...slow, now: () => now });
-    freed.announce('a');
+    const freed = createSlotWaiters({ ...slow, now: () => now });
+    freed.slotReleased('a');
     const waits = [freed.wait('a', 10_000), freed.wait('a', 10_000)];
     now = 1_500;
-    expect(freed.isNear('a')).toBe(true);
+    expect(freed.shouldWait('a')).toBe(true);
     now = 1_501;
-    expect(freed.isNear('a')).toBe(false);
-    for (const _ of waits) freed.announce('a');
+    expect(freed.shouldWait('a')).toBe(false);
+    for (const _ of waits) freed.slotReleased('a');
     await Promise.all(waits);
   });
 
   test('lets a burst to a quick endpoint through without a wait in Temporal', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 30);
-    const service = worker(async () => answered(200), { freedWithinMs: 30_000 });
+    const service = worker(async () => answered(200), { slotWaitMs: 30_000 });
     const outcomes = await Promise.all(deliveryIds.map((id) => service.attempt(id, false, 1)));
     expect(outcomes.map(({ kind }) => kind)).toEqual(deliveryIds.map(() => 'settled'));
   });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
@@ -10,13 +10,9 @@ import {
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 /** A receiver that fails until attempt `successAt`; keeps the schedule the use-case would keep. */
 function receiver(successAt: number) {

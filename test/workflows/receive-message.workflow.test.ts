@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { activityInfo } from '@temporalio/activity';
 import {
   INGEST_AT_ONCE_BYTES,
   RECEIVE_MESSAGE,
   type ReceiveMessageInput,
 } from '../../workflows/inbound/receive-message.contract.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 /** Runs one lifecycle; `ingest` is told the number of the call and whether it is a local one. */
 async function receive(input: ReceiveMessageInput, ingest: (call: number) => Promise<string>) {

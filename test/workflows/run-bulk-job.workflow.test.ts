@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { WebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 const start = (taskQueue: string) =>
   environment.temporal.client.workflow.start(RUN_BULK_JOB, {
@@ -25,12 +21,12 @@ describe('runBulkJob', () => {
     const queue = randomUUID();
     let runs = 0;
     const activities: WebhookJobActivities = {
-      async changeDeliveries() {
+      async processBulkJob() {
         runs += 1;
         if (runs === 1) throw ApplicationFailure.create({ type: 'Died', message: 'the worker died' });
         return 'completed: 450 deliveries';
       },
-      stopJob: async () => undefined,
+      stopBulkJob: async () => undefined,
     };
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
@@ -45,11 +41,11 @@ describe('runBulkJob', () => {
     const stopped: string[] = [];
     let runs = 0;
     const activities: WebhookJobActivities = {
-      async changeDeliveries() {
+      async processBulkJob() {
         runs += 1;
         throw ApplicationFailure.create({ type: 'Down', message: 'down', nextRetryDelay: '10 hours' });
       },
-      async stopJob({ jobId }) {
+      async stopBulkJob({ jobId }) {
         stopped.push(jobId);
       },
     };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
@@ -12,13 +12,9 @@ import {
   SEND_RETRY_DELAYS_MS,
 } from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 type SendActivities = OutboundActivities;
 

@@ -1,33 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { DomainActivities } from '../../activities/domains.activities.ts';
 import {
   CHECK_NOW,
-  pauseBeforeNextLookMs,
+  nextCheckDelayMs,
   VERIFICATION_WINDOW_MS,
   VERIFY_DOMAIN,
 } from '../../workflows/domains/verify-domain.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 /** A zone where nothing is right until `verifiedAt` looks were made. Looks keep to the schedule, as the real ones do. */
 function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number } = {}) {
   const looks: number[] = [];
   const stopped: string[] = [];
   let startedAt: number | undefined;
-  const activities: Pick<DomainActivities, 'lookAtDomain' | 'stopVerification'> = {
-    async lookAtDomain({ lookNow }) {
+  const activities: Pick<DomainActivities, 'checkDomainRecords' | 'stopVerification'> = {
+    async checkDomainRecords({ lookNow }) {
       const now = await environment.temporal.currentTimeMs();
       startedAt ??= now;
       const elapsedMs = now - startedAt;
@@ -37,7 +33,7 @@ function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number }
       throw ApplicationFailure.create({
         type: 'RecordsMissing',
         message: 'Required records missing: spf.',
-        nextRetryDelay: pauseBeforeNextLookMs(elapsedMs),
+        nextRetryDelay: nextCheckDelayMs(elapsedMs),
       });
     },
     async stopVerification({ domainId }) {
@@ -116,9 +112,9 @@ describe('verifyDomain', () => {
 });
 
 test('the schedule stands: a look in between moves no other', () => {
-  expect(pauseBeforeNextLookMs(0)).toBe(MINUTE_MS);
-  expect(pauseBeforeNextLookMs(90_000)).toBe(30_000);
-  expect(pauseBeforeNextLookMs(12 * MINUTE_MS)).toBe(3 * MINUTE_MS);
-  expect(pauseBeforeNextLookMs(72 * HOUR_MS - 10 * MINUTE_MS)).toBe(10 * MINUTE_MS);
-  expect(pauseBeforeNextLookMs(100 * HOUR_MS)).toBeLessThanOrEqual(2 * HOUR_MS);
+  expect(nextCheckDelayMs(0)).toBe(MINUTE_MS);
+  expect(nextCheckDelayMs(90_000)).toBe(30_000);
+  expect(nextCheckDelayMs(12 * MINUTE_MS)).toBe(3 * MINUTE_MS);
+  expect(nextCheckDelayMs(72 * HOUR_MS - 10 * MINUTE_MS)).toBe(10 * MINUTE_MS);
+  expect(nextCheckDelayMs(100 * HOUR_MS)).toBeLessThanOrEqual(2 * HOUR_MS);
 });

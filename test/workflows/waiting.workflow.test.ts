@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { DraftActivities } from '../../activities/drafts.activities.ts';
 import {
@@ -12,15 +12,11 @@ import {
   TRACK_DELIVERY,
   TRACKING_WINDOW_MS,
 } from '../../workflows/outbound/track-delivery.contract.ts';
-import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const HOUR_MS = 3_600_000;
 
-let environment: WorkflowTestEnvironment;
-beforeAll(async () => {
-  environment = await startWorkflowEnvironment();
-}, 120_000);
-afterAll(() => environment?.stop());
+const environment = useWorkflowEnvironment();
 
 describe('trackDelivery', () => {
   const track = (taskQueue: string, openRecipients: number) =>
@@ -74,7 +70,7 @@ describe('sendScheduledDraft', () => {
         sentAt.push(await environment.temporal.currentTimeMs());
         return (answers.length > 1 ? answers.shift() : answers[0]) ?? 'sent';
       },
-      async dropDraftPlan() {
+      async unscheduleDraft() {
         dropped += 1;
       },
     };

@@ -1,0 +1,182 @@
+import { describe, expect, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { createStoredObjectActivities } from '../../activities/stored-objects.activities.ts';
+import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import {
+  type OrphanSearchProgress,
+  registerOrphanedObjects,
+} from '../../domain/stored-objects/orphaned-objects.ts';
+import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
+import { loadConfig } from '../../platform/config.ts';
+import { idFromBytes, idToBytes, newId } from '../../platform/ids.ts';
+import { createStorage, type Storage } from '../../platform/storage.ts';
+import { createAgedMail } from '../support/aged-mail.ts';
+import { startObjectStorage } from '../support/object-storage.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { useOwnDatabase } from '../support/resources.ts';
+import { testStack } from '../support/stack.ts';
+import { testEnvironment } from '../support/test-app.ts';
+
+const DAY_MS = 86_400_000;
+const BEGINNING: OrphanSearchProgress = { lastKey: '', scanned: 0, registered: 0 };
+
+const database = useOwnDatabase('orphaned_objects');
+
+/** A bucket of the test's own, looked at as many days after everything was put. */
+async function withBucket(
+  work: (
+    storage: Storage,
+    search: (days: number, from?: OrphanSearchProgress) => Promise<OrphanSearchProgress>,
+  ) => Promise<void>,
+) {
+  const objects = await startObjectStorage();
+  const storage = createStorage(
+    loadConfig(testEnvironment(testStack().postgres.workerUrl, objects.environment)),
+  );
+  const search = (days: number, from = BEGINNING) =>
+    registerOrphanedObjects(
+      {
+        database,
+        storage,
+        now: () => new Date(Date.now() + days * DAY_MS),
+        pause: async () => undefined,
+      },
+      from,
+      () => undefined,
+    );
+  try {
+    await work(storage, search);
+  } finally {
+    storage.close();
+    await objects.stop();
+  }
+}
+
+const put = (storage: Storage, key: string) => storage.putBytes(key, Buffer.from('x'), 'message/rfc822');
+const isNoted = async (key: string) =>
+  (await database.statement('select from unclaimed_objects where storage_key = ?', [key])).length > 0;
+const makeDue = (keys: string[]) =>
+  database.statement(
+    `update unclaimed_objects set due_at = now() where storage_key in (${keys.map(() => '?').join()})`,
+    keys,
+  );
+
+describe('an object nothing refers to', () => {
+  test('is noted after a week and then deleted; what has a row, or another name, stays', async () => {
+    await withBucket(async (storage, search) => {
+      const inbox = await createInbox(database, await createOrganization(database));
+      const [lost, owned, waiting, sentLost] = [
+        newId('receipt'),
+        newId('receipt'),
+        newId('receipt'),
+        newId('message'),
+      ];
+      const messageOf = (receiptId: string) => idFromBytes('message', idToBytes(receiptId));
+      const kept = [
+        `raw/2026/11/01/${owned}.eml`,
+        `attachments/${newId('attachment')}`,
+        `attachments/${messageOf(waiting)}/0`,
+        `raw/submitted/${newId('receipt')}.eml`,
+        'raw/notes.txt',
+        `exports/${newId('message')}.zip`,
+      ];
+      const strays = [
+        `raw/2026/11/01/${lost}.eml`,
+        `attachments/${newId('attachment')}`,
+        `attachments/${messageOf(lost)}/3`,
+        `raw/sent/${sentLost}.eml`,
+      ];
+      const [rawKey = '', file = ''] = kept;
+      await createAgedMail(database, inbox, { at: new Date(), rawKey, files: [file] });
+      const sent = await createAgedMail(database, inbox, { at: new Date(), direction: 'outbound' });
+      kept.push(`raw/sent/${sent.id}.eml`);
+      await database.systemTransaction(async ({ em }) => {
+        em.create(ReceiptEntity, {
+          id: waiting,
+          organizationId: inbox.organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          kind: 'mail',
+          messageId: messageOf(waiting),
+          rawKey: `raw/${waiting}`,
+          sizeBytes: 1,
+          sha256: Buffer.alloc(32),
+          mailFrom: '',
+          rcptTo: inbox.email,
+          clientIp: '',
+          receivedAt: new Date(),
+        });
+      });
+      for (const key of [...kept, ...strays]) await put(storage, key);
+
+      expect(await search(6.9)).toMatchObject({ looked: kept.length + strays.length - 1, noted: 0 });
+      expect(await search(7.1)).toMatchObject({ noted: strays.length });
+      expect(await search(7.1)).toMatchObject({ noted: 0 });
+      for (const key of strays) expect(await isNoted(key)).toBe(true);
+      for (const key of kept) expect(await isNoted(key)).toBe(false);
+
+      await makeDue(strays);
+      expect(await sweepObjects(database, storage)).toBe(strays.length);
+      for (const key of strays)
+        await expect(storage.getBytes(key, 10)).rejects.toMatchObject({ failure: 'missing' });
+      for (const key of kept) expect((await storage.getBytes(key, 10)).toString()).toBe('x');
+    });
+  });
+
+  test('is found on any page, also by the attempt that goes on after a crash', async () => {
+    const keys = Array.from({ length: 2_500 }, () => `raw/2026/11/01/${newId('receipt')}.eml`).sort();
+    // More pages than the servers of tests would make by themselves.
+    const listed: (string | undefined)[] = [];
+    const storage: Pick<Storage, 'listPage'> = {
+      async listPage(prefix, after) {
+        listed.push(after);
+        const rest = keys.filter((key) => key.startsWith(prefix) && key > (after ?? ''));
+        const objects = rest.slice(0, 1_000).map((key) => ({ key, changedAt: new Date(0) }));
+        return { objects: objects, isLast: rest.length <= 1_000 };
+      },
+    };
+    let pauses = 0;
+    const search = {
+      database,
+      storage,
+      pause: async () => {
+        pauses += 1;
+        if (pauses === 2) throw new Error('killed');
+      },
+    };
+    const attempt = async (heartbeatDetails?: unknown) => {
+      const environment = new MockActivityEnvironment(
+        { heartbeatDetails },
+        { logger: new DefaultLogger('ERROR') },
+      );
+      let beat: unknown;
+      environment.on('heartbeat', (details) => {
+        beat = details;
+      });
+      const { registerOrphanedObjects: activity } = createStoredObjectActivities(search);
+      return { result: await environment.run(activity).catch(({ message }) => message), beat: () => beat };
+    };
+    const first = await attempt();
+    expect(first.result).toBe('killed');
+    expect(first.beat()).toMatchObject({ after: keys[999], noted: 1_000 });
+    const second = await attempt(first.beat());
+    expect(second.result).toEqual({ looked: 2_500, noted: 2_500 });
+    expect(listed).toEqual([undefined, undefined, keys[999], keys[1_999]]);
+    await database.statement(`delete from unclaimed_objects where storage_key = any(?)`, [
+      `{${keys.join()}}`,
+    ]);
+  });
+});
+
+test('pages of a bucket follow one another by their last key', async () => {
+  await withBucket(async (storage) => {
+    const keys = ['raw/a', 'raw/b', 'raw/c'];
+    for (const key of [...keys, 'other/a']) await put(storage, key);
+    const keysOf = async (after?: string) =>
+      (await storage.listPage('raw/', after)).objects.map(({ key }) => key);
+    expect(await keysOf()).toEqual(keys);
+    expect(await keysOf('raw/a')).toEqual(['raw/b', 'raw/c']);
+    expect(await storage.listPage('raw/', 'raw/c')).toEqual({ objects: [], isLast: true });
+  });
+});
