@@ -1,9 +1,13 @@
 import type { DraftService } from '../domain/drafts/draft.service.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type DraftActivities = ReturnType<typeof createDraftActivities>;
 
-export function createDraftActivities({ drafts }: { drafts: Pick<DraftService, 'sendDue' | 'dropPlan'> }) {
+export function createDraftActivities({
+  drafts,
+}: {
+  drafts: Pick<DraftService, 'sendDue' | 'cancelSchedule'>;
+}) {
   return {
     /** Sends a draft whose time has come; answers the time to wait for where the plan has moved. */
     sendDueDraft: ({
@@ -13,9 +17,9 @@ export function createDraftActivities({ drafts }: { drafts: Pick<DraftService, '
       draftId: string;
       plan: number;
     }): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'> =>
-      asFailure(() => drafts.sendDue(draftId, plan)),
+      withApplicationFailures(() => drafts.sendDue(draftId, plan)),
 
-    dropDraftPlan: ({ draftId, plan }: { draftId: string; plan: number }): Promise<void> =>
-      asFailure(() => drafts.dropPlan(draftId, plan)),
+    unscheduleDraft: ({ draftId, plan }: { draftId: string; plan: number }): Promise<void> =>
+      withApplicationFailures(() => drafts.cancelSchedule(draftId, plan)),
   };
 }

@@ -1,25 +1,29 @@
 import { Context } from '@temporalio/activity';
 import {
-  noteStrayObjects,
-  type StrayProgress,
-  type StraySearch,
+  type OrphanSearchOptions,
+  type OrphanSearchProgress,
+  registerOrphanedObjects,
 } from '../domain/stored-objects/orphaned-objects.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
-export type StorageActivities = ReturnType<typeof createStorageActivities>;
+export type StoredObjectActivities = ReturnType<typeof createStoredObjectActivities>;
 
-const BEGINNING: StrayProgress = { after: '', looked: 0, noted: 0 };
+const NO_PROGRESS: OrphanSearchProgress = { lastKey: '', scanned: 0, registered: 0 };
 
-export function createStorageActivities(search: StraySearch) {
+export function createStoredObjectActivities(search: OrphanSearchOptions) {
   return {
-    noteStrayObjects: (): Promise<{ looked: number; noted: number }> =>
-      asFailure(async () => {
+    registerOrphanedObjects: (): Promise<{ looked: number; noted: number }> =>
+      withApplicationFailures(async () => {
         const context = Context.current();
-        const from = (context.info.heartbeatDetails as StrayProgress | undefined) ?? BEGINNING;
-        const { looked, noted } = await noteStrayObjects(search, from, (soFar) => {
-          context.heartbeat(soFar);
-          context.cancellationSignal.throwIfAborted();
-        });
+        const from = (context.info.heartbeatDetails as OrphanSearchProgress | undefined) ?? NO_PROGRESS;
+        const { scanned: looked, registered: noted } = await registerOrphanedObjects(
+          search,
+          from,
+          (soFar) => {
+            context.heartbeat(soFar);
+            context.cancellationSignal.throwIfAborted();
+          },
+        );
         return { looked, noted };
       }),
   };

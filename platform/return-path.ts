@@ -11,11 +11,11 @@ export interface ReturnPathTarget {
 /** Signed envelope senders (VERP): whoever holds one was sent the mail, so a report that comes to it is believed. */
 export interface ReturnPaths {
   /** `bounces+<token>@<domain>`, at most 64 octets before the `@` (RFC 5321 section 4.5.3.1.1). */
-  addressFor(messageId: string, position: number): string;
+  create(messageId: string, position: number): string;
   /** What the address names; null where it is none of ours, or its signature is wrong. Case does not matter. */
   parse(address: string): ReturnPathTarget | null;
   /** What the first of our addresses within a text names; null where it holds none that we signed. */
-  find(text: string): ReturnPathTarget | null;
+  findIn(text: string): ReturnPathTarget | null;
 }
 
 const LOCAL_PART_PREFIX = 'bounces+';
@@ -25,7 +25,7 @@ const POSITION_BYTES = 2;
 const SIGNATURE_BYTES = 10;
 const TOKEN_BYTES = ID_BYTES + POSITION_BYTES + SIGNATURE_BYTES;
 const MAX_SEARCHED_CHARACTERS = 10_000;
-const WRITTEN = /bounces\+[a-z2-7]{45}@[a-z0-9.-]{1,253}/gi;
+const RETURN_PATH_PATTERN = /bounces\+[a-z2-7]{45}@[a-z0-9.-]{1,253}/gi;
 
 /**
  * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
@@ -55,7 +55,7 @@ export function createReturnPaths({
   }
 
   return {
-    addressFor(messageId, position) {
+    create(messageId, position) {
       const target = Buffer.alloc(ID_BYTES + POSITION_BYTES);
       idToBytes(messageId).copy(target);
       target.writeUInt16BE(position, ID_BYTES);
@@ -65,8 +65,8 @@ export function createReturnPaths({
 
     parse,
 
-    find(text) {
-      for (const [address] of text.slice(0, MAX_SEARCHED_CHARACTERS).matchAll(WRITTEN)) {
+    findIn(text) {
+      for (const [address] of text.slice(0, MAX_SEARCHED_CHARACTERS).matchAll(RETURN_PATH_PATTERN)) {
         const target = parse(address);
         if (target) return target;
       }
@@ -76,7 +76,7 @@ export function createReturnPaths({
 }
 
 /** RFC 4648 section 6, lower case, without padding: the one alphabet that survives systems that fold case. */
-const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+const BASE32_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
 function encodeBase32(bytes: Uint8Array): string {
   let text = '';
@@ -87,11 +87,11 @@ function encodeBase32(bytes: Uint8Array): string {
     bits += 8;
     while (bits >= 5) {
       bits -= 5;
-      text += ALPHABET[(pending >>> bits) & 31];
+      text += BASE32_ALPHABET[(pending >>> bits) & 31];
     }
     pending &= (1 << bits) - 1;
   }
-  return bits > 0 ? text + ALPHABET[(pending << (5 - bits)) & 31] : text;
+  return bits > 0 ? text + BASE32_ALPHABET[(pending << (5 - bits)) & 31] : text;
 }
 
 /** Null for any text `encodeBase32` would not have written, so that one token has one spelling. */
@@ -100,7 +100,7 @@ function decodeBase32(text: string): Buffer | null {
   let pending = 0;
   let bits = 0;
   for (const character of text) {
-    const value = ALPHABET.indexOf(character);
+    const value = BASE32_ALPHABET.indexOf(character);
     if (value === -1) return null;
     pending = (pending << 5) | value;
     bits += 5;

@@ -13,28 +13,32 @@ export class StorageError extends Error {
   }
 }
 
-export function statusOf(error: unknown): number | undefined {
+export function httpStatusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
 /** What S3 answers to a list of parts that are not what was put. */
-const MISMATCHED = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']);
+const MISMATCH_ERRORS = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']);
 
-function failureOf(error: unknown): StorageFailure {
-  if (error instanceof S3ServiceException && MISMATCHED.has(error.name)) return 'mismatched';
-  return statusOf(error) === 404 ? 'missing' : 'unavailable';
+function toFailure(error: unknown): StorageFailure {
+  if (error instanceof S3ServiceException && MISMATCH_ERRORS.has(error.name)) return 'mismatched';
+  return httpStatusOf(error) === 404 ? 'missing' : 'unavailable';
 }
 
 /** The SDK's errors carry the whole exchange, signatures included; what leaves here is a name, a status, a message. */
-export async function attempt<T>(operation: string, key: string, work: () => Promise<T>): Promise<T> {
+export async function withStorageErrors<T>(
+  operation: string,
+  key: string,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    const status = statusOf(error);
+    const status = httpStatusOf(error);
     const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
     throw new StorageError(
-      failureOf(error),
+      toFailure(error),
       `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${said}`,
     );
   }

@@ -14,8 +14,8 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from './config.ts';
-import { createPartUploads, type PartUploads } from './part-uploads.ts';
-import { attempt, StorageError, statusOf } from './storage-error.ts';
+import { createMultipartUploads, type MultipartUploads } from './multipart-uploads.ts';
+import { httpStatusOf, StorageError, withStorageErrors } from './storage-error.ts';
 
 export interface StoredObject {
   sizeBytes: number;
@@ -29,12 +29,12 @@ export interface ObjectPage {
 }
 
 /** Bytes of an object, and how many it has in all. */
-export interface ObjectPiece {
+export interface ObjectRange {
   bytes: Buffer;
   totalBytes: number;
 }
 
-export interface DownloadLink {
+export interface DownloadOptions {
   filename: string;
   contentType: string;
   /** S3 signs links for seven days at most. */
@@ -51,12 +51,12 @@ export interface Storage {
   /** @throws StorageError (`tooLarge`) as soon as the object turns out to be longer than `maxBytes`. */
   getBytes(key: string, maxBytes: number): Promise<Buffer>;
   /** From `start` on, which lies within it or is 0, at most `maxBytes`. @throws StorageError `missing`. */
-  getPiece(key: string, start: number, maxBytes: number): Promise<ObjectPiece>;
+  getRange(key: string, start: number, maxBytes: number): Promise<ObjectRange>;
   /** How long the object is; undefined where there is none. */
   sizeOf(key: string): Promise<number | undefined>;
-  readonly partUploads: PartUploads;
+  readonly multipartUploads: MultipartUploads;
   /** A link anybody may use until it expires; browsers save it under `filename` and never show it in place. */
-  presignGet(key: string, link: DownloadLink): Promise<string>;
+  presignGet(key: string, link: DownloadOptions): Promise<string>;
   /** Deleting what is not there succeeds. */
   delete(key: string): Promise<void>;
   /**
@@ -85,8 +85,8 @@ type StorageConfig = Pick<
 >;
 
 const PART_SIZE_BYTES = 5 * 1024 * 1024;
-const PARTS_IN_FLIGHT = 2;
-const DELETES_IN_FLIGHT = 8;
+const MAX_CONCURRENT_PARTS = 2;
+const MAX_CONCURRENT_DELETES = 8;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Of silence on the connection, in either direction. */
 const IDLE_TIMEOUT_MS = 30_000;
@@ -98,57 +98,64 @@ export function createStorage(config: StorageConfig): Storage {
   const Bucket = config.S3_BUCKET;
 
   async function deleteOne(Key: string): Promise<void> {
-    await attempt('delete', Key, () => client.send(new DeleteObjectCommand({ Bucket, Key })));
+    await withStorageErrors('delete', Key, () => client.send(new DeleteObjectCommand({ Bucket, Key })));
   }
 
   async function getStream(Key: string): Promise<Readable> {
-    const { Body } = await attempt('get', Key, () => client.send(new GetObjectCommand({ Bucket, Key })));
+    const { Body } = await withStorageErrors('get', Key, () =>
+      client.send(new GetObjectCommand({ Bucket, Key })),
+    );
     return Body as Readable;
   }
 
   return {
     putStream: (key, source, { contentType }) =>
-      attempt('put', key, () => uploadStream(client, { Bucket, Key: key, ContentType: contentType }, source)),
+      withStorageErrors('put', key, () =>
+        uploadStream(client, { Bucket, Key: key, ContentType: contentType }, source),
+      ),
     async putBytes(key, bytes, contentType) {
       const put = new PutObjectCommand({ Bucket, Key: key, Body: bytes, ContentType: contentType });
-      await attempt('put', key, () => client.send(put));
+      await withStorageErrors('put', key, () => client.send(put));
       return { sizeBytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest() };
     },
     getStream,
     async getBytes(key, maxBytes) {
       const stream = await getStream(key);
-      return attempt('get', key, () => readAtMost(stream, key, maxBytes));
+      return withStorageErrors('get', key, () => readAtMost(stream, key, maxBytes));
     },
-    getPiece: (key, start, maxBytes) =>
-      attempt('get', key, () =>
-        readPiece(client, { Bucket, Key: key }, start, maxBytes).catch((error: unknown) =>
-          emptyWhereNoRangeFits(error, start),
+    getRange: (key, start, maxBytes) =>
+      withStorageErrors('get', key, () =>
+        readRange(client, { Bucket, Key: key }, start, maxBytes).catch((error: unknown) =>
+          emptyIfRangeNotSatisfiable(error, start),
         ),
       ),
     async sizeOf(key) {
       try {
         const head = new HeadObjectCommand({ Bucket, Key: key });
-        return (await attempt('look at', key, () => client.send(head))).ContentLength;
+        return (await withStorageErrors('look at', key, () => client.send(head))).ContentLength;
       } catch (error) {
         if (error instanceof StorageError && error.failure === 'missing') return undefined;
         throw error;
       }
     },
-    partUploads: createPartUploads(client, Bucket),
+    multipartUploads: createMultipartUploads(client, Bucket),
     presignGet(key, { filename, contentType, expiresInSeconds }) {
       const get = new GetObjectCommand({
         Bucket,
         Key: key,
-        ResponseContentDisposition: attachmentDisposition(filename),
+        ResponseContentDisposition: buildContentDisposition(filename),
         ResponseContentType: contentType,
       });
-      return attempt('presign', key, () => getSignedUrl(publicClient, get, { expiresIn: expiresInSeconds }));
+      return withStorageErrors('presign', key, () =>
+        getSignedUrl(publicClient, get, { expiresIn: expiresInSeconds }),
+      );
     },
     delete: deleteOne,
-    listPage: (prefix, after) => attempt('list', prefix, () => listPage(client, { Bucket, prefix, after })),
-    deleteMany: (keys) => deleteAll(keys, deleteOne),
-    ping: () => attempt('ping', Bucket, () => headBucket(client, Bucket)),
-    ensureBucket: () => attempt('create bucket', Bucket, () => createBucket(client, Bucket)),
+    listPage: (prefix, after) =>
+      withStorageErrors('list', prefix, () => listPage(client, { Bucket, prefix, after })),
+    deleteMany: (keys) => deleteConcurrently(keys, deleteOne),
+    ping: () => withStorageErrors('ping', Bucket, () => headBucket(client, Bucket)),
+    ensureBucket: () => withStorageErrors('create bucket', Bucket, () => createBucket(client, Bucket)),
     close() {
       client.destroy();
       publicClient.destroy();
@@ -188,7 +195,7 @@ async function uploadStream(
     client,
     params: { ...target, Body: meter },
     partSize: PART_SIZE_BYTES,
-    queueSize: PARTS_IN_FLIGHT,
+    queueSize: MAX_CONCURRENT_PARTS,
   });
   const stored = upload.done().catch((error: unknown) => {
     // Nobody reads on: the source has to learn it, or its sender waits for ever.
@@ -230,12 +237,12 @@ async function listPage(
 }
 
 /** Reads into one buffer, and the response to its end, so that its connection is used again. */
-async function readPiece(
+async function readRange(
   client: S3Client,
   target: { Bucket: string; Key: string },
   start: number,
   maxBytes: number,
-): Promise<ObjectPiece> {
+): Promise<ObjectRange> {
   const {
     Body,
     ContentLength = maxBytes,
@@ -262,19 +269,22 @@ async function readPiece(
 }
 
 /** No range is satisfiable in an empty object (RFC 9110 section 14.1.1). */
-function emptyWhereNoRangeFits(error: unknown, start: number): ObjectPiece {
-  if (start === 0 && statusOf(error) === 416) return { bytes: Buffer.alloc(0), totalBytes: 0 };
+function emptyIfRangeNotSatisfiable(error: unknown, start: number): ObjectRange {
+  if (start === 0 && httpStatusOf(error) === 416) return { bytes: Buffer.alloc(0), totalBytes: 0 };
   throw error;
 }
 
 /** One request an object: `DeleteObjects` is refused by some S3 servers. */
-async function deleteAll(keys: readonly string[], deleteOne: (key: string) => Promise<void>): Promise<void> {
+async function deleteConcurrently(
+  keys: readonly string[],
+  deleteOne: (key: string) => Promise<void>,
+): Promise<void> {
   const queue = keys.values();
   const failures: unknown[] = [];
   const lane = async () => {
     for (const key of queue) await deleteOne(key).catch((error: unknown) => failures.push(error));
   };
-  await Promise.all(Array.from({ length: DELETES_IN_FLIGHT }, lane));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETES }, lane));
   if (failures.length > 0) throw failures[0];
 }
 
@@ -286,10 +296,10 @@ async function createBucket(client: S3Client, Bucket: string): Promise<void> {
   try {
     await headBucket(client, Bucket);
   } catch (error) {
-    if (statusOf(error) !== 404) throw error;
+    if (httpStatusOf(error) !== 404) throw error;
     await client.send(new CreateBucketCommand({ Bucket })).catch((failure: unknown) => {
       // Another process made it in between.
-      if (statusOf(failure) !== 409) throw failure;
+      if (httpStatusOf(failure) !== 409) throw failure;
     });
   }
 }
@@ -298,7 +308,7 @@ async function createBucket(client: S3Client, Bucket: string): Promise<void> {
  * RFC 6266: a plain name for old readers, and the true one as RFC 8187 has it. The name comes from a stranger's mail,
  * so control characters and path separators go.
  */
-export function attachmentDisposition(filename: string): string {
+export function buildContentDisposition(filename: string): string {
   const name = filename
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}]/gu, '')

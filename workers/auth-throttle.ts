@@ -1,30 +1,28 @@
+import { LRUCache } from 'lru-cache';
+
 /** Failed log-ins of an address are counted for so long. */
 const WINDOW_MS = 15 * 60_000;
 const MAX_FAILURES = 10;
 /** Older ones are forgotten first. */
-const MAX_ADDRESSES = 10_000;
+const MAX_TRACKED_ADDRESSES = 10_000;
 
 /** Slows down who guesses passwords. In memory: a process more gives a guesser ten tries more. */
-export interface AuthAttempts {
-  mayTry(address: string): boolean;
-  failed(address: string): void;
+export interface AuthThrottle {
+  isAllowed(address: string): boolean;
+  recordFailure(address: string): void;
 }
 
-export function createAuthAttempts(now: () => number = Date.now): AuthAttempts {
-  const failures = new Map<string, { count: number; since: number }>();
+export function createAuthThrottle(now: () => number = Date.now): AuthThrottle {
+  const failures = new LRUCache<string, { count: number; since: number }>({ max: MAX_TRACKED_ADDRESSES });
   const current = (address: string) => {
-    const entry = failures.get(address);
-    if (entry && now() - entry.since > WINDOW_MS) failures.delete(address);
-    return failures.get(address);
+    const entry = failures.peek(address);
+    return entry && now() - entry.since <= WINDOW_MS ? entry : undefined;
   };
   return {
-    mayTry: (address) => (current(address)?.count ?? 0) < MAX_FAILURES,
-    failed(address) {
-      const entry = current(address) ?? { count: 0, since: now() };
-      failures.delete(address);
-      failures.set(address, { ...entry, count: entry.count + 1 });
-      const [oldest] = failures.keys();
-      if (failures.size > MAX_ADDRESSES && oldest !== undefined) failures.delete(oldest);
+    isAllowed: (address) => (current(address)?.count ?? 0) < MAX_FAILURES,
+    recordFailure(address) {
+      const { count, since } = current(address) ?? { count: 0, since: now() };
+      failures.set(address, { count: count + 1, since });
     },
   };
 }

@@ -12,11 +12,11 @@ import {
 import { addressFault } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
 import type { SubmissionService, Submitter } from '../domain/outbound/submission.service.ts';
-import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
+import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
-import { createSlots, type Slots } from '../platform/slots.ts';
-import { type AuthAttempts, createAuthAttempts } from './auth-throttle.ts';
+import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
+import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
 import { isCrowding } from './inbound-limits.ts';
 import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
@@ -54,7 +54,7 @@ export interface SubmissionListener {
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
 /** Each is read and stored twice while its client waits. */
-const LARGE_MESSAGES_AT_ONCE = 4;
+const MAX_CONCURRENT_LARGE_MESSAGES = 4;
 
 /**
  * Takes mail of an inbox's own mail programs (RFC 6409): authenticated, over TLS only. 250 after the data means that
@@ -67,7 +67,7 @@ export async function startSubmissionListener(
 ): Promise<SubmissionListener> {
   const { config, logger } = options;
   const certificate = await readCertificate(config);
-  const attempts = createAuthAttempts();
+  const attempts = createAuthThrottle();
   const serve = async (port: number, secure: boolean) => {
     const server = createServer(options, attempts, { ...certificate, secure });
     server.on('error', (error) => logger.debug({ err: error }, 'submission connection failed'));
@@ -112,12 +112,12 @@ async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPSe
 
 function createServer(
   options: SubmissionListenerOptions,
-  attempts: AuthAttempts,
+  attempts: AuthThrottle,
   tls: SMTPServerOptions,
 ): SMTPServer {
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
-  const largeMessages = createSlots(LARGE_MESSAGES_AT_ONCE);
+  const largeMessages = createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES);
   const server: SMTPServer = new SMTPServer({
     ...tls,
     name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
@@ -140,7 +140,7 @@ function createServer(
           submitters.set(session.id, submitter);
           done(null, { user: submitter.inboxId });
         },
-        (error: unknown) => done(asRefusal(error, logger)),
+        (error: unknown) => done(toRefusal(error, logger)),
       );
     },
     onMailFrom({ address }, session, done) {
@@ -154,12 +154,12 @@ function createServer(
       if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
         return done(new SmtpRefusal(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
       const fault = addressFault(address);
-      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${oneLine(fault)}`) : null);
+      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${toReplyText(fault)}`) : null);
     },
     onData(stream, session, done) {
       submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(
         (messageId) => done(null, `2.0.0 Ok: queued as ${messageId}`),
-        (error: unknown) => done(asRefusal(error, logger)),
+        (error: unknown) => done(toRefusal(error, logger)),
       );
     },
     onClose: (session) => void submitters.delete(session.id),
@@ -169,20 +169,20 @@ function createServer(
 
 async function authenticate(
   submissions: SubmissionService,
-  attempts: AuthAttempts,
+  attempts: AuthThrottle,
   { username, password }: SMTPServerAuthentication,
   { remoteAddress }: SMTPServerSession,
 ): Promise<Submitter> {
-  if (!attempts.mayTry(remoteAddress))
+  if (!attempts.isAllowed(remoteAddress))
     throw new SmtpRefusal(421, '4.7.0 Too many failed log-ins from your address, try again in 15 minutes');
   const submitter = await submissions.authenticate(username ?? '', password ?? '');
   if (submitter) return submitter;
-  attempts.failed(remoteAddress);
+  attempts.recordFailure(remoteAddress);
   throw new SmtpRefusal(535, '5.7.8 Wrong address or password');
 }
 
 async function submit(
-  { config, submissions, largeMessages }: SubmissionListenerOptions & { largeMessages: Slots },
+  { config, submissions, largeMessages }: SubmissionListenerOptions & { largeMessages: Semaphore },
   stream: SMTPServerDataStream,
   { envelope }: SMTPServerSession,
   submitter: Submitter | undefined,
@@ -191,7 +191,7 @@ async function submit(
   const ended = new AbortController();
   let release = () => {};
   const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
-    release = await largeMessages.take(ended.signal);
+    release = await largeMessages.acquire(ended.signal);
   });
   let clientLeft: ClientLeft | undefined;
   stream.on('error', (error) => {
@@ -219,14 +219,14 @@ async function submit(
 }
 
 /** Enhanced status codes (RFC 3463) by what the API would have answered. */
-function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
+function toRefusal(error: unknown, logger: Logger): SmtpRefusal {
   if (error instanceof SmtpRefusal) return error;
-  if (isUsageLimitExceeded(error)) return new SmtpRefusal(452, `4.3.1 ${oneLine(error.detail)}`);
+  if (isUsageLimitExceeded(error)) return new SmtpRefusal(452, `4.3.1 ${toReplyText(error.detail)}`);
   if (error instanceof AppError && error.status < 500 && error.status !== 429) {
-    if (error.code === 'unauthenticated') return new SmtpRefusal(421, `4.7.0 ${oneLine(error.detail)}`);
-    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${oneLine(error.detail)}`);
-    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${oneLine(error.detail)}`);
-    return new SmtpRefusal(550, `5.7.1 ${oneLine(error.detail)} ${oneLine(error.fix)}`);
+    if (error.code === 'unauthenticated') return new SmtpRefusal(421, `4.7.0 ${toReplyText(error.detail)}`);
+    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${toReplyText(error.detail)}`);
+    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${toReplyText(error.detail)}`);
+    return new SmtpRefusal(550, `5.7.1 ${toReplyText(error.detail)} ${toReplyText(error.fix)}`);
   }
   if (error instanceof ClientLeft) logger.info(error.message);
   else if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
@@ -234,7 +234,7 @@ function asRefusal(error: unknown, logger: Logger): SmtpRefusal {
 }
 
 /** A reply is ASCII (RFC 5321 section 4.2), and ends where its line does. */
-function oneLine(text: string): string {
+function toReplyText(text: string): string {
   return text
     .replace(/[‘’]/g, "'")
     .replace(/[^\x21-\x7e]+/g, (other) => (/^\s+$/.test(other) ? ' ' : '?'))

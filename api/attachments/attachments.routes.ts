@@ -3,13 +3,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifySchemaCompiler } from 'fastify';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
-import { closed, id, postProblems, problems, ref, text } from '../schemas.ts';
+import { id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { AttachmentRecord, presentAttachment, presentUpload, UploadRecord } from './attachments.schemas.ts';
-import { putUpload, UPLOAD_LIMITS } from './upload.ts';
+import { storeUpload, UPLOAD_LIMITS } from './upload.ts';
 
-const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
-const OneAttachment = closed({ id: id('Attachment id (att_…).') });
-const UploadForm = closed({
+const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const AttachmentParams = strictObject({ id: id('Attachment id (att_…).') });
+const UploadForm = strictObject({
   file: text(MAX_FILE_BYTES, {
     format: 'binary',
     description: 'The one file of the form, under any field name.',
@@ -26,8 +26,8 @@ export const attachmentRoutes =
       '/inboxes/:inboxId/attachments',
       {
         bodyLimit: MAX_FILE_BYTES,
-        config: { permission: 'drafts:write', prepare: putUpload(attachments) },
-        validatorCompiler: exceptBody(app.validatorCompiler),
+        config: { permission: 'drafts:write', prepare: storeUpload(attachments) },
+        validatorCompiler: skipBodyValidation(app.validatorCompiler),
         schema: {
           operationId: 'attachments.upload',
           summary: 'Upload a file',
@@ -35,7 +35,7 @@ export const attachmentRoutes =
             'At most 25 MiB. The file waits 24 hours to be named by its id in attachments of a draft or message.',
           tags: ['Attachments'],
           consumes: ['multipart/form-data'],
-          params: InInbox,
+          params: InboxParams,
           body: UploadForm,
           response: { 201: ref(UploadRecord), ...postProblems() },
         },
@@ -56,7 +56,7 @@ export const attachmentRoutes =
           operationId: 'attachments.get',
           summary: 'Describe a file and link to it',
           tags: ['Attachments'],
-          params: OneAttachment,
+          params: AttachmentParams,
           response: { 200: ref(AttachmentRecord), ...problems() },
         },
       },
@@ -68,7 +68,9 @@ export const attachmentRoutes =
   };
 
 /** A form is checked while it is read; the schema of its body describes it, as there is nothing else to hold against it. */
-function exceptBody(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {
+function skipBodyValidation(
+  compiler: FastifySchemaCompiler<object> | undefined,
+): FastifySchemaCompiler<object> {
   return (route) => {
     if (route.httpPart === 'body' || !compiler) return () => true;
     return compiler(route);

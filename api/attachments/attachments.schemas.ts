@@ -1,14 +1,14 @@
 import { type Static, Type } from 'typebox';
 import type { Attachment } from '../../domain/attachments/attachment.entity.ts';
 import type { FileLink } from '../../domain/attachments/attachment.service.ts';
-import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 /** As long as the body it travels in may be. */
 const MAX_BASE64_CHARACTERS = 8 * 1024 * 1024;
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f]*$';
 
 /** A file of a mail to be sent: its bytes, or an attachment there is. */
-export const AttachmentInput = closed(
+export const AttachmentInput = strictObject(
   {
     filename: Type.Optional(
       text(255, {
@@ -39,16 +39,16 @@ export const AttachmentInput = closed(
       }),
     ),
     disposition: Type.Optional(
-      choice(['attachment', 'inline'], { description: 'inline where omitted and content_id is given.' }),
+      enumOf(['attachment', 'inline'], { description: 'inline where omitted and content_id is given.' }),
     ),
   },
   { $id: 'AttachmentInput', title: 'AttachmentInput' },
 );
 
 /** Where a file belongs in its mail: how a reader of the HTML finds what `cid:` names. */
-export const placeInMail = {
+export const mimePlacementFields = {
   content_id: nullableText(1024, { description: 'What <img src="cid:…"> of the HTML names; null without.' }),
-  disposition: choice(['attachment', 'inline']),
+  disposition: enumOf(['attachment', 'inline']),
 };
 
 const fields = {
@@ -59,12 +59,12 @@ const fields = {
   sha256: text(64, { description: 'Of the bytes, in lower-case hexadecimal.' }),
 };
 
-export const UploadRecord = closed(fields, { $id: 'Upload', title: 'Upload' });
+export const UploadRecord = strictObject(fields, { $id: 'Upload', title: 'Upload' });
 
-export const AttachmentRecord = closed(
+export const AttachmentRecord = strictObject(
   {
     ...fields,
-    ...placeInMail,
+    ...mimePlacementFields,
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
     expires_at: timestamp('When download_url stops working; ask again for a new one.'),
   },

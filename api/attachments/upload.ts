@@ -2,10 +2,10 @@ import type { MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
-import { mediaTypeFault } from '../../domain/attachments/media-type.ts';
-import type { FileFacts, StoredFile } from '../../domain/attachments/stored-file.ts';
+import { findMediaTypeError } from '../../domain/attachments/media-type.ts';
+import type { FileMetadata, StoredFile } from '../../domain/attachments/stored-file.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
-import { fileName } from './files-of-body.ts';
+import { toFileName } from './body-files.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 /** Boundaries and the headers of a part. */
-const FORM_BYTES = 64 * 1024;
+const FORM_OVERHEAD_BYTES = 64 * 1024;
 
 /** One byte more than a file may have, to see that it has too many. */
 export const UPLOAD_LIMITS = {
@@ -31,15 +31,16 @@ export const UPLOAD_LIMITS = {
  * For `config.prepare` of an upload: streams its one file to storage. The body is known only when it has been read, so
  * what stands for it (as when an Idempotency-Key is compared) is put in its place: name, type and hash of the file.
  */
-export function putUpload(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
+export function storeUpload(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
     if (!request.isMultipart?.()) throw notMultipart();
-    if (Number(request.headers['content-length'] ?? 0) > MAX_FILE_BYTES + FORM_BYTES) throw tooLarge();
+    if (Number(request.headers['content-length'] ?? 0) > MAX_FILE_BYTES + FORM_OVERHEAD_BYTES)
+      throw tooLarge();
     const { inboxId } = request.params as { inboxId: string };
-    const upload = await readOnlyFile(request, (facts, content) =>
-      attachments.putUpload(request.scope, inboxId, facts, content),
-    ).catch(async ({ stored, error }: Failure) => {
-      if (stored) await attachments.giveUp(request.scope, stored.storageKey);
+    const upload = await readSingleFile(request, (facts, content) =>
+      attachments.storeUpload(request.scope, inboxId, facts, content),
+    ).catch(async ({ stored, error }: UploadFailure) => {
+      if (stored) await attachments.discard(request.scope, stored.storageKey);
       // What still comes is read and dropped: a client that is cut off while it sends never sees the answer.
       request.raw.resume();
       throw error;
@@ -50,54 +51,54 @@ export function putUpload(attachments: AttachmentService): (request: FastifyRequ
   };
 }
 
-interface Failure {
+interface UploadFailure {
   error: unknown;
   /** Set where the file was stored before something else turned out to be wrong. */
   stored: StoredFile | undefined;
 }
 
-type Put = (facts: FileFacts, content: MultipartFile['file']) => Promise<StoredFile>;
+type StoreFile = (facts: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
 
 /** @throws Failure */
-async function readOnlyFile(request: FastifyRequest, put: Put): Promise<StoredFile> {
+async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<StoredFile> {
   let stored: StoredFile | undefined;
   const parts = request.parts();
   try {
     for (;;) {
-      const { value: part, done } = await parts.next().catch(unreadable);
+      const { value: part, done } = await parts.next().catch(throwMalformedForm);
       if (done) break;
       if (part.type !== 'file')
-        throw oneFile(`has the field ${part.fieldname.slice(0, 64)}, which is not a file`);
+        throw singleFileRequired(`has the field ${part.fieldname.slice(0, 64)}, which is not a file`);
       if (stored) {
         part.file.resume();
-        throw oneFile('holds more than one file');
+        throw singleFileRequired('holds more than one file');
       }
-      stored = await putPart(part, put);
+      stored = await storePart(part, put);
     }
-    if (!stored) throw oneFile('holds no file');
+    if (!stored) throw singleFileRequired('holds no file');
     return stored;
   } catch (error) {
-    throw { error, stored } satisfies Failure;
+    throw { error, stored } satisfies UploadFailure;
   }
 }
 
-async function putPart(part: MultipartFile, put: Put): Promise<StoredFile> {
+async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFile> {
   let cut: Error | undefined;
   part.file.once('error', (error) => {
     cut = error;
   });
   try {
-    return await put(factsOf(part), part.file);
+    return await put(readPartMetadata(part), part.file);
   } catch (error) {
     part.file.resume();
-    return cut && cut === error ? unreadable() : Promise.reject(error);
+    return cut && cut === error ? throwMalformedForm() : Promise.reject(error);
   }
 }
 
-function factsOf({ filename = '', mimetype }: MultipartFile): FileFacts {
+function readPartMetadata({ filename = '', mimetype }: MultipartFile): FileMetadata {
   if (/[\p{Cc}]/u.test(filename))
     throw invalid('/body/file', 'has a name with control characters', 'Rename the file.');
-  const fault = mediaTypeFault(mimetype);
+  const fault = findMediaTypeError(mimetype);
   if (fault !== undefined)
     throw invalid(
       '/body/file',
@@ -105,7 +106,7 @@ function factsOf({ filename = '', mimetype }: MultipartFile): FileFacts {
       'Correct the Content-Type of the part.',
     );
   return {
-    filename: fileName(unescapedInForm(filename)),
+    filename: toFileName(unescapeFormFileName(filename)),
     contentType: mimetype,
     contentId: null,
     disposition: 'attachment',
@@ -116,11 +117,11 @@ function factsOf({ filename = '', mimetype }: MultipartFile): FileFacts {
  * Browsers, fetch and curl write a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). Line
  * ends, which they write so too, stay as they are: no file is named so.
  */
-function unescapedInForm(filename: string): string {
+function unescapeFormFileName(filename: string): string {
   return filename.replaceAll('%22', '"');
 }
 
-function unreadable(): never {
+function throwMalformedForm(): never {
   throw invalid(
     '/body',
     'is no whole multipart/form-data: it is malformed or ends too early',
@@ -128,7 +129,7 @@ function unreadable(): never {
   );
 }
 
-function oneFile(message: string): AppError {
+function singleFileRequired(message: string): AppError {
   return invalid(
     '/body',
     message,

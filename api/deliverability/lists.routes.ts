@@ -1,17 +1,17 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { ListService } from '../../domain/deliverability/list.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
-import { changeProblems, closed, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
-import { CreateListEntry, ListEntryRecord, listPlace, presentListEntry } from './lists.schemas.ts';
+import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
+import { CreateListEntry, entryScopeFields, ListEntryRecord, presentListEntry } from './lists.schemas.ts';
 
 // Text, not a choice: a list there is not is a path there is not, and so a 404.
-const listName = {
+const listNameFields = {
   direction: text(128, { description: 'send or receive.' }),
   effect: text(128, { description: 'allow or block.' }),
 };
-const OneList = closed(listName);
-const OneEntry = closed({
-  ...listName,
+const ListParams = strictObject(listNameFields);
+const EntryParams = strictObject({
+  ...listNameFields,
   entry: text(320, { minLength: 1, description: 'The entry, percent-encoded.' }),
 });
 
@@ -34,8 +34,8 @@ export const listRoutes =
           description:
             'All that hold for what the credential reaches; with env_id or inbox_id those of that scope.',
           tags: ['Deliverability'],
-          params: OneList,
-          querystring: closed({ ...pageQuery, ...listPlace }),
+          params: ListParams,
+          querystring: strictObject({ ...pageQuery, ...entryScopeFields }),
           response: { 200: listOf(ref(ListEntryRecord)), ...problems() },
         },
       },
@@ -61,7 +61,7 @@ export const listRoutes =
           description:
             'The narrowest scope that names an address decides; within one scope a block beats an allow. An entry that is there already: 200.',
           tags: ['Deliverability'],
-          params: OneList,
+          params: ListParams,
           body: ref(CreateListEntry),
           response: { 200: ref(ListEntryRecord), 201: ref(ListEntryRecord), ...postProblems() },
         },
@@ -86,8 +86,8 @@ export const listRoutes =
           operationId: 'lists.remove',
           summary: 'Take an entry off a list',
           tags: ['Deliverability'],
-          params: OneEntry,
-          querystring: closed(listPlace),
+          params: EntryParams,
+          querystring: strictObject(entryScopeFields),
           response: { 204: NoContent, ...changeProblems() },
         },
       },

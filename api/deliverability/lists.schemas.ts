@@ -1,14 +1,14 @@
 import { type Static, Type } from 'typebox';
 import type { ListEntry } from '../../domain/deliverability/list-entry.entity.ts';
-import { LIST_DIRECTIONS, LIST_EFFECTS, LIST_SCOPES } from '../../domain/deliverability/list-verdict.ts';
-import { choice, closed, id, MAX_ID_LENGTH, nullableText, text, timestamp } from '../schemas.ts';
+import { LIST_DIRECTIONS, LIST_EFFECTS, LIST_SCOPES } from '../../domain/deliverability/list-match.ts';
+import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
-export const ListEntryRecord = closed(
+export const ListEntryRecord = strictObject(
   {
     entry: text(320, { description: 'An address, or a domain with all below it; in lower case.' }),
-    direction: choice(LIST_DIRECTIONS),
-    effect: choice(LIST_EFFECTS),
-    scope: choice(LIST_SCOPES, { description: 'Where it holds.' }),
+    direction: enumOf(LIST_DIRECTIONS),
+    effect: enumOf(LIST_EFFECTS),
+    scope: enumOf(LIST_SCOPES, { description: 'Where it holds.' }),
     env_id: nullableText(MAX_ID_LENGTH, { description: 'Null for an entry of the organization.' }),
     inbox_id: nullableText(MAX_ID_LENGTH, {
       description: 'Null for an entry of an environment or the organization.',
@@ -19,15 +19,15 @@ export const ListEntryRecord = closed(
 );
 
 /** None of both: as wide as the credential's own binding. */
-export const listPlace = {
+export const entryScopeFields = {
   env_id: Type.Optional(id('An environment, for an entry of its scope.')),
   inbox_id: Type.Optional(
     id('An inbox, for an entry of its scope; with env_id where it is not in the environment of the request.'),
   ),
 };
 
-export const CreateListEntry = closed(
-  { entry: text(320, { minLength: 1, description: 'name@domain, or a domain.' }), ...listPlace },
+export const CreateListEntry = strictObject(
+  { entry: text(320, { minLength: 1, description: 'name@domain, or a domain.' }), ...entryScopeFields },
   { $id: 'CreateListEntry', title: 'CreateListEntry' },
 );
 

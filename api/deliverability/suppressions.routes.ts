@@ -1,15 +1,15 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { SuppressionService } from '../../domain/deliverability/suppression.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
-import { changeProblems, closed, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
+import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import {
   CreateSuppression,
   presentSuppression,
   SuppressionRecord,
-  suppressionQuery,
+  suppressionQueryFields,
 } from './suppressions.schemas.ts';
 
-const OneSuppression = closed({
+const SuppressionParams = strictObject({
   email: text(320, { minLength: 1, description: 'The address, percent-encoded.' }),
 });
 
@@ -31,7 +31,7 @@ export const suppressionRoutes =
           summary: 'List addresses nothing is sent to',
           description: 'A credential bound to an environment or inbox sees those that come from there.',
           tags: ['Deliverability'],
-          querystring: closed({ ...pageQuery, ...suppressionQuery }),
+          querystring: strictObject({ ...pageQuery, ...suppressionQueryFields }),
           response: { 200: listOf(ref(SuppressionRecord)), ...problems() },
         },
       },
@@ -70,7 +70,7 @@ export const suppressionRoutes =
           operationId: 'suppressions.delete',
           summary: 'Let mail go to an address again',
           tags: ['Deliverability'],
-          params: OneSuppression,
+          params: SuppressionParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },

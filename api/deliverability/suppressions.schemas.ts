@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { SUPPRESSION_ORIGINS, type Suppression } from '../../domain/deliverability/suppression.entity.ts';
-import { choice, closed, MAX_ID_LENGTH, nullableText, text, timestamp } from '../schemas.ts';
+import { enumOf, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
-export const SuppressionRecord = closed(
+export const SuppressionRecord = strictObject(
   {
     email: text(320, { description: 'In lower case, the domain in its ASCII form.' }),
-    origin: choice(SUPPRESSION_ORIGINS, {
+    origin: enumOf(SUPPRESSION_ORIGINS, {
       description:
         'bounce: the address is bad. complaint: its owner called a mail spam. manual: added by hand.',
     }),
@@ -21,14 +21,14 @@ export const SuppressionRecord = closed(
   { $id: 'Suppression', title: 'Suppression' },
 );
 
-export const CreateSuppression = closed(
+export const CreateSuppression = strictObject(
   { email: text(320, { minLength: 3 }) },
   { $id: 'CreateSuppression', title: 'CreateSuppression' },
 );
 
-export const suppressionQuery = {
+export const suppressionQueryFields = {
   email: Type.Optional(text(320, { minLength: 1, description: 'This address alone.' })),
-  origin: Type.Optional(choice(SUPPRESSION_ORIGINS)),
+  origin: Type.Optional(enumOf(SUPPRESSION_ORIGINS)),
 };
 
 export function presentSuppression(suppression: Suppression): Static<typeof SuppressionRecord> {

@@ -4,18 +4,27 @@ import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { DraftDetails, DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
 import { invalid } from '../../platform/errors.ts';
-import { putFilesOfBody } from '../attachments/files-of-body.ts';
+import { storeBodyFiles } from '../attachments/body-files.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { CONTENT_LIMIT_BYTES } from '../messages/content.schemas.ts';
+import { CONTENT_BODY_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
 import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
-import { changeProblems, closed, id, NoContent, postProblems, problems, ref, text } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import {
+  changeProblems,
+  id,
+  NoContent,
+  postProblems,
+  problems,
+  ref,
+  strictObject,
+  text,
+} from '../schemas.ts';
+import { parseTime } from '../time.ts';
 import { DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
 
-const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
-const OneDraft = closed({ id: id('Draft id (drf_…).') });
-const IfMatch = Type.Object({
+const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
+const IfMatchHeaders = Type.Object({
   'if-match': Type.Optional(text(64, { description: 'The ETag or version the change is based on.' })),
 });
 
@@ -33,13 +42,13 @@ export const draftRoutes =
     app.post(
       '/inboxes/:inboxId/drafts',
       {
-        bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'drafts:write', prepare: putFilesOfBody(attachments) },
+        bodyLimit: CONTENT_BODY_LIMIT_BYTES,
+        config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.create',
           summary: 'Write a draft',
           tags: ['Drafts'],
-          params: InInbox,
+          params: InboxParams,
           body: ref(DraftFields),
           response: { 201: ref(DraftRecord), ...postProblems() },
         },
@@ -48,7 +57,7 @@ export const draftRoutes =
         const { scope, params, body, filesToAttach } = request;
         const draft = await drafts.create(scope, params.inboxId, readDraft(body, filesToAttach));
         reply.code(201);
-        return tagged(reply, draft);
+        return presentWithEtag(reply, draft);
       },
     );
 
@@ -60,7 +69,7 @@ export const draftRoutes =
           operationId: 'drafts.list',
           summary: 'List the unsent drafts of an inbox',
           tags: ['Drafts'],
-          params: InInbox,
+          params: InboxParams,
           querystring: PageQuery,
           response: { 200: listOf(ref(DraftRecord)), ...problems() },
         },
@@ -79,32 +88,32 @@ export const draftRoutes =
           operationId: 'drafts.get',
           summary: 'Read a draft',
           tags: ['Drafts'],
-          params: OneDraft,
+          params: DraftParams,
           response: { 200: ref(DraftRecord), ...problems() },
         },
       },
-      async (request, reply) => tagged(reply, await drafts.get(request.scope, request.params.id)),
+      async (request, reply) => presentWithEtag(reply, await drafts.get(request.scope, request.params.id)),
     );
 
     app.patch(
       '/drafts/:id',
       {
-        bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'drafts:write', prepare: putFilesOfBody(attachments) },
+        bodyLimit: CONTENT_BODY_LIMIT_BYTES,
+        config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.update',
           summary: 'Change a draft',
           tags: ['Drafts'],
-          params: OneDraft,
-          headers: IfMatch,
+          params: DraftParams,
+          headers: IfMatchHeaders,
           body: ref(DraftFields),
           response: { 200: ref(DraftRecord), ...changeProblems() },
         },
       },
       async (request, reply) => {
-        const version = expectedVersion(request.headers['if-match']);
+        const version = parseIfMatch(request.headers['if-match']);
         const patch = readDraft(request.body, request.filesToAttach);
-        return tagged(reply, await drafts.update(request.scope, request.params.id, patch, version));
+        return presentWithEtag(reply, await drafts.update(request.scope, request.params.id, patch, version));
       },
     );
 
@@ -116,7 +125,7 @@ export const draftRoutes =
           operationId: 'drafts.delete',
           summary: 'Discard a draft',
           tags: ['Drafts'],
-          params: OneDraft,
+          params: DraftParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },
@@ -135,7 +144,7 @@ export const draftRoutes =
           summary: 'Send a draft',
           description: 'The draft becomes a message and is gone; where the send is refused it stays.',
           tags: ['Drafts'],
-          params: OneDraft,
+          params: DraftParams,
           response: { 201: ref(MessageRecord), ...postProblems() },
         },
       },
@@ -148,7 +157,7 @@ export const draftRoutes =
     done();
   };
 
-function tagged(reply: FastifyReply, details: DraftDetails): Static<typeof DraftRecord> {
+function presentWithEtag(reply: FastifyReply, details: DraftDetails): Static<typeof DraftRecord> {
   reply.header('etag', `"${details.draft.version}"`);
   return presentDraft(details);
 }
@@ -162,12 +171,12 @@ function readDraft(body: Static<typeof DraftFields>, files: DraftInput['files'])
     ...(in_reply_to === undefined ? {} : { inReplyTo: in_reply_to }),
     ...(send_at === undefined
       ? {}
-      : { sendAt: send_at === null ? null : readTime('/body/send_at', send_at) }),
+      : { sendAt: send_at === null ? null : parseTime('/body/send_at', send_at) }),
   };
 }
 
 /** `"3"`, `W/"3"` or a bare `3`; `*` asks for nothing. */
-function expectedVersion(ifMatch: string | undefined): number | undefined {
+function parseIfMatch(ifMatch: string | undefined): number | undefined {
   if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
   const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch.trim()) ?? [];
   if (version !== undefined) return Number(version);

@@ -2,7 +2,16 @@ import { type Static, Type } from 'typebox';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { draftContentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  ref,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 50 });
 const emails = Type.Array(text(254), { maxItems: 50 });
@@ -10,17 +19,17 @@ const emails = Type.Array(text(254), { maxItems: 50 });
 const IN_REPLY_TO =
   'Message replied to, by its id (msg_…) and not its Message-ID; looked up when the draft is sent.';
 
-const AttachmentMeta = closed({
+const AttachmentMeta = strictObject({
   attachment_id: id('Attachment id.'),
   filename: text(1024),
   content_type: text(255),
   size_bytes: Type.Integer({ minimum: 0 }),
   storage_key: text(1024),
   content_id: nullableText(1024),
-  disposition: choice(['attachment', 'inline']),
+  disposition: enumOf(['attachment', 'inline']),
 });
 
-export const DraftRecord = closed(
+export const DraftRecord = strictObject(
   {
     id: id('Draft id (drf_…).'),
     inbox_id: id('Inbox the draft belongs to.'),
@@ -45,7 +54,7 @@ export const DraftRecord = closed(
     }),
     attachments_meta: Type.Array(AttachmentMeta, { maxItems: 100 }),
     send_at: nullableTimestamp('When it is sent by itself; null where it is not.'),
-    send_status: choice(['draft', 'scheduled', 'failed']),
+    send_status: enumOf(['draft', 'scheduled', 'failed']),
     send_error: nullableText(4096, {
       description: 'Why a scheduled send did not happen; null unless failed.',
     }),
@@ -70,7 +79,7 @@ const fields = {
     }),
   ),
 };
-export const DraftFields = closed(fields, {
+export const DraftFields = strictObject(fields, {
   $id: 'DraftFields',
   title: 'DraftFields',
   description: 'Every field is optional: omitted stays, null clears.',

@@ -2,23 +2,25 @@ import { Type } from 'typebox';
 import { addressFault } from '../../domain/mime/address-syntax.ts';
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
-import { closed, text } from '../schemas.ts';
+import { strictObject, text } from '../schemas.ts';
 
 /** One line: no control characters, so that no text of a caller begins a header of its own. */
-export const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f]*$';
-export const line = (maxLength: number, options: { description?: string; minLength?: number } = {}) =>
-  text(maxLength, { pattern: NO_CONTROLS, ...options });
+export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f]*$';
+export const singleLineText = (
+  maxLength: number,
+  options: { description?: string; minLength?: number } = {},
+) => text(maxLength, { pattern: NO_CONTROL_CHARACTERS, ...options });
 
-export const Address = closed(
+export const Address = strictObject(
   {
     email: text(254, { minLength: 3, description: 'ASCII, RFC 5321, without a quoted local part.' }),
-    name: Type.Optional(line(255, { description: 'Display name.' })),
+    name: Type.Optional(singleLineText(255, { description: 'Display name.' })),
   },
   { $id: 'Address', title: 'Address' },
 );
 
 /** As stored; inbound mail may carry addresses that could not be sent to. */
-export const AddressSeen = closed(
+export const AddressSeen = strictObject(
   { email: text(1024), name: Type.Optional(text(1024)) },
   { $id: 'AddressSeen', title: 'AddressSeen' },
 );

@@ -2,26 +2,26 @@ import { type Static, Type } from 'typebox';
 import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import { AttachmentInput } from '../attachments/attachments.schemas.ts';
 import { nullableText, ref, text } from '../schemas.ts';
-import { addressList, line, NO_CONTROLS } from './addresses.ts';
+import { addressList, NO_CONTROL_CHARACTERS, singleLineText } from './addresses.ts';
 
 /** Limits of the design (api.md, "Attachment"). */
 export { MAX_BODY_BYTES };
 export const MAX_SUBJECT_LENGTH = 998;
 /** Routes that carry mail bodies take this much; others 1 MiB. */
-export const CONTENT_LIMIT_BYTES = 8 * 1024 * 1024;
+export const CONTENT_BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /** One line without spaces around it: `" vip"` and `"vip"` would look the same to whoever reads them. */
-export const LABEL = '^(?!\\s)[^\\u0000-\\u001f\\u007f]*(?<!\\s)$';
-export const label = () => text(64, { minLength: 1, pattern: LABEL });
+export const LABEL_PATTERN = '^(?!\\s)[^\\u0000-\\u001f\\u007f]*(?<!\\s)$';
+export const label = () => text(64, { minLength: 1, pattern: LABEL_PATTERN });
 const labels = Type.Array(label(), { maxItems: 50, uniqueItems: true });
 
-export const HEADER_NAME = '^[!-9;-~]+$';
+export const HEADER_NAME_PATTERN = '^[!-9;-~]+$';
 const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
   description: 'X-* and List-Unsubscribe* only, each name once whatever its case, each with a value.',
   maxProperties: 50,
-  propertyNames: { type: 'string', maxLength: 76, pattern: HEADER_NAME },
-  additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROLS },
+  propertyNames: { type: 'string', maxLength: 76, pattern: HEADER_NAME_PATTERN },
+  additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROL_CHARACTERS },
 });
 
 const attachments = Type.Array(ref(AttachmentInput), {
@@ -37,7 +37,7 @@ export const contentFields = {
   cc: Type.Optional(addressList('Copies.')),
   bcc: Type.Optional(addressList('Copies nobody else sees.')),
   reply_to: Type.Optional(addressList('Where answers go; the inbox where empty.')),
-  subject: Type.Optional(line(MAX_SUBJECT_LENGTH)),
+  subject: Type.Optional(singleLineText(MAX_SUBJECT_LENGTH)),
   text_body: Type.Optional(text(MAX_BODY_BYTES)),
   html_body: Type.Optional(text(MAX_BODY_BYTES)),
   labels: Type.Optional(labels),
@@ -53,7 +53,7 @@ export const draftContentFields = {
     nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies nobody else sees.')),
   ),
   reply_to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Where answers go.'))),
-  subject: Type.Optional(nullableText(MAX_SUBJECT_LENGTH, { pattern: NO_CONTROLS })),
+  subject: Type.Optional(nullableText(MAX_SUBJECT_LENGTH, { pattern: NO_CONTROL_CHARACTERS })),
   text_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
   html_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
   labels: Type.Optional(nullable<string[]>(labels)),

@@ -18,7 +18,7 @@ export interface ContentBody {
   headers?: Record<string, string> | null;
 }
 
-const CALLERS_HEADER = /^(?:x-.+|list-unsubscribe(?:-.+)?)$/i;
+const CUSTOM_HEADER = /^(?:x-.+|list-unsubscribe(?:-.+)?)$/i;
 
 /** @throws AppError `validation_error` for what the schema cannot say. */
 function checkContent(body: ContentBody): void {
@@ -44,7 +44,7 @@ function checkHeaders(headers: Record<string, string>): void {
   const names = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
     const path = `/body/headers/${pointer(name)}`;
-    if (!CALLERS_HEADER.test(name))
+    if (!CUSTOM_HEADER.test(name))
       throw invalid(
         path,
         'is not a header a caller may set',

@@ -1,9 +1,9 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { DeletionService } from '../../domain/messages/deletion.service.ts';
-import { changeProblems, closed, id, NoContent } from '../schemas.ts';
+import { changeProblems, id, NoContent, strictObject } from '../schemas.ts';
 
-const OneMessage = closed({ id: id('Message id (msg_…).') });
-const OneThread = closed({ id: id('Thread id (thr_…).') });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
+const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
 
 export const deletionRoutes =
   ({ deletions }: { deletions: DeletionService }): FastifyPluginCallbackTypebox =>
@@ -17,7 +17,7 @@ export const deletionRoutes =
           summary: 'Delete a message for good',
           description: 'Its files and raw bytes go too. One that is on its way out is refused.',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },
@@ -36,7 +36,7 @@ export const deletionRoutes =
           summary: 'Delete a thread with every message of it, for good',
           description: 'Refused while a message of it is on its way out.',
           tags: ['Threads'],
-          params: OneThread,
+          params: ThreadParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },

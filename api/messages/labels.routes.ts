@@ -1,15 +1,18 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { LabelService } from '../../domain/messages/label.service.ts';
-import { changeProblems, closed, id, postProblems, ref } from '../schemas.ts';
-import { line } from './addresses.ts';
+import { changeProblems, id, postProblems, ref, strictObject } from '../schemas.ts';
+import { singleLineText } from './addresses.ts';
 import { label } from './content.schemas.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
-const OneMessage = closed({ id: id('Message id (msg_…).') });
-const OneLabel = closed({ id: id('Message id (msg_…).'), label: line(64, { minLength: 1 }) });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
+const LabelParams = strictObject({
+  id: id('Message id (msg_…).'),
+  label: singleLineText(64, { minLength: 1 }),
+});
 
-export const Labels = closed(
+export const Labels = strictObject(
   {
     labels: Type.Array(label(), {
       minItems: 1,
@@ -32,7 +35,7 @@ export const labelRoutes =
           operationId: 'messages.addLabels',
           summary: 'Add labels to a message',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           body: ref(Labels),
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
@@ -48,7 +51,7 @@ export const labelRoutes =
           operationId: 'messages.removeLabels',
           summary: 'Remove labels from a message',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           body: ref(Labels),
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
@@ -64,7 +67,7 @@ export const labelRoutes =
           operationId: 'messages.removeLabel',
           summary: 'Remove one label from a message',
           tags: ['Messages'],
-          params: OneLabel,
+          params: LabelParams,
           response: { 200: ref(MessageRecord), ...changeProblems() },
         },
       },

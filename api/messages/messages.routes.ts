@@ -4,12 +4,12 @@ import type { AttachmentService } from '../../domain/attachments/attachment.serv
 import type { MessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { SendService } from '../../domain/outbound/send.service.ts';
-import { putFilesOfBody } from '../attachments/files-of-body.ts';
+import { storeBodyFiles } from '../attachments/body-files.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
-import { closed, id, postProblems, problems, ref } from '../schemas.ts';
-import { readTime } from '../time.ts';
-import { CONTENT_LIMIT_BYTES } from './content.schemas.ts';
+import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { parseTime } from '../time.ts';
+import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent } from './content.ts';
 import {
   MessageQuery,
@@ -20,8 +20,8 @@ import {
   SendMessage,
 } from './messages.schemas.ts';
 
-const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
-const OneMessage = closed({ id: id('Message id (msg_…).') });
+const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
 export const messageRoutes =
   ({
@@ -39,13 +39,13 @@ export const messageRoutes =
     app.post(
       '/inboxes/:inboxId/messages',
       {
-        bodyLimit: CONTENT_LIMIT_BYTES,
-        config: { permission: 'messages:send', prepare: putFilesOfBody(attachments) },
+        bodyLimit: CONTENT_BODY_LIMIT_BYTES,
+        config: { permission: 'messages:send', prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'messages.send',
           summary: 'Send a message',
           tags: ['Messages'],
-          params: InInbox,
+          params: InboxParams,
           body: ref(SendMessage),
           response: { 201: ref(MessageRecord), ...postProblems() },
         },
@@ -66,7 +66,7 @@ export const messageRoutes =
           operationId: 'messages.list',
           summary: 'List the messages of an inbox',
           tags: ['Messages'],
-          params: InInbox,
+          params: InboxParams,
           querystring: MessageQuery,
           response: { 200: listOf(ref(MessageSummary)), ...problems() },
         },
@@ -104,7 +104,7 @@ export const messageRoutes =
           operationId: 'messages.get',
           summary: 'Read a message',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           response: { 200: ref(MessageRecord), ...problems() },
         },
       },
@@ -119,7 +119,7 @@ export const messageRoutes =
           operationId: 'messages.cancel',
           summary: 'Cancel a message of which nothing has left',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
@@ -140,7 +140,7 @@ function readFilter(query: Static<typeof MessageQuery>): MessageFilter {
     subject,
     hasAttachments: has_attachments,
     q,
-    before: before === undefined ? undefined : readTime('/query/before', before),
-    after: after === undefined ? undefined : readTime('/query/after', after),
+    before: before === undefined ? undefined : parseTime('/query/before', before),
+    after: after === undefined ? undefined : parseTime('/query/after', after),
   };
 }

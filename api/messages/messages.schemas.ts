@@ -3,28 +3,37 @@ import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messa
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
-import { placeInMail } from '../attachments/attachments.schemas.ts';
+import { mimePlacementFields } from '../attachments/attachments.schemas.ts';
 import { pageQuery } from '../lists.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
-import { AddressSeen, line } from './addresses.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  ref,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
+import { AddressSeen, singleLineText } from './addresses.ts';
 import { contentFields } from './content.schemas.ts';
 
 /** Largest mail the service takes; what is shown of one is never longer. */
-const MAX_MAIL_LENGTH = 37_748_736;
+const MAX_MESSAGE_CHARACTERS = 37_748_736;
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 10_000 });
 const emails = Type.Array(text(1024), { maxItems: 10_000 });
 
-const MessageAttachment = closed({
+const MessageAttachment = strictObject({
   id: id('Attachment id.'),
   filename: text(1024),
   content_type: text(255),
   size_bytes: Type.Integer({ minimum: 0 }),
-  ...placeInMail,
+  ...mimePlacementFields,
 });
 
-const MessageRecipient = closed({
+const MessageRecipient = strictObject({
   email: text(1024),
-  status: choice([
+  status: enumOf([
     'pending',
     'sent',
     'deferred',
@@ -46,8 +55,8 @@ const summaryFields = {
   inbox_id: id('Inbox the message belongs to.'),
   thread_id: id('Thread of the message.'),
   env_id: id('Environment.'),
-  direction: choice(['inbound', 'outbound']),
-  status: choice(MESSAGE_STATUSES),
+  direction: enumOf(['inbound', 'outbound']),
+  status: enumOf(MESSAGE_STATUSES),
   from_address: ref(AddressSeen),
   to: addresses,
   cc: addresses,
@@ -56,7 +65,7 @@ const summaryFields = {
   cc_addresses: emails,
   bcc_addresses: emails,
   reply_to: addresses,
-  subject: text(MAX_MAIL_LENGTH),
+  subject: text(MAX_MESSAGE_CHARACTERS),
   preview: text(1024),
   labels: Type.Array(text(255), { maxItems: 1000 }),
   has_attachments: Type.Boolean(),
@@ -91,7 +100,7 @@ const summaryFields = {
       'What of an inbound mail could not be read or stored; the other fields hold the rest. Null where all was.',
   }),
   automated: Type.Boolean({ description: 'Sent by a program: do not answer by one.' }),
-  signals: Type.Array(choice(SIGNALS), {
+  signals: Type.Array(enumOf(SIGNALS), {
     maxItems: SIGNALS.length,
     description: 'Of inbound mail: what to know before acting on it.',
   }),
@@ -109,30 +118,30 @@ const summaryFields = {
 };
 
 /** A message in a list: without bodies and headers. */
-export const MessageSummary = closed(summaryFields, { $id: 'MessageSummary', title: 'MessageSummary' });
+export const MessageSummary = strictObject(summaryFields, { $id: 'MessageSummary', title: 'MessageSummary' });
 
-export const MessageRecord = closed(
+export const MessageRecord = strictObject(
   {
     ...summaryFields,
-    text_body: nullableText(MAX_MAIL_LENGTH),
-    html_body: nullableText(MAX_MAIL_LENGTH),
-    extracted_text: nullableText(MAX_MAIL_LENGTH, {
+    text_body: nullableText(MAX_MESSAGE_CHARACTERS),
+    html_body: nullableText(MAX_MESSAGE_CHARACTERS),
+    extracted_text: nullableText(MAX_MESSAGE_CHARACTERS, {
       description: 'Of inbound mail: what was written anew, without quoted history.',
     }),
     headers: Type.Unsafe<Record<string, string>>({
       type: 'object',
       maxProperties: 10_000,
-      additionalProperties: text(MAX_MAIL_LENGTH),
+      additionalProperties: text(MAX_MESSAGE_CHARACTERS),
     }),
   },
   { $id: 'Message', title: 'Message' },
 );
 
-export const SendMessage = closed(contentFields, { $id: 'SendMessage', title: 'SendMessage' });
+export const SendMessage = strictObject(contentFields, { $id: 'SendMessage', title: 'SendMessage' });
 
 const filters = {
-  direction: Type.Optional(choice(['inbound', 'outbound'])),
-  status: Type.Optional(choice(MESSAGE_STATUSES)),
+  direction: Type.Optional(enumOf(['inbound', 'outbound'])),
+  status: Type.Optional(enumOf(MESSAGE_STATUSES)),
   label: Type.Optional(text(64, { minLength: 1 })),
   thread_id: Type.Optional(id('Thread.')),
   from: Type.Optional(text(254, { minLength: 1, description: 'Whole address, without case.' })),
@@ -142,7 +151,7 @@ const filters = {
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
   has_attachments: Type.Optional(Type.Boolean()),
   q: Type.Optional(
-    line(MAX_QUERY_LENGTH, {
+    singleLineText(MAX_QUERY_LENGTH, {
       minLength: 1,
       description:
         'Words and "phrases" that all must occur in subject, people or text; word* for a beginning, - for what must not; from: to: subject: label: has:attachment before: after:. The best matches come first.',
@@ -153,7 +162,7 @@ const filters = {
     Type.String({ format: 'date-time', maxLength: 40, description: 'Created at or after.' }),
   ),
 };
-export const MessageQuery = closed({ ...pageQuery, ...filters });
+export const MessageQuery = strictObject({ ...pageQuery, ...filters });
 
 /** A message just made lacks the columns nobody has set; they are null all the same. */
 export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {

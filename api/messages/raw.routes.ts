@@ -1,11 +1,11 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { RawMessageService } from '../../domain/messages/raw-message.service.ts';
-import { closed, id, problems, ref, text, timestamp } from '../schemas.ts';
+import { id, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
 
-const OneMessage = closed({ id: id('Message id (msg_…).') });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
-export const RawMessage = closed(
+export const RawMessage = strictObject(
   {
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
     expires_at: timestamp('When download_url stops working; ask again for a new one.'),
@@ -26,7 +26,7 @@ export const rawRoutes =
           summary: 'Link to the exact bytes of a message',
           description: 'As sent or received (RFC 5322). An outbound message has them once it is dispatched.',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           response: { 200: ref(RawMessage), ...problems(409) },
         },
       },

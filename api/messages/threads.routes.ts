@@ -1,11 +1,11 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { ThreadService } from '../../domain/messages/thread.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { closed, id, problems, ref } from '../schemas.ts';
+import { id, problems, ref, strictObject } from '../schemas.ts';
 import { presentThread, presentThreadDetails, ThreadRecord, ThreadSummary } from './threads.schemas.ts';
 
-const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
-const OneThread = closed({ id: id('Thread id (thr_…).') });
+const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
 
 export const threadRoutes =
   ({ threads, lists }: { threads: ThreadService; lists: Lists }): FastifyPluginCallbackTypebox =>
@@ -18,7 +18,7 @@ export const threadRoutes =
           operationId: 'threads.list',
           summary: 'List the threads of an inbox',
           tags: ['Threads'],
-          params: InInbox,
+          params: InboxParams,
           querystring: PageQuery,
           response: { 200: listOf(ref(ThreadSummary)), ...problems() },
         },
@@ -56,7 +56,7 @@ export const threadRoutes =
           operationId: 'threads.get',
           summary: 'Read a thread with its newest messages',
           tags: ['Threads'],
-          params: OneThread,
+          params: ThreadParams,
           response: { 200: ref(ThreadRecord), ...problems() },
         },
       },

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Thread } from '../../domain/messages/thread.entity.ts';
-import { MESSAGES_SHOWN, type ThreadDetails } from '../../domain/messages/thread.service.ts';
-import { closed, id, nullableText, nullableTimestamp, ref, text, timestamp } from '../schemas.ts';
+import { MAX_THREAD_MESSAGES, type ThreadDetails } from '../../domain/messages/thread.service.ts';
+import { id, nullableText, nullableTimestamp, ref, strictObject, text, timestamp } from '../schemas.ts';
 import { MessageSummary, presentSummary } from './messages.schemas.ts';
 
 const fields = {
@@ -23,14 +23,14 @@ const fields = {
 };
 
 /** A thread in a list. */
-export const ThreadSummary = closed(fields, { $id: 'ThreadSummary', title: 'ThreadSummary' });
+export const ThreadSummary = strictObject(fields, { $id: 'ThreadSummary', title: 'ThreadSummary' });
 
-export const ThreadRecord = closed(
+export const ThreadRecord = strictObject(
   {
     ...fields,
     messages: Type.Array(ref(MessageSummary), {
-      maxItems: MESSAGES_SHOWN,
-      description: `The newest ${MESSAGES_SHOWN}, oldest first.`,
+      maxItems: MAX_THREAD_MESSAGES,
+      description: `The newest ${MAX_THREAD_MESSAGES}, oldest first.`,
     }),
   },
   { $id: 'Thread', title: 'Thread' },

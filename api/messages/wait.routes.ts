@@ -3,19 +3,19 @@ import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type {
+  MessageCriteria,
   MessageWait,
   MessageWaitService,
-  WantedMessage,
 } from '../../domain/messages/message-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
-import type { OpenAnswers } from '../plugins/open-answers.ts';
-import { closed, id, MAX_ID_LENGTH, problems, ref, text } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import type { OpenResponses } from '../plugins/open-responses.ts';
+import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
+import { parseTime } from '../time.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
-const InInbox = closed({ inboxId: id('Inbox id (inb_…).') });
+const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 
-const WaitQuery = closed({
+const WaitQuery = strictObject({
   timeout_seconds: Type.Integer({
     minimum: 1,
     maximum: 300,
@@ -34,7 +34,7 @@ const WaitQuery = closed({
 });
 type WaitQuery = Static<typeof WaitQuery>;
 
-const TimedOut = closed(
+const TimedOut = strictObject(
   { timed_out: Type.Literal(true) },
   { description: 'Nothing came in time, or the service restarts: call again.' },
 );
@@ -43,13 +43,17 @@ const Found = Type.Union([ref(MessageRecord), TimedOut], { description: 'The mes
 
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
-  openAnswers: OpenAnswers;
+  openResponses: OpenResponses;
   /** How often the credential is looked at again. */
   heartbeatMs: number;
 }
 
 export const waitRoutes =
-  ({ messageWaits, openAnswers, heartbeatMs }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
+  ({
+    messageWaits,
+    openResponses: openAnswers,
+    heartbeatMs,
+  }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/inboxes/:inboxId/messages/wait',
@@ -60,19 +64,19 @@ export const waitRoutes =
           operationId: 'messages.wait',
           summary: 'Wait for a message to come in',
           tags: ['Messages'],
-          params: InInbox,
+          params: InboxParams,
           querystring: WaitQuery,
           response: { 200: Found, ...problems() },
         },
       },
       async (request, reply) => {
         const { scope, params, query } = request;
-        const wait = await messageWaits.begin(scope, params.inboxId, readWanted(query));
+        const wait = await messageWaits.begin(scope, params.inboxId, readCriteria(query));
         try {
           const signal = openAnswers.admit(request, reply);
           signal.addEventListener('abort', wait.close, { once: true });
           const deadline = performance.now() + query.timeout_seconds * 1000;
-          const found = await nextBefore(deadline, { wait, request, signal, heartbeatMs });
+          const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
           return found ? presentMessage(found) : ({ timed_out: true } as const);
         } finally {
           wait.close();
@@ -82,16 +86,16 @@ export const waitRoutes =
     done();
   };
 
-interface Waiting {
+interface OpenWait {
   wait: MessageWait;
   request: FastifyRequest;
   signal: AbortSignal;
   heartbeatMs: number;
 }
 
-async function nextBefore(
+async function waitUntil(
   deadline: number,
-  { wait, request, signal, heartbeatMs }: Waiting,
+  { wait, request, signal, heartbeatMs }: OpenWait,
 ): Promise<MessageDetails | undefined> {
   for (;;) {
     const leftMs = deadline - performance.now();
@@ -102,8 +106,8 @@ async function nextBefore(
   }
 }
 
-function readWanted({ from, subject, since }: WaitQuery): WantedMessage {
+function readCriteria({ from, subject, since }: WaitQuery): MessageCriteria {
   if (since === undefined) return { from, subject };
   if (isId('message', since)) return { from, subject, since: { messageId: since } };
-  return { from, subject, since: { time: readTime('/query/since', since) } };
+  return { from, subject, since: { time: parseTime('/query/since', since) } };
 }

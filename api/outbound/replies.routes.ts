@@ -4,21 +4,21 @@ import type { AttachmentService } from '../../domain/attachments/attachment.serv
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
-import { putFilesOfBody } from '../attachments/files-of-body.ts';
+import { storeBodyFiles } from '../attachments/body-files.ts';
 import { addressList } from '../messages/addresses.ts';
-import { CONTENT_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
+import { CONTENT_BODY_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
 import { readContent } from '../messages/content.ts';
 import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
-import { closed, id, postProblems, ref } from '../schemas.ts';
+import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
-const OneMessage = closed({ id: id('Message id (msg_…).') });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
 /** The service finds the subject of both, and the recipients of a reply. */
-const { to: _to, subject: _subject, ...furtherFields } = contentFields;
+const { to: _to, subject: _subject, ...sharedFields } = contentFields;
 
-export const ReplyToMessage = closed(
+export const ReplyToMessage = strictObject(
   {
-    ...furtherFields,
+    ...sharedFields,
     reply_all: Type.Optional(
       Type.Boolean({ description: 'Also to everybody in To and Cc of the original; false where omitted.' }),
     ),
@@ -30,9 +30,9 @@ export const ReplyToMessage = closed(
   },
 );
 
-export const ForwardMessage = closed(
+export const ForwardMessage = strictObject(
   {
-    ...furtherFields,
+    ...sharedFields,
     to: Type.Unsafe<MailAddress[]>({ ...addressList('Recipients.'), minItems: 1 }),
     include_attachments: Type.Optional(
       Type.Boolean({ description: 'Carries the files of the original; true where omitted.' }),
@@ -50,12 +50,12 @@ export const replyRoutes =
     attachments: AttachmentService;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const prepare = putFilesOfBody(attachments);
+    const prepare = storeBodyFiles(attachments);
 
     app.post(
       '/messages/:id/reply',
       {
-        bodyLimit: CONTENT_LIMIT_BYTES,
+        bodyLimit: CONTENT_BODY_LIMIT_BYTES,
         config: { permission: 'messages:send', prepare },
         schema: {
           operationId: 'messages.reply',
@@ -63,17 +63,17 @@ export const replyRoutes =
           description:
             'In the same thread, to Reply-To or From of the original (of a sent message: to its recipients). Needs messages:read as well.',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           body: ref(ReplyToMessage),
           response: { 201: ref(MessageRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
         const { scope, params, body, filesToAttach: files } = request;
-        refuseEmpty(body);
+        requireBody(body);
         const { reply_all: replyAll = false, ...content } = body;
         const sent = await replies.reply(scope, params.id, {
-          written: readContent(content),
+          content: readContent(content),
           replyAll,
           files,
         });
@@ -85,7 +85,7 @@ export const replyRoutes =
     app.post(
       '/messages/:id/forward',
       {
-        bodyLimit: CONTENT_LIMIT_BYTES,
+        bodyLimit: CONTENT_BODY_LIMIT_BYTES,
         config: { permission: 'messages:send', prepare },
         schema: {
           operationId: 'messages.forward',
@@ -93,7 +93,7 @@ export const replyRoutes =
           description:
             'In a new thread, with header, body and files of the original. Needs messages:read as well.',
           tags: ['Messages'],
-          params: OneMessage,
+          params: MessageParams,
           body: ref(ForwardMessage),
           response: { 201: ref(MessageRecord), ...postProblems() },
         },
@@ -102,7 +102,7 @@ export const replyRoutes =
         const { scope, params, body, filesToAttach: files } = request;
         const { include_attachments: includeAttachments = true, ...content } = body;
         const written = readContent(content);
-        const sent = await replies.forward(scope, params.id, { written, includeAttachments, files });
+        const sent = await replies.forward(scope, params.id, { content: written, includeAttachments, files });
         reply.code(201);
         return presentMessage(sent);
       },
@@ -110,7 +110,7 @@ export const replyRoutes =
     done();
   };
 
-function refuseEmpty({ text_body: text = '', html_body: html = '' }: Static<typeof ReplyToMessage>): void {
+function requireBody({ text_body: text = '', html_body: html = '' }: Static<typeof ReplyToMessage>): void {
   if (text.trim() !== '' || html.trim() !== '') return;
   throw invalid(
     '/body/text_body',

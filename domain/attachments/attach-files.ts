@@ -4,11 +4,11 @@ import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { claimObjects } from '../stored-objects/discarded-objects.ts';
-import { requireStorageRoom } from '../usage/storage-room.ts';
+import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
+import { requireStorageQuota } from '../usage/storage-quota.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { checkAttachmentLimits } from './attachment-limits.ts';
-import type { FileFacts, FileToAttach, StoredFile } from './stored-file.ts';
+import type { FileMetadata, FileToAttach, StoredFile } from './stored-file.ts';
 
 type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
 
@@ -29,22 +29,22 @@ export async function attachFiles(
     em,
     files.flatMap((file) => (file.kind === 'stored' ? [file.file.storageKey] : [])),
   );
-  const existing = await lockExisting(em, scope, files);
+  const existing = await lockExistingAttachments(em, scope, files);
   const taken = new Set<string>();
   const attachments = files.map((file) => {
-    if (file.kind === 'stored') return createRow(em, inbox, file.file);
+    if (file.kind === 'stored') return createAttachment(em, inbox, file.file);
     const row = existing.get(file.attachmentId);
     if (!row) throw notFound('attachment', file.attachmentId);
-    permitReading(scope, row, draftId);
-    if (taken.has(row.id) || !isFree(row, inbox, draftId))
-      return createRow(em, inbox, { ...factsOf(row), ...given(file.changes) });
+    requireReadPermission(scope, row, draftId);
+    if (taken.has(row.id) || !isReusable(row, inbox, draftId))
+      return createAttachment(em, inbox, { ...toStoredFile(row), ...withoutUndefined(file.changes) });
     taken.add(row.id);
-    return Object.assign(row, given(file.changes));
+    return Object.assign(row, withoutUndefined(file.changes));
   });
   checkAttachmentLimits(attachments);
   const added = [...copies, ...attachments.filter(({ id }) => !taken.has(id))];
   const sizeBytes = added.reduce((sum, row) => sum + row.sizeBytes, 0);
-  if (sizeBytes > 0) await requireStorageRoom(em, inbox.organizationId, sizeBytes);
+  if (sizeBytes > 0) await requireStorageQuota(em, inbox.organizationId, sizeBytes);
   return attachments.map((attachment, position) => Object.assign(attachment, { draftId, position }));
 }
 
@@ -68,7 +68,7 @@ export async function copyAttachments(
     { messageId },
     { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { position: 'asc', id: 'asc' } },
   );
-  return originals.map((row) => createRow(em, inbox, factsOf(row)));
+  return originals.map((row) => createAttachment(em, inbox, toStoredFile(row)));
 }
 
 export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<Attachment[]> {
@@ -76,7 +76,7 @@ export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<
 }
 
 /** Locked, in one order for everybody: an object stays while the row it is read from stays. */
-async function lockExisting(
+async function lockExistingAttachments(
   em: EntityManager,
   scope: Scope,
   files: readonly FileToAttach[],
@@ -92,17 +92,21 @@ async function lockExisting(
 }
 
 /** Who may send but not read could otherwise send a received file to himself. */
-function permitReading(scope: Scope, { messageId, draftId }: Attachment, ownDraftId: string | null): void {
+function requireReadPermission(
+  scope: Scope,
+  { messageId, draftId }: Attachment,
+  ownDraftId: string | null,
+): void {
   if (messageId) requirePermission(scope, 'messages:read');
   else if (draftId && draftId !== ownDraftId) requirePermission(scope, 'drafts:read');
 }
 
-function isFree(row: Attachment, inbox: Owner, draftId: string | null): boolean {
+function isReusable(row: Attachment, inbox: Owner, draftId: string | null): boolean {
   if (row.inboxId !== inbox.id || row.messageId) return false;
   return !row.draftId || row.draftId === draftId;
 }
 
-function createRow(em: EntityManager, inbox: Owner, file: StoredFile): Attachment {
+function createAttachment(em: EntityManager, inbox: Owner, file: StoredFile): Attachment {
   const row = em.create(AttachmentEntity, {
     id: newId('attachment'),
     organizationId: inbox.organizationId,
@@ -117,12 +121,12 @@ function createRow(em: EntityManager, inbox: Owner, file: StoredFile): Attachmen
   return row;
 }
 
-function factsOf(row: Attachment): StoredFile {
+function toStoredFile(row: Attachment): StoredFile {
   const { filename, contentType, contentId, disposition, storageKey, sizeBytes, sha256 } = row;
   return { filename, contentType, contentId, disposition, storageKey, sizeBytes, sha256 };
 }
 
 /** Without what the caller left out. */
-function given(changes: Partial<FileFacts>): Partial<FileFacts> {
+function withoutUndefined(changes: Partial<FileMetadata>): Partial<FileMetadata> {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }

@@ -3,7 +3,7 @@ import { AppError } from '../../platform/errors.ts';
 export const MIB_BYTES = 1024 * 1024;
 /** Limits of the design (api.md, "Attachment"). A file is as large as all files of its message may be. */
 export const MAX_FILE_BYTES = 25 * MIB_BYTES;
-export const MAX_MESSAGE_FILES_BYTES = 25 * MIB_BYTES;
+export const MAX_TOTAL_FILE_BYTES = 25 * MIB_BYTES;
 /** A file that travels as base64 within JSON. */
 export const MAX_INLINE_FILE_BYTES = 5 * MIB_BYTES;
 export const MAX_ATTACHMENTS = 100;
@@ -25,11 +25,11 @@ export function checkAttachmentLimits(
     });
   }
   const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-  if (sizeBytes > MAX_MESSAGE_FILES_BYTES) {
+  if (sizeBytes > MAX_TOTAL_FILE_BYTES) {
     throw new AppError('payload_too_large', {
-      detail: `The message’s attachments have ${sizeBytes} bytes, at most ${MAX_MESSAGE_FILES_BYTES} are allowed.`,
+      detail: `The message’s attachments have ${sizeBytes} bytes, at most ${MAX_TOTAL_FILE_BYTES} are allowed.`,
       fix,
-      extensions: { max_bytes: MAX_MESSAGE_FILES_BYTES },
+      extensions: { max_bytes: MAX_TOTAL_FILE_BYTES },
     });
   }
 }

@@ -33,7 +33,7 @@ export const AttachmentEntity = defineEntity({
       timing: 'after',
       events: ['delete'],
       forEach: 'row',
-      body: `insert into discarded_objects (storage_key, org_id, due_at) values (old.storage_key, old.org_id, now()) on conflict (storage_key) do update set due_at = excluded.due_at; return null;`,
+      body: `insert into unclaimed_objects (storage_key, org_id, due_at) values (old.storage_key, old.org_id, now()) on conflict (storage_key) do update set due_at = excluded.due_at; return null;`,
     },
     // `storage_bytes` is the sum of these rows' sizes, however they come and go; a size never changes.
     {

@@ -6,13 +6,13 @@ import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
-import { noteObjects } from '../stored-objects/discarded-objects.ts';
-import { requireStorageRoom } from '../usage/storage-room.ts';
+import { UnclaimedObjectEntity } from '../stored-objects/unclaimed-object.entity.ts';
+import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
+import { requireStorageQuota } from '../usage/storage-quota.ts';
 import { attachFiles } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
-import type { FileFacts, StoredFile } from './stored-file.ts';
+import type { FileMetadata, StoredFile } from './stored-file.ts';
 
 /** Where a file can be had without a credential, until then. */
 export interface FileLink {
@@ -29,11 +29,11 @@ export interface AttachmentService {
    * errors of `content`.
    * Nothing is stored then.
    */
-  putUpload(scope: Scope, inboxId: string, facts: FileFacts, content: Readable): Promise<StoredFile>;
+  storeUpload(scope: Scope, inboxId: string, facts: FileMetadata, content: Readable): Promise<StoredFile>;
   /** The same for files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
-  putFiles(scope: Scope, files: { facts: FileFacts; bytes: Buffer }[]): Promise<StoredFile[]>;
+  storeFiles(scope: Scope, files: { facts: FileMetadata; bytes: Buffer }[]): Promise<StoredFile[]>;
   /** Gives up bytes that were put and are not wanted after all. */
-  giveUp(scope: Scope, storageKey: string): Promise<void>;
+  discard(scope: Scope, storageKey: string): Promise<void>;
   /**
    * Makes an attachment of an upload: it waits 24 h for a draft or message.
    *
@@ -48,7 +48,7 @@ export const LINK_LIFETIME_MS = 15 * 60_000;
 /** Uploads may take long; what came within a request is attached seconds later. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;
-const PUTS_AT_ONCE = 4;
+const MAX_CONCURRENT_PUTS = 4;
 
 type FileStorage = Pick<Storage, 'putStream' | 'putBytes' | 'presignGet'>;
 
@@ -60,20 +60,20 @@ export interface AttachmentServiceOptions {
 export function createAttachmentService({ database, storage }: AttachmentServiceOptions): AttachmentService {
   const giveUp = async (scope: Scope, storageKey: string) => {
     await database.transaction(scope, ({ em }) =>
-      em.nativeUpdate(DiscardedObjectEntity, { storageKey }, { dueAt: new Date() }),
+      em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() }),
     );
   };
 
   return {
-    async putUpload(scope, inboxId, facts, content) {
+    async storeUpload(scope, inboxId, facts, content) {
       const storageKey = newStorageKey();
       await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
         // How large it is shows when it is stored; where nothing fits any more it is not read.
-        await requireStorageRoom(em, scope.organizationId, 1);
+        await requireStorageQuota(em, scope.organizationId, 1);
       });
-      await noteObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
-      const watched = watch(content, MAX_FILE_BYTES);
+      await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
+      const watched = limitSize(content, MAX_FILE_BYTES);
       try {
         const stored = await storage.putStream(storageKey, watched.stream, {
           contentType: facts.contentType,
@@ -81,32 +81,32 @@ export function createAttachmentService({ database, storage }: AttachmentService
         return { ...facts, storageKey, ...stored };
       } catch (error) {
         await giveUp(scope, storageKey);
-        throw watched.fault() ?? unavailable(error);
+        throw watched.fault() ?? toUnavailable(error);
       }
     },
 
-    async putFiles(scope, files) {
+    async storeFiles(scope, files) {
       if (files.length === 0) return [];
       const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
-      await database.transaction(scope, ({ em }) => requireStorageRoom(em, scope.organizationId, sizeBytes));
+      await database.transaction(scope, ({ em }) => requireStorageQuota(em, scope.organizationId, sizeBytes));
       const keyed = files.map((file) => ({ ...file, storageKey: newStorageKey() }));
-      await noteObjects(
+      await registerObjects(
         database,
         scope,
         keyed.map(({ storageKey }) => storageKey),
         INLINE_GRACE_MS,
       );
-      return mapAtOnce(keyed, PUTS_AT_ONCE, async ({ facts, bytes, storageKey }) => {
+      return mapConcurrently(keyed, MAX_CONCURRENT_PUTS, async ({ facts, bytes, storageKey }) => {
         const stored = await storage
           .putBytes(storageKey, bytes, facts.contentType)
           .catch((error: unknown) => {
-            throw unavailable(error);
+            throw toUnavailable(error);
           });
         return { ...facts, storageKey, ...stored };
       });
     },
 
-    giveUp,
+    discard: giveUp,
 
     createUpload: (scope, inboxId, file) =>
       database.transaction(scope, async ({ em }) => {
@@ -121,13 +121,13 @@ export function createAttachmentService({ database, storage }: AttachmentService
       );
       if (!attachment) throw notFound('attachment', attachmentId);
       const { storageKey, filename, contentType } = attachment;
-      return { attachment, link: await linkTo(storage, storageKey, { filename, contentType }) };
+      return { attachment, link: await createFileLink(storage, storageKey, { filename, contentType }) };
     },
   };
 }
 
 /** A link to an object for {@link LINK_LIFETIME_MS}. */
-export async function linkTo(
+export async function createFileLink(
   storage: Pick<Storage, 'presignGet'>,
   storageKey: string,
   file: { filename: string; contentType: string },
@@ -143,7 +143,7 @@ function newStorageKey(): string {
 }
 
 /** Passes bytes on up to a limit; afterwards tells why the source ended early, which storage wraps in words of its own. */
-function watch(content: Readable, maxBytes: number): { stream: Readable; fault(): unknown } {
+function limitSize(content: Readable, maxBytes: number): { stream: Readable; fault(): unknown } {
   let fault: unknown;
   async function* pass(): AsyncGenerator<Buffer> {
     let sizeBytes = 0;
@@ -161,7 +161,7 @@ function watch(content: Readable, maxBytes: number): { stream: Readable; fault()
   return { stream: Readable.from(pass(), { objectMode: false }), fault: () => fault };
 }
 
-function unavailable(error: unknown): unknown {
+function toUnavailable(error: unknown): unknown {
   if (!(error instanceof StorageError)) return error;
   return new AppError('unavailable', {
     detail: 'The file storage does not answer.',
@@ -170,7 +170,7 @@ function unavailable(error: unknown): unknown {
   });
 }
 
-async function mapAtOnce<T, R>(items: T[], lanes: number, work: (item: T) => Promise<R>): Promise<R[]> {
+async function mapConcurrently<T, R>(items: T[], lanes: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   const queue = items.entries();
   const lane = async () => {

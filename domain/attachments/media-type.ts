@@ -7,7 +7,7 @@ const MEDIA_TYPE = new RegExp(`^${NAME}/${NAME}(?: ?; ?${TOKEN}=(?:${TOKEN}|${QU
 const MAX_CHARACTERS = 255;
 
 /** What keeps a text from being the media type of a file, in words for its writer; undefined where nothing does. */
-export function mediaTypeFault(value: string): string | undefined {
+export function findMediaTypeError(value: string): string | undefined {
   if (value.length > MAX_CHARACTERS) return `must not be longer than ${MAX_CHARACTERS} characters`;
   if (!MEDIA_TYPE.test(value)) return 'must be a media type as type/subtype, such as application/pdf';
   if (/^multipart\//i.test(value)) return 'must not be multipart: an attachment is one file';

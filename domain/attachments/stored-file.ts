@@ -1,7 +1,7 @@
 import type { AttachmentDisposition } from './attachment.entity.ts';
 
 /** What is said of a file, checked at the API's edge. */
-export interface FileFacts {
+export interface FileMetadata {
   /** Safe to save under: no path, no control character. */
   filename: string;
   /** A media type (RFC 2045), possibly with parameters; never `multipart/*`. */
@@ -12,7 +12,7 @@ export interface FileFacts {
 }
 
 /** A file whose bytes are in storage, and which no row refers to yet. */
-export interface StoredFile extends FileFacts {
+export interface StoredFile extends FileMetadata {
   storageKey: string;
   sizeBytes: number;
   sha256: Uint8Array;
@@ -21,4 +21,4 @@ export interface StoredFile extends FileFacts {
 /** A file a caller wants in a mail: new bytes, or those of an attachment there is, under facts that may differ. */
 export type FileToAttach =
   | { kind: 'stored'; file: StoredFile }
-  | { kind: 'existing'; attachmentId: string; changes: Partial<FileFacts> };
+  | { kind: 'existing'; attachmentId: string; changes: Partial<FileMetadata> };

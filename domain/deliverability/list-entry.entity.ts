@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { ListDirection, ListEffect } from './list-verdict.ts';
+import type { ListDirection, ListEffect } from './list-match.ts';
 
 /** One line of an allow or block list, of an inbox, an environment or the organization. */
 export const ListEntryEntity = defineEntity({

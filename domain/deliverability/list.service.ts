@@ -7,9 +7,9 @@ import { type Page, type PageRequest, pageOf } from '../../platform/pagination.t
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { entryKey } from './address-key.ts';
+import { listEntryKey } from './address-key.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
-import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-verdict.ts';
+import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 
 /** Which of the four lists. */
 export interface ListName {
@@ -18,7 +18,7 @@ export interface ListName {
 }
 
 /** Where an entry holds. Undefined: as wide as the credential's own binding. */
-export interface ListPlace {
+export interface EntryScope {
   environmentId?: string;
   inboxId?: string;
 }
@@ -30,7 +30,7 @@ export interface ListService {
    *
    * @throws AppError `not_found` for a list there is not, or a place out of reach.
    */
-  list(scope: Scope, name: ListName, place: ListPlace, page: PageRequest): Promise<Page<ListEntry>>;
+  list(scope: Scope, name: ListName, place: EntryScope, page: PageRequest): Promise<Page<ListEntry>>;
   /**
    * Adds an entry; one that is there already stays.
    *
@@ -39,10 +39,10 @@ export interface ListService {
   add(
     scope: Scope,
     name: ListName,
-    input: ListPlace & { entry: string },
+    input: EntryScope & { entry: string },
   ): Promise<{ entry: ListEntry; created: boolean }>;
   /** @throws AppError `not_found`. */
-  remove(scope: Scope, name: ListName, input: ListPlace & { entry: string }): Promise<void>;
+  remove(scope: Scope, name: ListName, input: EntryScope & { entry: string }): Promise<void>;
 }
 
 export function createListService({ database }: { database: Database }): ListService {
@@ -52,8 +52,8 @@ export function createListService({ database }: { database: Database }): ListSer
         const [after] = page.after ?? [];
         const named = place.environmentId !== undefined || place.inboxId !== undefined;
         const where: FilterQuery<ListEntry>[] = [
-          { organizationId: scope.organizationId, ...listOfName(name) },
-          named ? await placeOf(em, scope, place) : withinReach(scope),
+          { organizationId: scope.organizationId, ...parseListName(name) },
+          named ? await resolveEntryScope(em, scope, place) : visibleTo(scope),
         ];
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
         const entries = await em.find(
@@ -66,15 +66,15 @@ export function createListService({ database }: { database: Database }): ListSer
 
     add: (scope, name, input) =>
       database.transaction(scope, async ({ em }) => {
-        const list = listOfName(name);
-        const entry = entryKey(input.entry);
+        const list = parseListName(name);
+        const entry = listEntryKey(input.entry);
         if (entry === null)
           throw invalid(
             '/body/entry',
             'is neither an address nor a domain',
             'Give name@domain, or a domain such as example.com, which covers its subdomains too.',
           );
-        const place = await placeOf(em, scope, input);
+        const place = await resolveEntryScope(em, scope, input);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           `insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
            values (?, ?, ?, ?, ?, ?, ?, now())
@@ -96,9 +96,9 @@ export function createListService({ database }: { database: Database }): ListSer
 
     remove: (scope, name, input) =>
       database.transaction(scope, async ({ em }) => {
-        const list = listOfName(name);
-        const entry = entryKey(input.entry);
-        const place = await placeOf(em, scope, input);
+        const list = parseListName(name);
+        const entry = listEntryKey(input.entry);
+        const place = await resolveEntryScope(em, scope, input);
         const removed =
           entry === null
             ? 0
@@ -113,7 +113,7 @@ export function createListService({ database }: { database: Database }): ListSer
   };
 }
 
-function listOfName({ direction, effect }: ListName): { direction: ListDirection; effect: ListEffect } {
+function parseListName({ direction, effect }: ListName): { direction: ListDirection; effect: ListEffect } {
   const known = {
     direction: LIST_DIRECTIONS.find((name) => name === direction),
     effect: LIST_EFFECTS.find((name) => name === effect),
@@ -123,10 +123,10 @@ function listOfName({ direction, effect }: ListName): { direction: ListDirection
 }
 
 /** @throws AppError `not_found` for an environment or inbox out of reach. */
-async function placeOf(
+async function resolveEntryScope(
   em: EntityManager,
   scope: Scope,
-  { environmentId, inboxId = scope.inboxId }: ListPlace,
+  { environmentId, inboxId = scope.inboxId }: EntryScope,
 ): Promise<{ environmentId: string | null; inboxId: string | null }> {
   const bound = scope.environmentBound || inboxId !== undefined;
   const wanted = environmentId ?? (bound ? scope.environmentId : null);
@@ -140,7 +140,7 @@ async function placeOf(
   return { environmentId: wanted, inboxId: inboxId ?? null };
 }
 
-function withinReach(scope: Scope): FilterQuery<ListEntry> {
+function visibleTo(scope: Scope): FilterQuery<ListEntry> {
   const { environmentId, inboxId } = scope;
   const where: FilterQuery<ListEntry>[] = [];
   if (scope.environmentBound) where.push({ $or: [{ environmentId: null }, { environmentId }] });

@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { addressKey } from './address-key.ts';
-import { type ListMatch, listVerdict } from './list-verdict.ts';
-import { listedSql } from './recipient-standing.ts';
+import { findDecidingMatch, type ListMatch } from './list-match.ts';
+import { listMatchesSql } from './recipient-restrictions.ts';
 
-const LISTED = `select ${listedSql('receive', 'f.email')} as listed
+const RECEIVE_MATCHES = `select ${listMatchesSql('receive', 'f.email')} as listed
   from inboxes i, (select ?::text as email) f where i.id = ?`;
 
 /**
@@ -11,13 +11,13 @@ const LISTED = `select ${listedSql('receive', 'f.email')} as listed
  *
  * @returns the entry that decides; null where none names the address.
  */
-export async function receiveVerdict(
+export async function findReceiveListMatch(
   em: EntityManager,
   inboxId: string,
   address: string,
 ): Promise<ListMatch | null> {
   const key = addressKey(address);
   if (key === null) return null;
-  const [row] = await em.execute<{ listed: ListMatch[] | null }[]>(LISTED, [key, inboxId]);
-  return listVerdict(row?.listed ?? []);
+  const [row] = await em.execute<{ listed: ListMatch[] | null }[]>(RECEIVE_MATCHES, [key, inboxId]);
+  return findDecidingMatch(row?.listed ?? []);
 }

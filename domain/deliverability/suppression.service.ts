@@ -33,7 +33,7 @@ export function createSuppressionService({ database }: { database: Database }): 
     list: (scope, filter, page) =>
       database.transaction(scope, async ({ em }) => {
         const [after] = page.after ?? [];
-        const where: FilterQuery<Suppression>[] = [withinReach(scope)];
+        const where: FilterQuery<Suppression>[] = [visibleTo(scope)];
         if (filter.email !== undefined) where.push({ email: addressKey(filter.email) ?? '' });
         if (filter.origin) where.push({ origin: filter.origin });
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
@@ -62,7 +62,7 @@ export function createSuppressionService({ database }: { database: Database }): 
           ],
           'run',
         );
-        const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, withinReach(scope)] });
+        const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });
         if (suppression) return { suppression, created: affectedRows === 1 };
         throw new AppError('already_exists', {
           detail: 'The organization suppresses this address already, and this credential does not reach why.',
@@ -76,13 +76,13 @@ export function createSuppressionService({ database }: { database: Database }): 
         const removed =
           email === null
             ? 0
-            : await em.nativeDelete(SuppressionEntity, { $and: [{ email }, withinReach(scope)] });
+            : await em.nativeDelete(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });
         if (removed === 0) throw notFound('suppression', address);
       }),
   };
 }
 
-function withinReach(scope: Scope): FilterQuery<Suppression> {
+function visibleTo(scope: Scope): FilterQuery<Suppression> {
   return {
     organizationId: scope.organizationId,
     ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),

@@ -42,11 +42,11 @@ export const DraftEntity = defineEntity({
     /** Why a scheduled send did not happen; empty unless `sendStatus` is `failed`. */
     sendError: p.text().strictNullable(),
     /** Counts plans: each new schedule is a new workflow run. */
-    plan: p.integer().default(0),
+    scheduleVersion: p.integer().default(0),
     /** Rises with every change; `If-Match` compares it. */
     version: p.integer().default(1),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

@@ -14,12 +14,12 @@ import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { replySubject } from '../mime/subject.ts';
+import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
 import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import type { OutboundContent } from '../outbound/outbound-content.ts';
-import { announceRefusedSend, refuseAtCall } from '../outbound/refused-send.ts';
-import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
+import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { planSend, unplanSend } from './draft-plan.ts';
+import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
 
 /** Undefined leaves a field as it is; null, or an empty array, clears it. */
@@ -65,7 +65,7 @@ export interface DraftService {
    */
   sendDue(draftId: string, plan: number): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'>;
   /** Takes a plan off a draft because an operator ended its run; `send_error` says so. */
-  dropPlan(draftId: string, plan: number): Promise<void>;
+  cancelSchedule(draftId: string, plan: number): Promise<void>;
 }
 
 export interface DraftServiceOptions {
@@ -92,11 +92,11 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
           bcc: [],
           replyTo: [],
           headers: {},
-          plan: 0,
+          scheduleVersion: 0,
           version: 0,
         });
         transaction.em.persist(draft);
-        apply(transaction, outbox, draft, input);
+        applyChanges(transaction, outbox, draft, input);
         const files = input.files ?? [];
         return {
           draft,
@@ -108,7 +108,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
-        apply(transaction, outbox, draft, patch);
+        applyChanges(transaction, outbox, draft, patch);
         return { draft, attachments: await replaceFiles(transaction.em, scope, draft, patch.files) };
       }),
 
@@ -133,13 +133,13 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
           { orderBy: { id: page.order }, limit: page.limit + 1 },
         );
         const { items, next } = pageOf(drafts, page.limit, ({ id }) => [id]);
-        return { items: await withAttachments(em, items), next };
+        return { items: await loadDetailsForAll(em, items), next };
       }),
 
     delete: (scope, draftId) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
-        unplanSend(transaction, outbox, draft);
+        unscheduleSend(transaction, outbox, draft);
         transaction.em.remove(draft);
       }),
 
@@ -150,11 +150,11 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
 
     sendDue: (draftId, plan) => sendDue({ database, events, send }, draftId, plan),
 
-    dropPlan: (draftId, plan) =>
+    cancelSchedule: (draftId, plan) =>
       database.systemTransaction(async ({ em }) => {
         await em.nativeUpdate(
           DraftEntity,
-          { id: draftId, plan, sendStatus: 'scheduled' },
+          { id: draftId, scheduleVersion: plan, sendStatus: 'scheduled' },
           {
             sendStatus: 'draft',
             sendAt: null,
@@ -166,7 +166,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
   };
 }
 
-function apply(
+function applyChanges(
   transaction: Transaction,
   outbox: Outbox,
   draft: Draft,
@@ -176,8 +176,8 @@ function apply(
     if (value !== undefined) Object.assign(draft, { [name]: value });
   }
   draft.version += 1;
-  if (sendAt === null) unplanSend(transaction, outbox, draft);
-  else if (sendAt !== undefined) planSend(transaction, outbox, draft, sendAt);
+  if (sendAt === null) unscheduleSend(transaction, outbox, draft);
+  else if (sendAt !== undefined) scheduleSend(transaction, outbox, draft, sendAt);
 }
 
 /** @param files undefined leaves the draft's files as they are. */
@@ -196,7 +196,7 @@ async function replaceFiles(
 }
 
 /** One statement for a whole page. */
-async function withAttachments(em: EntityManager, drafts: Draft[]): Promise<DraftDetails[]> {
+async function loadDetailsForAll(em: EntityManager, drafts: Draft[]): Promise<DraftDetails[]> {
   if (drafts.length === 0) return [];
   const ids = drafts.map(({ id }) => id);
   const attachments = await em.find(
@@ -234,11 +234,11 @@ async function sendDraft(
   const { thread, parent } = await findDraftTarget(em, draft);
   const subject = draft.subject ?? (parent ? replySubject(parent.subject) : null);
   const content = { ...draft, subject };
-  const refusal = await refuseAtCall(transaction, events, inbox, content, thread?.id);
+  const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
   if (refusal) throw refusal;
   const attachments = await attachmentsOfDraft(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });
-  unplanSend(transaction, outbox, draft);
+  unscheduleSend(transaction, outbox, draft);
   em.remove(draft);
   return created;
 }
@@ -258,12 +258,12 @@ async function sendDue(
     return await database.systemTransaction(async (transaction) => {
       const draft = await transaction.em.findOne(
         DraftEntity,
-        { id: draftId, plan, sendStatus: 'scheduled' },
+        { id: draftId, scheduleVersion: plan, sendStatus: 'scheduled' },
         { lockMode: LockMode.PESSIMISTIC_WRITE },
       );
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
-      await send(transaction, await scopeOfDraft(transaction.em, draft), draft);
+      await send(transaction, await scheduledSendScope(transaction.em, draft), draft);
       return 'sent';
     });
   } catch (error) {
@@ -271,18 +271,18 @@ async function sendDue(
     await database.systemTransaction(async (transaction) => {
       const failed = await transaction.em.nativeUpdate(
         DraftEntity,
-        { id: draftId, plan, sendStatus: 'scheduled' },
+        { id: draftId, scheduleVersion: plan, sendStatus: 'scheduled' },
         { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
       );
       // The gate tells of its own refusals; the transaction of this one was taken back.
       if (failed === 1 && isUsageLimitExceeded(error))
-        await tellOverLimit(transaction, events, draftId, error);
+        await recordOverLimit(transaction, events, draftId, error);
     });
     return 'refused';
   }
 }
 
-async function tellOverLimit(
+async function recordOverLimit(
   transaction: Transaction,
   events: EventService,
   draftId: string,
@@ -291,7 +291,7 @@ async function tellOverLimit(
   const { em } = transaction;
   const content = await em.findOneOrFail(DraftEntity, { id: draftId });
   const inbox = await em.findOneOrFail(InboxEntity, { id: content.inboxId });
-  await announceRefusedSend(transaction, events, {
+  await recordRefusedSend(transaction, events, {
     inbox,
     content,
     refusal: { reason: 'rate_limited', detail },
@@ -299,7 +299,7 @@ async function tellOverLimit(
 }
 
 /** A scheduled send acts within the draft's own inbox and nowhere else. */
-async function scopeOfDraft(em: EntityManager, draft: Draft): Promise<Scope> {
+async function scheduledSendScope(em: EntityManager, draft: Draft): Promise<Scope> {
   const inbox = await em.findOneOrFail(InboxEntity, { id: draft.inboxId });
   return {
     organizationId: draft.organizationId,

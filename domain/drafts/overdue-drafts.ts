@@ -2,18 +2,18 @@ import type { Database } from '../../platform/database/database.ts';
 import { type OverdueRun, type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Draft } from './draft.entity.ts';
 import type { DraftService } from './draft.service.ts';
-import { rescheduleSignal, startOfPlan } from './draft-plan.ts';
+import { buildRescheduleSignal, buildScheduledSendStart } from './draft-schedule.ts';
 
 type OverdueDraft = Pick<
   Draft,
-  'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan' | 'version'
+  'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'scheduleVersion' | 'version'
 > & {
   sendAt: string | Date;
 };
 
-const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", plan, version,
+const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", schedule_version as "scheduleVersion", version,
   send_at as "sendAt"`;
-const DUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'`;
+const OVERDUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'`;
 /** Those with time left are looked at by the hour, in case an operator ended their run. */
 const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < now() - interval '2 minutes'`;
 
@@ -21,20 +21,28 @@ const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < 
  * Scheduled drafts whose time has passed, or whose run may be gone. A plan an operator stopped is taken off and the
  * draft says so; a run that waits past the row's time is told it again.
  */
-export function overdueDrafts(database: Database, drafts: Pick<DraftService, 'dropPlan'>): OverdueSource {
+export function overdueDrafts(
+  database: Database,
+  drafts: Pick<DraftService, 'cancelSchedule'>,
+): OverdueSource {
   const runOf = (row: OverdueDraft): OverdueRun => {
     const sendAt = new Date(row.sendAt);
     return {
-      start: startOfPlan(row, sendAt),
-      whenRunning: rescheduleSignal(row, sendAt),
-      whenStopped: () => drafts.dropPlan(row.id, row.plan),
+      start: buildScheduledSendStart(row, sendAt),
+      whenRunning: buildRescheduleSignal(row, sendAt),
+      whenStopped: () => drafts.cancelSchedule(row.id, row.scheduleVersion),
     };
   };
   return {
     name: 'drafts',
     async take(limit) {
       const table = 'drafts';
-      const due = await takeOverdue<OverdueDraft>(database, { table, overdue: DUE, columns: COLUMNS, limit });
+      const due = await takeOverdue<OverdueDraft>(database, {
+        table,
+        overdue: OVERDUE,
+        columns: COLUMNS,
+        limit,
+      });
       const waiting = await takeOverdue<OverdueDraft>(database, {
         table,
         overdue: WAITING,

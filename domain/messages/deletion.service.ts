@@ -28,9 +28,14 @@ export interface DeletionService {
 }
 
 /** The relay may have it, or get it: its outcome needs the row. */
-export const ON_ITS_WAY: readonly MessageStatus[] = ['queued', 'sending', 'deferred', 'needs_attention'];
+export const IN_FLIGHT_STATUSES: readonly MessageStatus[] = [
+  'queued',
+  'sending',
+  'deferred',
+  'needs_attention',
+];
 /** Runs of a long conversation beyond these end by themselves, after 5 days. */
-const MAX_RUNS_TOLD = 500;
+const MAX_SIGNALED_RUNS = 500;
 
 export function createDeletionService({
   database,
@@ -54,11 +59,11 @@ export function createDeletionService({
           thread &&
           (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));
         if (!message) throw notFound('message', messageId);
-        if (ON_ITS_WAY.includes(message.status)) throw onItsWay(message);
-        endTracking(transaction, outbox, [message]);
+        if (IN_FLIGHT_STATUSES.includes(message.status)) throw messageInFlight(message);
+        stopTracking(transaction, outbox, [message]);
         await em.nativeDelete(MessageEntity, { id: messageId });
         em.clear();
-        await leaveThread(transaction, scope, thread.id);
+        await refreshOrDeleteThread(transaction, scope, thread.id);
       }),
 
     deleteThread: (scope, threadId) =>
@@ -68,16 +73,16 @@ export function createDeletionService({
         if (!thread) throw notFound('thread', threadId);
         const open = await em.findOne(
           MessageEntity,
-          { threadId, status: { $in: [...ON_ITS_WAY] } },
+          { threadId, status: { $in: [...IN_FLIGHT_STATUSES] } },
           { lockMode: LockMode.PESSIMISTIC_WRITE },
         );
-        if (open) throw onItsWay(open);
+        if (open) throw messageInFlight(open);
         const tracked = await em.find(
           MessageEntity,
           { threadId, tracked: true, status: 'sent' },
-          { orderBy: { id: 'desc' }, limit: MAX_RUNS_TOLD },
+          { orderBy: { id: 'desc' }, limit: MAX_SIGNALED_RUNS },
         );
-        endTracking(transaction, outbox, tracked);
+        stopTracking(transaction, outbox, tracked);
         em.clear();
         await em.nativeDelete(MessageEntity, { threadId });
         await em.nativeDelete(ThreadEntity, { id: threadId });
@@ -94,7 +99,7 @@ function lockThread({ em }: Transaction, scope: Scope, threadId: string): Promis
 }
 
 /** A conversation of which nothing is left goes; one of which something is shows it. */
-async function leaveThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
+async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
   const left = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
   if (!left) {
     await em.nativeDelete(ThreadEntity, { id: threadId });
@@ -105,7 +110,7 @@ async function leaveThread({ em }: Transaction, scope: Scope, threadId: string):
 }
 
 /** Who waits for the outcome of a message that is gone waits for nothing. */
-export function endTracking(
+export function stopTracking(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
   messages: Pick<Message, 'id' | 'organizationId' | 'tracked' | 'status'>[],
@@ -122,7 +127,7 @@ export function endTracking(
   }
 }
 
-function onItsWay({ id, status }: Message): AppError {
+function messageInFlight({ id, status }: Message): AppError {
   return new AppError('conflict', {
     detail: `The message ${id} is ${status}: it may be on its way.`,
     fix:

@@ -2,11 +2,11 @@ import type { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedMail } from '../mime/parse-mail.ts';
-import { candidateMessageIds, providerIdIn, subjectMatch } from './message-ids.ts';
+import { candidateMessageIds, providerMessageIdIn, toSubjectMatch } from './message-ids.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
-import { threadingSubject } from './thread-summary.ts';
+import { normalizedBaseSubject } from './thread-summary.ts';
 
-interface Arrival {
+interface ThreadLookup {
   inboxId: string;
   mail: Pick<ParsedMail, 'inReplyTo' | 'references' | 'subject'>;
   from: MailAddress;
@@ -19,23 +19,27 @@ interface Arrival {
  */
 export async function findThread(
   em: EntityManager,
-  arrival: Arrival,
+  arrival: ThreadLookup,
   lockMode: LockMode,
 ): Promise<Thread | null> {
   const named = candidateMessageIds(arrival.mail);
-  const threadId = named.length > 0 ? await threadNamed(em, arrival.inboxId, named) : null;
+  const threadId = named.length > 0 ? await findThreadByMessageIds(em, arrival.inboxId, named) : null;
   if (threadId !== null) return em.findOne(ThreadEntity, { id: threadId }, { lockMode });
-  return named.length > 0 ? null : threadBySubject(em, arrival, lockMode);
+  return named.length > 0 ? null : findThreadBySubject(em, arrival, lockMode);
 }
 
 /**
  * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
  * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
  */
-async function threadNamed(em: EntityManager, inboxId: string, named: string[]): Promise<string | null> {
+async function findThreadByMessageIds(
+  em: EntityManager,
+  inboxId: string,
+  named: string[],
+): Promise<string | null> {
   const byProviderId = new Map(
     named.flatMap((id) => {
-      const providerId = providerIdIn(id);
+      const providerId = providerMessageIdIn(id);
       return providerId === null ? [] : [[providerId, id] as const];
     }),
   );
@@ -43,11 +47,11 @@ async function threadNamed(em: EntityManager, inboxId: string, named: string[]):
     // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
     `select "namedAs", "isAlias", "threadId" from (
        select id, rfc_message_id as "namedAs", false as "isAlias", thread_id as "threadId"
-       from messages where inbox_id = ? and rfc_message_id in (${places(named)})
+       from messages where inbox_id = ? and rfc_message_id in (${placeholders(named)})
        union all
        select m.id, a.provider_message_id, true, m.thread_id
        from send_attempts a join messages m on m.id = a.message_id
-       where ${byProviderId.size === 0 ? 'false' : `a.provider_message_id in (${places([...byProviderId])})`}
+       where ${byProviderId.size === 0 ? 'false' : `a.provider_message_id in (${placeholders([...byProviderId])})`}
          and m.inbox_id = ?
      ) as known order by id desc`,
     [inboxId, ...named, ...byProviderId.keys(), inboxId],
@@ -59,24 +63,24 @@ async function threadNamed(em: EntityManager, inboxId: string, named: string[]):
   return first === undefined ? null : (threadOf.get(first) ?? null);
 }
 
-function places(values: readonly unknown[]): string {
+function placeholders(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }
 
 /** The subject rule, and a thread the sender takes part in. */
-async function threadBySubject(
+async function findThreadBySubject(
   em: EntityManager,
-  arrival: Arrival,
+  arrival: ThreadLookup,
   lockMode: LockMode,
 ): Promise<Thread | null> {
   const { inboxId, mail, from, at } = arrival;
-  const match = subjectMatch({ ...mail, at });
+  const match = toSubjectMatch({ ...mail, at });
   if (!match) return null;
   return em.findOne(
     ThreadEntity,
     {
       inboxId,
-      baseSubject: threadingSubject(match.baseSubject),
+      baseSubject: normalizedBaseSubject(match.baseSubject),
       lastMessageAt: { $gte: match.since },
       participants: { $contains: [from.email.toLowerCase()] },
     },

@@ -6,7 +6,7 @@ import { type Scope, withinScope } from '../identity/scope.ts';
 import { announceReceived } from './announce-received.ts';
 import { isHidden } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { type MessageDetails, withDetail } from './message-details.ts';
+import { loadDetails, type MessageDetails } from './message-details.ts';
 import { refreshThread } from './refresh-thread.ts';
 import { ThreadEntity } from './thread.entity.ts';
 
@@ -35,17 +35,17 @@ export function createLabelService({
   database: Database;
   events: EventService;
 }): LabelService {
-  const relabel = (scope: Scope, messageId: string, change: (labels: string[]) => string[]) =>
+  const changeLabels = (scope: Scope, messageId: string, change: (labels: string[]) => string[]) =>
     database.transaction(scope, async (transaction) => {
       const message = await lockMessage(transaction, scope, messageId);
       await setLabels(transaction, events, message, change(message.labels));
-      return withDetail(transaction.em, message);
+      return loadDetails(transaction.em, message);
     });
   return {
     add: (scope, messageId, labels) =>
-      relabel(scope, messageId, (present) => withinLimit([...new Set([...present, ...labels])])),
+      changeLabels(scope, messageId, (present) => requireLabelLimit([...new Set([...present, ...labels])])),
     remove: (scope, messageId, labels) =>
-      relabel(scope, messageId, (present) => present.filter((label) => !labels.includes(label))),
+      changeLabels(scope, messageId, (present) => present.filter((label) => !labels.includes(label))),
   };
 }
 
@@ -87,7 +87,7 @@ async function setLabels(
   if (thread) await refreshThread(em, thread);
 }
 
-function withinLimit(labels: string[]): string[] {
+function requireLabelLimit(labels: string[]): string[] {
   if (labels.length <= MAX_MESSAGE_LABELS) return labels;
   throw new AppError('unprocessable', {
     detail: `The message would have ${labels.length} labels, at most ${MAX_MESSAGE_LABELS} are allowed.`,

@@ -11,7 +11,7 @@ export interface MessageDetails {
 }
 
 /** Three statements for a whole page, however long it is. */
-export async function withDetails(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
+export async function loadDetailsForAll(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
   const ids = messages.map(({ id }) => id);
   if (ids.length === 0) return [];
   const recipients = await em.find(
@@ -32,7 +32,7 @@ export async function withDetails(em: EntityManager, messages: Message[]): Promi
   }));
 }
 
-export async function withDetail(em: EntityManager, message: Message): Promise<MessageDetails> {
-  const [details] = await withDetails(em, [message]);
+export async function loadDetails(em: EntityManager, message: Message): Promise<MessageDetails> {
+  const [details] = await loadDetailsForAll(em, [message]);
   return details ?? { message, recipients: [], attachments: [] };
 }

@@ -50,7 +50,7 @@ const SES_MESSAGE_ID = /^([^@]+)@(?:email|[a-z]{2}(?:-[a-z]+)+-\d)\.amazonses\.c
  *
  * @param id without angle brackets.
  */
-export function providerIdIn(id: string): string | null {
+export function providerMessageIdIn(id: string): string | null {
   return SES_MESSAGE_ID.exec(id)?.[1] ?? null;
 }
 
@@ -70,7 +70,7 @@ export interface SubjectMatch {
  * base subject. Null where it starts a thread of its own: a mail that names a message, known or not, is never matched
  * by subject, and neither is one whose subject is empty but for the marks.
  */
-export function subjectMatch(mail: ThreadReferences & { subject: string; at: Date }): SubjectMatch | null {
+export function toSubjectMatch(mail: ThreadReferences & { subject: string; at: Date }): SubjectMatch | null {
   if (candidateMessageIds(mail).length > 0 || !isReplySubject(mail.subject)) return null;
   const base = baseSubject(mail.subject);
   if (base === '') return null;

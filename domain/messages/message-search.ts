@@ -12,7 +12,7 @@ export function needsSearch({ q, label, from, to }: MessageFilter): boolean {
 }
 
 /** Matches are ranked among so many of the newest, then among as many before them, and so on. */
-const WINDOW = 1000;
+const WINDOW_SIZE = 1000;
 
 interface Match {
   id: string;
@@ -21,7 +21,7 @@ interface Match {
 
 /**
  * Finds messages by their words, labels and addresses. With `q` the best come first, within windows of the
- * {@link WINDOW} newest matches; without it they come by time. Costs one statement, two where a page crosses windows.
+ * {@link WINDOW_SIZE} newest matches; without it they come by time. Costs one statement, two where a page crosses windows.
  *
  * @returns ids in the order to show.
  * @throws AppError `validation_error` for a `q` that cannot be read, or one with `order=asc`.
@@ -48,7 +48,7 @@ interface Bounds {
   below?: string | undefined;
   above?: string | undefined;
   ascending: boolean;
-  wanted: number;
+  limit: number;
 }
 type Find = (bounds: Bounds) => Promise<Match[]>;
 
@@ -58,7 +58,7 @@ async function pageByTime(find: Find, { order, limit, after }: PageRequest): Pro
   const matches = await find({
     ascending,
     ...(ascending ? { above: last } : { below: last }),
-    wanted: limit + 1,
+    limit: limit + 1,
   });
   const { items, next } = pageOf(matches, limit, ({ id }) => [id]);
   return { items: items.map(({ id }) => id), next };
@@ -71,12 +71,12 @@ async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Pa
   let last = rank === undefined || id === undefined ? undefined : { rank: Number(rank), id };
   const found: (Match & { window: string })[] = [];
   for (;;) {
-    const window = await find({ below, ascending: false, wanted: WINDOW });
+    const window = await find({ below, ascending: false, limit: WINDOW_SIZE });
     // Mail that comes while somebody pages must not push this window's last ones into the next: its start is kept.
     const name = below ?? `${window[0]?.id ?? ''}~`;
     const rest = window.toSorted(byRank).filter((match) => !last || byRank(last, match) < 0);
     found.push(...rest.map((match) => ({ ...match, window: name })));
-    if (found.length > limit || window.length < WINDOW) break;
+    if (found.length > limit || window.length < WINDOW_SIZE) break;
     below = window.at(-1)?.id;
     last = undefined;
   }
@@ -97,7 +97,7 @@ async function findMatches(
     scope.organizationId,
     scope.environmentId,
     filter.inboxId ?? scope.inboxId ?? null,
-    facetsOf(scope, filter, query),
+    buildFacets(scope, filter, query),
     query.words,
     filter.status ?? null,
     filter.subject === undefined ? null : `%${escapeLike(filter.subject)}%`,
@@ -106,12 +106,12 @@ async function findMatches(
     bounds.below ?? null,
     bounds.above ?? null,
     bounds.ascending,
-    bounds.wanted,
+    bounds.limit,
   ]);
 }
 
 /** The tenant's own lexeme is among them, so that the index meets a frequent word of others only where both stand. */
-function facetsOf(scope: Scope, filter: MessageFilter, query: SearchQuery): string {
+function buildFacets(scope: Scope, filter: MessageFilter, query: SearchQuery): string {
   const must = [
     filter.inboxId ?? scope.inboxId ?? scope.environmentId,
     filter.threadId,

@@ -12,7 +12,7 @@ import { MessageEntity } from './message.entity.ts';
 import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
 
-export interface WantedMessage {
+export interface MessageCriteria {
   /** Whole address of the sender, compared without case. */
   from?: string | undefined;
   /** Part of the subject, compared without case. */
@@ -24,7 +24,7 @@ export interface WantedMessage {
 /** Waits for messages that come in. Spam and blocked mail does not count, unless somebody frees it while waiting. */
 export interface MessageWaitService {
   /** @throws AppError `not_found` for the inbox, or for a message that is not in it. */
-  begin(scope: Scope, inboxId: string, wanted: WantedMessage): Promise<MessageWait>;
+  begin(scope: Scope, inboxId: string, wanted: MessageCriteria): Promise<MessageWait>;
 }
 
 export interface MessageWait {
@@ -45,9 +45,13 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
     async begin(scope, inboxId, wanted) {
       const start = await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        return startOf(em, scope, inboxId, wanted.since);
+        return findStartPosition(em, scope, inboxId, wanted.since);
       });
-      const follower = await eventStreams.follow(scope, { ...RECEIVED, inboxIds: [inboxId], ...start });
+      const follower = await eventStreams.follow(scope, {
+        ...RECEIVED_EVENTS,
+        inboxIds: [inboxId],
+        ...start,
+      });
       return {
         close: follower.close,
         async next(waitMs) {
@@ -56,7 +60,9 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
             const events = await follower.next(Math.max(0, deadline - performance.now()));
             if (events.length === 0) return undefined;
             for (const event of events) {
-              const found = matches(event, wanted) ? await stillShown(messages, scope, event) : undefined;
+              const found = meetsCriteria(event, wanted)
+                ? await findIfVisible(messages, scope, event)
+                : undefined;
               if (found) return found;
             }
           }
@@ -66,17 +72,17 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
   };
 }
 
-const RECEIVED = { types: ['message.received'] as const };
-const PAGE = 100;
+const RECEIVED_EVENTS = { types: ['message.received'] as const };
+const PAGE_SIZE = 100;
 /** An event is made in the transaction of its message, so a moment later; clocks of two processes may differ. */
-const EVENT_BEFORE_MESSAGE_MS = 5_000;
+const CLOCK_TOLERANCE_MS = 5_000;
 
 /** Where to follow from. By a message it is exact, whatever order mails were accepted and committed in. */
-async function startOf(
+async function findStartPosition(
   em: EntityManager,
   scope: Scope,
   inboxId: string,
-  since: WantedMessage['since'],
+  since: MessageCriteria['since'],
 ): Promise<{ after?: FeedPosition; since?: Date }> {
   if (!since) return {};
   if ('time' in since) return { after: FEED_START, since: since.time };
@@ -87,43 +93,47 @@ async function startOf(
     { fields: ['id', 'createdAt'] },
   );
   if (!message) throw notFound('message', messageId);
-  const from = new Date(message.createdAt.getTime() - EVENT_BEFORE_MESSAGE_MS);
-  const range = { ...RECEIVED, inboxIds: [inboxId], since: from, limit: PAGE };
+  const from = new Date(message.createdAt.getTime() - CLOCK_TOLERANCE_MS);
+  const range = { ...RECEIVED_EVENTS, inboxIds: [inboxId], since: from, limit: PAGE_SIZE };
   for (let after: FeedPosition | undefined; ; ) {
     const { events: page } = await readEvents(em, scope, { ...range, after });
-    const told = page.find((event) => receivedOf(event).message_id === messageId);
+    const told = page.find((event) => receivedDataOf(event).message_id === messageId);
     if (told) return { after: positionOf(told) };
     const last = page.at(-1);
     // It was sent, hidden, told too long ago, or is being told right now.
-    if (!last || page.length < PAGE) return { after: FEED_START, since: message.createdAt };
+    if (!last || page.length < PAGE_SIZE) return { after: FEED_START, since: message.createdAt };
     after = positionOf(last);
   }
 }
 
-function receivedOf({ data }: Event): EventDataByType['message.received'] {
+function receivedDataOf({ data }: Event): EventDataByType['message.received'] {
   return data as EventDataByType['message.received'];
 }
 
-function matches(event: Event, { from, subject, since }: WantedMessage): boolean {
-  const received = receivedOf(event);
+function meetsCriteria(event: Event, { from, subject, since }: MessageCriteria): boolean {
+  const received = receivedDataOf(event);
   if (since && 'messageId' in since && since.messageId === received.message_id) return false;
-  if (from !== undefined && comparable(received.from_address) !== comparable(from)) return false;
-  return subject === undefined || comparable(received.subject).includes(comparable(subject));
+  if (from !== undefined && normalizeForComparison(received.from_address) !== normalizeForComparison(from))
+    return false;
+  return (
+    subject === undefined ||
+    normalizeForComparison(received.subject).includes(normalizeForComparison(subject))
+  );
 }
 
 /** Without case; an ü is an ü, whether it was written as one character or as two. */
-function comparable(text: string): string {
+function normalizeForComparison(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
 /** Told is not all: it may have been deleted or put away since. */
-async function stillShown(
+async function findIfVisible(
   messages: Pick<MessageService, 'get'>,
   scope: Scope,
   event: Event,
 ): Promise<MessageDetails | undefined> {
   try {
-    const details = await messages.get(scope, receivedOf(event).message_id);
+    const details = await messages.get(scope, receivedDataOf(event).message_id);
     return isHidden(details.message.labels) ? undefined : details;
   } catch (error) {
     if (error instanceof AppError && error.code === 'not_found') return undefined;

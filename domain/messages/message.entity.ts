@@ -66,7 +66,7 @@ export const MessageEntity = defineEntity({
       timing: 'after',
       events: ['delete'],
       forEach: 'row',
-      body: 'insert into discarded_objects (storage_key, org_id, due_at) select key, old.org_id, now() from unnest(array[old.raw_key, old.submitted_key]) key where key is not null on conflict (storage_key) do update set due_at = excluded.due_at; return null;',
+      body: 'insert into unclaimed_objects (storage_key, org_id, due_at) select key, old.org_id, now() from unnest(array[old.raw_key, old.submitted_key]) key where key is not null on conflict (storage_key) do update set due_at = excluded.due_at; return null;',
     },
     // What a message is found by is written with it, whoever writes it, and again only when its labels change.
     {
@@ -150,7 +150,7 @@ export const MessageEntity = defineEntity({
     /** A `trackDelivery` run was started, because the relay reports outcomes. */
     tracked: p.boolean().default(false),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     queuedAt: timestamp().strictNullable(),

@@ -4,10 +4,10 @@ import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
+import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
-import { type MessageDetails, withDetail, withDetails } from './message-details.ts';
+import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
 
@@ -22,9 +22,14 @@ export function createMessageService({ database }: { database: Database }): Mess
   return {
     list: (scope, filter, page) =>
       database.transaction(scope, async ({ em }) => {
-        if (filter.inboxId !== undefined) await findInboxOrDeleted(em, scope, filter.inboxId);
-        const { items, next } = await (needsSearch(filter) ? searched : walked)(em, scope, filter, page);
-        return { items: await withDetails(em, items), next };
+        if (filter.inboxId !== undefined) await findInboxIncludingDeleted(em, scope, filter.inboxId);
+        const { items, next } = await (needsSearch(filter) ? listBySearch : listByIndex)(
+          em,
+          scope,
+          filter,
+          page,
+        );
+        return { items: await loadDetailsForAll(em, items), next };
       }),
 
     get: (scope, messageId) =>
@@ -35,22 +40,22 @@ export function createMessageService({ database }: { database: Database }): Mess
           { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] },
         );
         if (!message) throw notFound('message', messageId);
-        return withDetail(em, message);
+        return loadDetails(em, message);
       }),
   };
 }
 
 /** By time, along the index of the inbox or environment. */
-async function walked(
+async function listByIndex(
   em: EntityManager,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<Page<Message>> {
-  const { where, orderBy } = walkOf(scope, filter, page);
+  const { where, orderBy } = buildIndexRange(scope, filter, page);
   const messages = await em.find(
     MessageEntity,
-    { $and: [where, ...listConditions(filter)] },
+    { $and: [where, ...buildListConditions(filter)] },
     { orderBy, limit: page.limit + 1 },
   );
   return pageOf(messages, page.limit, ({ id }) => [id]);
@@ -64,7 +69,7 @@ const [LOWEST_ID, HIGHEST_ID] = ['', '~'];
  * the order: with an equality on the first the planner walks the primary key instead where a tenant has much of the
  * mail, through the newer mail of everybody else.
  */
-function walkOf(
+function buildIndexRange(
   { organizationId, environmentId, inboxId: boundTo }: Scope,
   { inboxId = boundTo, threadId }: MessageFilter,
   { order, after: [after] = [] }: PageRequest,
@@ -94,7 +99,7 @@ function walkOf(
   };
 }
 
-async function searched(
+async function listBySearch(
   em: EntityManager,
   scope: Scope,
   filter: MessageFilter,
@@ -106,8 +111,8 @@ async function searched(
   return { items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined), next };
 }
 
-function listConditions(filter: MessageFilter): FilterQuery<Message>[] {
-  const where: FilterQuery<Message>[] = [notHidden()];
+function buildListConditions(filter: MessageFilter): FilterQuery<Message>[] {
+  const where: FilterQuery<Message>[] = [visibleOnly()];
   if (filter.direction) where.push({ direction: filter.direction });
   if (filter.status) where.push({ status: filter.status });
   if (filter.subject !== undefined) where.push({ subject: { $ilike: `%${escapeLike(filter.subject)}%` } });
@@ -118,6 +123,6 @@ function listConditions(filter: MessageFilter): FilterQuery<Message>[] {
 }
 
 /** Hidden mail is listed only where its label is asked for, and then it is searched for. */
-export function notHidden(): FilterQuery<Message> {
+export function visibleOnly(): FilterQuery<Message> {
   return { $not: { labels: { $overlap: [...HIDDEN_LABELS] } } };
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { type FileLink, linkTo } from '../attachments/attachment.service.ts';
+import { createFileLink, type FileLink } from '../attachments/attachment.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 
@@ -26,8 +26,8 @@ export function createRawMessageService({ database, storage }: RawMessageService
         em.findOne(MessageEntity, { id: messageId, ...withinScope(scope) }),
       );
       if (!message) throw notFound('message', messageId);
-      if (message.rawKey === null) throw notBuilt(message);
-      const link = await linkTo(storage, message.rawKey, {
+      if (message.rawKey === null) throw rawNotAvailable(message);
+      const link = await createFileLink(storage, message.rawKey, {
         filename: `${message.id}.eml`,
         contentType: 'message/rfc822',
       });
@@ -37,7 +37,7 @@ export function createRawMessageService({ database, storage }: RawMessageService
 }
 
 /** Built when its turn comes, so that a message that never leaves never has bytes. */
-function notBuilt({ status }: Message): AppError {
+function rawNotAvailable({ status }: Message): AppError {
   const waiting = status === 'queued' || status === 'sending';
   return new AppError('conflict', {
     detail: waiting

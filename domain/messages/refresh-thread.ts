@@ -17,7 +17,7 @@ interface Summary {
 }
 
 /** @param thread SQL for the thread's id; one parameter follows it, the hidden labels. */
-const summaryOf = (thread: string) => `
+const summarySql = (thread: string) => `
   with shown as (
     select id, direction, from_email, has_attachments, preview, labels, created_at
     from messages where thread_id = ${thread} and not labels && ?::text[]
@@ -39,14 +39,14 @@ const summaryOf = (thread: string) => `
     ) as participants
   from shown`;
 
-const HIDDEN = `{${HIDDEN_LABELS.join(',')}}`;
+const HIDDEN_LABELS_ARRAY = `{${HIDDEN_LABELS.join(',')}}`;
 
 /**
  * Writes the thread's summary anew after a message of it was hidden, shown or deleted, or lost a label. The caller
  * holds the thread's row lock, and has flushed. A thread that shows no message keeps its times, and no list shows it.
  */
 export async function refreshThread(em: EntityManager, thread: Thread): Promise<void> {
-  const [summary] = await em.execute<Summary[]>(summaryOf('?'), [thread.id, HIDDEN]);
+  const [summary] = await em.execute<Summary[]>(summarySql('?'), [thread.id, HIDDEN_LABELS_ARRAY]);
   if (!summary) return;
   thread.messageCount = summary.count;
   thread.hasAttachments = summary.has_attachments;
@@ -69,10 +69,10 @@ export async function refreshThreads(em: EntityManager, threadIds: readonly stri
        last_message_at = coalesce(greatest(s.last_inbound_at, s.last_outbound_at), t.last_message_at),
        updated_at = now()
      from (select w.id as thread_id, summary.* from threads w
-           cross join lateral (${summaryOf('w.id')}) summary
+           cross join lateral (${summarySql('w.id')}) summary
            where w.id in (${threadIds.map(() => '?').join()})) s
      where t.id = s.thread_id`,
-    [HIDDEN, ...threadIds],
+    [HIDDEN_LABELS_ARRAY, ...threadIds],
   );
 }
 

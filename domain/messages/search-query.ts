@@ -42,12 +42,15 @@ const FIELDS = [...Object.keys(WEIGHTS), 'label', 'has', 'before', 'after'];
 export function parseSearch(q: string): SearchQuery {
   const terms = readTerms(q);
   if (terms.length > MAX_TERMS)
-    throw unclear(`has ${terms.length} terms, at most ${MAX_TERMS} are allowed`, 'Search for fewer words.');
+    throw invalidQuery(
+      `has ${terms.length} terms, at most ${MAX_TERMS} are allowed`,
+      'Search for fewer words.',
+    );
   const query: SearchQuery = { words: '', facets: [] };
   const words: string[] = [];
   for (const term of terms) {
     const weight = WEIGHTS[term.field] ?? '';
-    if (term.field === '' || weight !== '') words.push(wordsOf(term, weight));
+    if (term.field === '' || weight !== '') words.push(toTsquery(term, weight));
     else applyOperator(query, term);
   }
   return { ...query, words: words.join(' & ') };
@@ -76,8 +79,8 @@ function readTerms(q: string): Term[] {
   return terms;
 }
 
-function wordsOf({ negated, field, value, quoted }: Term, weight: string): string {
-  if (value.trim() === '') throw noValue(field);
+function toTsquery({ negated, field, value, quoted }: Term, weight: string): string {
+  if (value.trim() === '') throw missingValue(field);
   const prefix = !quoted && value.length > 1 && value.endsWith('*') ? '*' : '';
   const text = foldWords(prefix ? value.slice(0, -1) : value);
   const flags = weight + prefix;
@@ -85,14 +88,15 @@ function wordsOf({ negated, field, value, quoted }: Term, weight: string): strin
 }
 
 function applyOperator(query: SearchQuery, { negated, field, value }: Term): void {
-  if (value.trim() === '') throw noValue(field);
+  if (value.trim() === '') throw missingValue(field);
   if (field === 'label') query.facets.push({ lexeme: `l:${value}`, negated });
   else if (field === 'has') {
     if (!/^attachments?$/i.test(value))
-      throw unclear(`knows has:attachment, not has:${value}`, 'Write has:attachment.');
+      throw invalidQuery(`knows has:attachment, not has:${value}`, 'Write has:attachment.');
     query.facets.push({ lexeme: 'h:attachment', negated });
   } else {
-    if (negated) throw unclear(`cannot deny ${field}:`, 'Use before: for after: and the other way round.');
+    if (negated)
+      throw invalidQuery(`cannot deny ${field}:`, 'Use before: for after: and the other way round.');
     const time = readDate(field, value);
     if (field === 'before') query.before = earlier(query.before, time);
     else query.after = later(query.after, time);
@@ -107,7 +111,7 @@ function readDate(field: string, value: string): Date {
   const sameDay =
     !Number.isNaN(time.getTime()) && (value.length > 10 || time.toISOString().startsWith(value));
   if (!sameDay)
-    throw unclear(
+    throw invalidQuery(
       `has no date after ${field}:`,
       `Write ${field}:2026-01-31 or ${field}:2026-01-31T12:00:00Z.`,
     );
@@ -131,13 +135,13 @@ export function quoteLexeme(text: string): string {
   return `'${text.replace(/\\/g, '\\\\').replace(/'/g, "''")}'`;
 }
 
-function noValue(field: string) {
-  return unclear(
+function missingValue(field: string) {
+  return invalidQuery(
     `has nothing after ${field}:`,
     `Write a value right after ${field}: without a space, in quotes where it has spaces.`,
   );
 }
 
-function unclear(message: string, fix: string) {
+function invalidQuery(message: string, fix: string) {
   return invalid('/query/q', message, fix);
 }

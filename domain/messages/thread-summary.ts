@@ -9,9 +9,9 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
 export const MAX_PARTICIPANTS = 100;
 export const MAX_LABELS = 100;
 /** PostgreSQL refuses index rows over about 2,700 bytes. */
-const MAX_BASE_SUBJECT = 255;
+const MAX_BASE_SUBJECT_CHARACTERS = 255;
 
-export function startThread(
+export function createThread(
   em: EntityManager,
   {
     inbox,
@@ -25,7 +25,7 @@ export function startThread(
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
     subject,
-    baseSubject: threadingSubject(subject),
+    baseSubject: normalizedBaseSubject(subject),
     lastMessageAt: at,
     createdAt: at,
   });
@@ -34,8 +34,8 @@ export function startThread(
 }
 
 /** What `baseSubject` of a thread holds, and what a look-up by subject compares with. */
-export function threadingSubject(subject: string): string {
-  return baseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT);
+export function normalizedBaseSubject(subject: string): string {
+  return baseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
 }
 
 /**

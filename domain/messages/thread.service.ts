@@ -3,15 +3,15 @@ import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
+import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
-import { notHidden } from './message.service.ts';
-import { type MessageDetails, withDetails } from './message-details.ts';
+import { visibleOnly } from './message.service.ts';
+import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface ThreadDetails {
   thread: Thread;
-  /** The newest {@link MESSAGES_SHOWN}, oldest first; without bodies and headers. */
+  /** The newest {@link MAX_THREAD_MESSAGES}, oldest first; without bodies and headers. */
   messages: MessageDetails[];
 }
 
@@ -26,14 +26,14 @@ export interface ThreadService {
   get(scope: Scope, threadId: string): Promise<ThreadDetails>;
 }
 
-export const MESSAGES_SHOWN = 100;
+export const MAX_THREAD_MESSAGES = 100;
 
 export function createThreadService({ database }: { database: Database }): ThreadService {
   return {
     list: (scope, { inboxId }, page) =>
       database.transaction(scope, async ({ em }) => {
-        if (inboxId !== undefined) await findInboxOrDeleted(em, scope, inboxId);
-        const threads = await em.find(ThreadEntity, listWhere(scope, inboxId, page), {
+        if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
+        const threads = await em.find(ThreadEntity, buildListFilter(scope, inboxId, page), {
           orderBy: { lastMessageAt: page.order, id: page.order },
           limit: page.limit + 1,
         });
@@ -46,15 +46,15 @@ export function createThreadService({ database }: { database: Database }): Threa
         if (!thread) throw notFound('thread', threadId);
         const newest = await em.find(
           MessageEntity,
-          { $and: [{ threadId }, notHidden()] },
-          { orderBy: { id: 'desc' }, limit: MESSAGES_SHOWN },
+          { $and: [{ threadId }, visibleOnly()] },
+          { orderBy: { id: 'desc' }, limit: MAX_THREAD_MESSAGES },
         );
-        return { thread, messages: await withDetails(em, newest.reverse()) };
+        return { thread, messages: await loadDetailsForAll(em, newest.reverse()) };
       }),
   };
 }
 
-function listWhere(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
+function buildListFilter(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
   // A thread whose every message is hidden or gone.
   const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 } }];
   if (inboxId !== undefined) where.push({ inboxId });

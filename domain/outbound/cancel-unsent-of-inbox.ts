@@ -3,9 +3,9 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
-import { cancelUnsent } from './cancel-unsent.ts';
+import { cancelUnsentMessage } from './cancel-unsent.ts';
 
-const BATCH = 200;
+const BATCH_SIZE = 200;
 
 /** Cancels what an inbox that goes away has queued. What is already with the relay takes its course. */
 export async function cancelUnsentOfInbox(
@@ -18,16 +18,16 @@ export async function cancelUnsentOfInbox(
     const messages = await em.find(
       MessageEntity,
       { inboxId, status: { $in: ['queued', 'sending', 'deferred'] }, id: { $gt: after } },
-      { orderBy: { id: 'asc' }, limit: BATCH, lockMode: LockMode.PESSIMISTIC_WRITE },
+      { orderBy: { id: 'asc' }, limit: BATCH_SIZE, lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     for (const message of messages) {
-      if (!(await cancelUnsent(em, message, 'The inbox was deleted.'))) continue;
+      if (!(await cancelUnsentMessage(em, message, 'The inbox was deleted.'))) continue;
       outbox.enqueue(transaction, message.organizationId, {
         signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
       });
     }
     const last = messages.at(-1);
-    if (!last || messages.length < BATCH) return;
+    if (!last || messages.length < BATCH_SIZE) return;
     after = last.id;
   }
 }

@@ -10,7 +10,11 @@ import { SendAttemptEntity } from './send-attempt.entity.ts';
  *
  * @returns false where it is too late; nothing is changed then.
  */
-export async function cancelUnsent(em: EntityManager, message: Message, detail: string): Promise<boolean> {
+export async function cancelUnsentMessage(
+  em: EntityManager,
+  message: Message,
+  detail: string,
+): Promise<boolean> {
   if (message.status !== 'queued' && message.status !== 'deferred' && message.status !== 'sending')
     return false;
   const left = await em.count(SendAttemptEntity, {
@@ -20,7 +24,7 @@ export async function cancelUnsent(em: EntityManager, message: Message, detail: 
   if (left > 0) return false;
   message.status = 'canceled';
   message.statusDetail = detail;
-  await rejectUnsettled(em, message.id, detail);
+  await rejectUnsettledRecipients(em, message.id, detail);
   return true;
 }
 
@@ -29,14 +33,18 @@ export async function cancelUnsent(em: EntityManager, message: Message, detail: 
  *
  * @returns false where the message is final, or nobody knows what became of a recipient; nothing is changed then.
  */
-export async function cancelRest(em: EntityManager, message: Message, detail: string): Promise<boolean> {
+export async function cancelRemainingRecipients(
+  em: EntityManager,
+  message: Message,
+  detail: string,
+): Promise<boolean> {
   if (message.status !== 'deferred' && message.status !== 'sending') return false;
   const open = await em.count(SendAttemptEntity, {
     messageId: message.id,
     $or: [{ state: { $in: ['attempting', 'ambiguous'] } }, { recorded: false }],
   });
   if (open > 0) return false;
-  await rejectUnsettled(em, message.id, detail);
+  await rejectUnsettledRecipients(em, message.id, detail);
   const recipients = await em.find(RecipientEntity, { messageId: message.id });
   message.status = deriveStatus(
     recipients.map(({ status }) => status),
@@ -46,7 +54,11 @@ export async function cancelRest(em: EntityManager, message: Message, detail: st
   return true;
 }
 
-async function rejectUnsettled(em: EntityManager, messageId: string, detail: string): Promise<void> {
+async function rejectUnsettledRecipients(
+  em: EntityManager,
+  messageId: string,
+  detail: string,
+): Promise<void> {
   await em.nativeUpdate(
     RecipientEntity,
     { messageId, status: { $in: ['pending', 'deferred'] } },

@@ -8,7 +8,7 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
 import type { Thread } from '../messages/thread.entity.ts';
-import { addToThread, startThread } from '../messages/thread-summary.ts';
+import { addToThread, createThread } from '../messages/thread-summary.ts';
 import { previewOf } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
@@ -53,7 +53,7 @@ export function createOutboundMessage(
   const { em } = transaction;
   const id = newId('message');
   const subject = content.subject ?? '';
-  const place = thread ?? startThread(em, { inbox, subject, at: now });
+  const place = thread ?? createThread(em, { inbox, subject, at: now });
   const message = em.create(MessageEntity, {
     id,
     organizationId: inbox.organizationId,
@@ -77,7 +77,7 @@ export function createOutboundMessage(
     hasAttachments: attachments.length > 0,
     rfcMessageId: `${id}@${inbox.domain}`,
     inReplyTo: parent?.rfcMessageId ?? null,
-    references: parent ? referencesAfter(parent) : [],
+    references: parent ? buildReferences(parent) : [],
     createdAt: now,
     queuedAt: now,
   });
@@ -101,7 +101,7 @@ export function createOutboundMessage(
     envelope.map(({ email }) => email),
     now,
   );
-  outbox.enqueue(transaction, inbox.organizationId, { start: startOfSend(message) });
+  outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message) });
   const { organizationId } = inbox;
   transaction.beforeCommit(() =>
     countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
@@ -110,7 +110,7 @@ export function createOutboundMessage(
 }
 
 /** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */
-function referencesAfter(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
+function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
   if (!parent.rfcMessageId) return [];
   const chain = [...parent.references.filter((id) => id !== parent.rfcMessageId), parent.rfcMessageId];
   const [first, ...rest] = chain;
@@ -120,7 +120,7 @@ function referencesAfter(parent: Pick<Message, 'rfcMessageId' | 'references'>): 
 }
 
 /** The start of a message's lifecycle; also what the reconciler uses for one that has lost its run. */
-export function startOfSend(
+export function buildSendStart(
   message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
 ) {
   return {

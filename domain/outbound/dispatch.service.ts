@@ -6,13 +6,13 @@ import type { SendState } from '../delivery-reports/delivery-outcome.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
-import { cancelRest, cancelUnsent } from './cancel-unsent.ts';
-import { readGateSubjectOfMessage } from './gate-input.ts';
+import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
+import { readGateInputOfMessage } from './gate-input.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { announce, type Changes, noChanges } from './outcome-events.ts';
+import { noChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { type GateSubject, passGate, type Refusal, suppressedOf } from './send-gate.ts';
+import { findRefusal, type GateInput, type Refusal, suppressedRecipients } from './send-gate.ts';
 
 /** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
 export interface DispatchService {
@@ -47,11 +47,11 @@ export function createDispatchService({
   events,
 }: DispatchServiceOptions): DispatchService {
   const fold = async (transaction: Transaction, messageId: string) =>
-    (await outcomes.fold(transaction, messageId, [])) ?? 'settled';
+    (await outcomes.apply(transaction, messageId, [])) ?? 'settled';
 
   return {
     open: async (messageId) =>
-      (await openAtOnce(database, messageId))
+      (await openWithoutLock(database, messageId))
         ? 'proceed'
         : database.systemTransaction((transaction) => open(transaction, events, messageId)),
     record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
@@ -76,7 +76,9 @@ export function createDispatchService({
         const { em } = transaction;
         const message = await lockMessage(transaction, messageId);
         if (!message || message.status === 'canceled') return 'canceled';
-        const stopped = (await cancelUnsent(em, message, detail)) || (await cancelRest(em, message, detail));
+        const stopped =
+          (await cancelUnsentMessage(em, message, detail)) ||
+          (await cancelRemainingRecipients(em, message, detail));
         return stopped ? 'canceled' : 'too_late';
       }),
   };
@@ -87,10 +89,10 @@ function lockMessage({ em }: Transaction, messageId: string): Promise<Message | 
 }
 
 /** The usual case, in two statements and without a lock: the gate lets the message pass, and it is still to be sent. */
-async function openAtOnce(database: Database, messageId: string): Promise<boolean> {
+async function openWithoutLock(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
-    const subject = await readGateSubjectOfMessage(em, messageId);
-    if (!subject || passGate(subject) || suppressedOf(subject).length > 0) return false;
+    const subject = await readGateInputOfMessage(em, messageId);
+    if (!subject || findRefusal(subject) || suppressedRecipients(subject).length > 0) return false;
     const opened = await em.execute(
       `update messages set status = 'sending', updated_at = now()
        where id = ? and status in ('queued', 'deferred', 'sending') returning id`,
@@ -111,10 +113,10 @@ async function open(
   if (message.status === 'needs_attention') return 'proceed';
   if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
     return 'finished';
-  const subject = await readGateSubjectOfMessage(em, message.id);
-  const refusal = subject && passGate(subject);
+  const subject = await readGateInputOfMessage(em, message.id);
+  const refusal = subject && findRefusal(subject);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
-  if (subject && !refusal && (await leaveOutSuppressed(transaction, events, message, subject)) === 'settled')
+  if (subject && !refusal && (await bounceSuppressed(transaction, events, message, subject)) === 'settled')
     return 'finished';
   message.status = 'sending';
   return 'proceed';
@@ -133,7 +135,7 @@ async function reject(
   refusal: Refusal,
 ): Promise<'settled' | 'open'> {
   const now = new Date();
-  const { recipients, unsent: rejected } = await unsentRecipients(transaction.em, message.id);
+  const { recipients, unsent: rejected } = await findUnsentRecipients(transaction.em, message.id);
   for (const recipient of rejected) {
     recipient.status = 'rejected';
     recipient.diagnosticCode = refusal.detail;
@@ -144,7 +146,7 @@ async function reject(
     false,
   );
   message.statusDetail = refusal.detail;
-  await announce(
+  await recordOutcomeEvents(
     transaction,
     events,
     message,
@@ -155,29 +157,31 @@ async function reject(
 }
 
 /** Of an address suppressed by hand or for a complaint, no server ever said one; SES says this. */
-const SUPPRESSED_STATUS = '5.1.1';
+const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
 
 /**
  * Leaves the suppressed recipients out, and tells of them as bounced. Others may still be to be sent to.
  *
  * @returns `settled` where none is.
  */
-async function leaveOutSuppressed(
+async function bounceSuppressed(
   transaction: Transaction,
   events: EventService,
   message: Message,
-  subject: GateSubject,
+  subject: GateInput,
 ): Promise<'settled' | 'open'> {
-  const suppressed = new Map(suppressedOf(subject).map((standing) => [standing.email, standing.suppression]));
+  const suppressed = new Map(
+    suppressedRecipients(subject).map((standing) => [standing.email, standing.suppression]),
+  );
   if (suppressed.size === 0) return 'open';
   const now = new Date();
-  const { recipients, unsent } = await unsentRecipients(transaction.em, message.id);
-  const bounced: Changes['bounced'] = [];
+  const { recipients, unsent } = await findUnsentRecipients(transaction.em, message.id);
+  const bounced: OutcomeChanges['bounced'] = [];
   for (const recipient of unsent) {
     const suppression = suppressed.get(recipient.email.toLowerCase());
     if (!suppression) continue;
     recipient.status = 'suppressed';
-    recipient.statusCode = suppression.status ?? SUPPRESSED_STATUS;
+    recipient.statusCode = suppression.status ?? DEFAULT_SUPPRESSED_STATUS;
     recipient.diagnosticCode = `Not sent: the address is suppressed (${suppression.origin}).`;
     recipient.updatedAt = now;
     bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });
@@ -190,12 +194,12 @@ async function leaveOutSuppressed(
       false,
     );
   }
-  await announce(transaction, events, message, { ...noChanges(), bounced }, now);
+  await recordOutcomeEvents(transaction, events, message, { ...noChanges(), bounced }, now);
   return settled ? 'settled' : 'open';
 }
 
 /** Recipients of whom nothing has left, and nothing is leaving, beside all of them. */
-async function unsentRecipients(
+async function findUnsentRecipients(
   em: EntityManager,
   messageId: string,
 ): Promise<{ recipients: Recipient[]; unsent: Recipient[] }> {

@@ -30,7 +30,7 @@ export function deriveStatus(recipients: readonly RecipientStatus[], ambiguous: 
  * What a report makes of a recipient. A complaint outranks all; a bounce counts even after a delivery (late bounce);
  * a delivery never undoes a bounce.
  */
-export function afterReport(
+export function statusAfterReport(
   current: RecipientStatus,
   reported: 'delivered' | 'bounced' | 'complained',
 ): RecipientStatus {

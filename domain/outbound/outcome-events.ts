@@ -6,7 +6,7 @@ import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 
 /** What events tell of a message and its recipients. */
-type ToldMessage = Pick<
+type EventMessage = Pick<
   Message,
   | 'id'
   | 'organizationId'
@@ -19,31 +19,31 @@ type ToldMessage = Pick<
   | 'providerMessageId'
   | 'sentAt'
 >;
-export type ToldRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode' | 'diagnosticCode'>;
+export type EventRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode' | 'diagnosticCode'>;
 
 type BounceKind = ReturnType<typeof classifyBounce>;
 
 /** What one folding changed, recipient by recipient; each recipient shows up once for each thing that happened. */
-export interface Changes {
-  sent: ToldRecipient[];
-  delivered: ToldRecipient[];
-  bounced: { recipient: ToldRecipient; bounceKind: BounceKind }[];
-  complained: { recipient: ToldRecipient; feedbackType: string }[];
-  rejected: ToldRecipient[];
+export interface OutcomeChanges {
+  sent: EventRecipient[];
+  delivered: EventRecipient[];
+  bounced: { recipient: EventRecipient; bounceKind: BounceKind }[];
+  complained: { recipient: EventRecipient; feedbackType: string }[];
+  rejected: EventRecipient[];
   /** Why they were rejected, where the gate said no; empty where the relay did. */
   rejection?: { reason: RejectionReason; detail: string };
 }
 
-export function noChanges(): Changes {
+export function noChanges(): OutcomeChanges {
   return { sent: [], delivered: [], bounced: [], complained: [], rejected: [] };
 }
 
 /** One event for each kind of change, with the recipients it happened to. */
-export async function announce(
+export async function recordOutcomeEvents(
   transaction: Transaction,
   events: EventService,
-  message: ToldMessage,
-  changes: Changes,
+  message: EventMessage,
+  changes: OutcomeChanges,
   now: Date,
 ): Promise<void> {
   const emit = <Type extends keyof EventDataByType>(type: Type, data: EventDataByType[Type]) =>
@@ -82,11 +82,11 @@ export async function announce(
   }
 }
 
-function addresses(recipients: ToldRecipient[]): string[] {
+function addresses(recipients: EventRecipient[]): string[] {
   return recipients.map(({ email }) => email);
 }
 
-function sentData(message: ToldMessage, sent: ToldRecipient[], now: Date): EventDataByType['message.sent'] {
+function sentData(message: EventMessage, sent: EventRecipient[], now: Date): EventDataByType['message.sent'] {
   return {
     message_id: message.id,
     thread_id: message.threadId,
@@ -100,8 +100,8 @@ function sentData(message: ToldMessage, sent: ToldRecipient[], now: Date): Event
 }
 
 function rejectedData(
-  message: ToldMessage,
-  { rejected, rejection }: Changes,
+  message: EventMessage,
+  { rejected, rejection }: OutcomeChanges,
   now: Date,
 ): EventDataByType['message.rejected'] {
   return {
@@ -118,7 +118,7 @@ function rejectedData(
   };
 }
 
-function bouncedData(bounced: Changes['bounced'], now: Date) {
+function bouncedData(bounced: OutcomeChanges['bounced'], now: Date) {
   const [first] = bounced;
   return {
     bounce_type: first?.bounceKind.type ?? 'Permanent',

@@ -2,11 +2,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
 import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
-import { type Changes, noChanges } from './outcome-events.ts';
+import { noChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
 /** As plain rows: they are read and written for every mail that leaves, and as entities cost several times as much. */
-export type FoldedMessage = Pick<
+export type OutcomeMessage = Pick<
   Message,
   | 'id'
   | 'organizationId'
@@ -27,11 +27,11 @@ export type FoldedMessage = Pick<
   | 'bouncedAt'
   | 'complainedAt'
 >;
-export type FoldedRecipient = Pick<
+export type OutcomeRecipient = Pick<
   Recipient,
   'position' | 'email' | 'status' | 'statusCode' | 'diagnosticCode' | 'sentAt' | 'updatedAt'
 >;
-export type FoldedAttempt = Pick<
+export type OutcomeAttempt = Pick<
   SendAttempt,
   | 'position'
   | 'number'
@@ -50,25 +50,25 @@ export type FoldedAttempt = Pick<
 };
 
 /** What becomes of a message, while it is locked. */
-export interface Folding {
-  message: FoldedMessage;
-  recipients: FoldedRecipient[];
+export interface OutcomeState {
+  message: OutcomeMessage;
+  recipients: OutcomeRecipient[];
   /** Those that were not recorded yet, and those nobody knows the end of. */
-  attempts: FoldedAttempt[];
+  attempts: OutcomeAttempt[];
   /** Those of them that are now. */
-  recorded: FoldedAttempt[];
-  changes: Changes;
+  recorded: OutcomeAttempt[];
+  changes: OutcomeChanges;
   now: Date;
 }
 
-const MESSAGE = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
+const MESSAGE_COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
   thread_id as "threadId", status, status_detail as "statusDetail", from_email as "fromEmail", subject,
   rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
   queued_at as "queuedAt", sent_at as "sentAt", delivered_at as "deliveredAt", bounced_at as "bouncedAt",
   complained_at as "complainedAt"`;
-const RECIPIENT = `'position', position, 'email', email, 'status', status, 'statusCode', status_code,
+const RECIPIENT_FIELDS = `'position', position, 'email', email, 'status', status, 'statusCode', status_code,
   'diagnosticCode', diagnostic_code, 'sentAt', sent_at, 'updatedAt', updated_at`;
-const ATTEMPT = `'position', position, 'number', number, 'state', state, 'stateRead', state,
+const ATTEMPT_FIELDS = `'position', position, 'number', number, 'state', state, 'stateRead', state,
   'refusedScope', refused_scope, 'statusCode', status_code, 'response', response,
   'providerMessageId', provider_message_id, 'reportsDelivery', reports_delivery, 'simulated', simulated,
   'finishedAt', finished_at, 'recorded', recorded`;
@@ -79,17 +79,19 @@ const ATTEMPT = `'position', position, 'number', number, 'state', state, 'stateR
  *
  * @returns null where the message is gone.
  */
-export async function openFolding(em: EntityManager, messageId: string): Promise<Folding | null> {
-  const [message] = await em.execute<Raw<FoldedMessage>[]>(
-    `select ${MESSAGE} from messages where id = ? for update`,
+export async function lockOutcomeState(em: EntityManager, messageId: string): Promise<OutcomeState | null> {
+  const [message] = await em.execute<Raw<OutcomeMessage>[]>(
+    `select ${MESSAGE_COLUMNS} from messages where id = ? for update`,
     [messageId],
   );
   if (!message) return null;
-  const [parts] = await em.execute<{ recipients: Raw<FoldedRecipient>[]; attempts: Raw<FoldedAttempt>[] }[]>(
+  const [parts] = await em.execute<
+    { recipients: Raw<OutcomeRecipient>[]; attempts: Raw<OutcomeAttempt>[] }[]
+  >(
     `select
-       (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT}) order by position), '[]')
+       (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT_FIELDS}) order by position), '[]')
         from message_recipients where message_id = ?) as recipients,
-       (select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT}) order by position, number), '[]')
+       (select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT_FIELDS}) order by position, number), '[]')
         from send_attempts where message_id = ? and (not recorded or state = 'ambiguous')) as attempts`,
     [messageId, messageId],
   );
@@ -117,9 +119,9 @@ export async function openFolding(em: EntityManager, messageId: string): Promise
 }
 
 /** Writes the message, the recipients that changed and the attempts that are recorded now, in one statement. */
-export async function saveFolding(
+export async function saveOutcomeState(
   em: EntityManager,
-  { message, recipients, recorded, now }: Folding,
+  { message, recipients, recorded, now }: OutcomeState,
 ): Promise<void> {
   const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
   const { id, status, statusDetail, providerMessageId, tracked } = message;

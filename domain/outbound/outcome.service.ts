@@ -8,20 +8,20 @@ import {
   trackDeliveryWorkflowId,
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
-import { keepReputation } from '../deliverability/keep-reputation.ts';
-import { type BadOutcome, suppress } from '../deliverability/suppress.ts';
+import { recordReputation } from '../deliverability/record-reputation.ts';
+import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppress-addresses.ts';
 import type { DeliveryOutcome, SendState } from '../delivery-reports/delivery-outcome.ts';
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
-import { afterReport, awaitsReport, deriveStatus, isSettled } from './message-status.ts';
-import { announce, type Changes, type ToldRecipient } from './outcome-events.ts';
+import { awaitsReport, deriveStatus, isSettled, statusAfterReport } from './message-status.ts';
+import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
-  type FoldedAttempt,
-  type FoldedMessage,
-  type FoldedRecipient,
-  type Folding,
-  openFolding,
-  saveFolding,
+  lockOutcomeState,
+  type OutcomeAttempt,
+  type OutcomeMessage,
+  type OutcomeRecipient,
+  type OutcomeState,
+  saveOutcomeState,
 } from './outcome-state.ts';
 
 export interface OutcomeService {
@@ -32,7 +32,7 @@ export interface OutcomeService {
    * @param outcomes from reports; empty when the send's own run records what its attempts brought.
    * @returns null where the message is gone.
    */
-  fold(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
+  apply(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
 }
 
 export interface OutcomeServiceOptions {
@@ -51,15 +51,15 @@ export function createOutcomeService({
   simulatorDomain,
 }: OutcomeServiceOptions): OutcomeService {
   return {
-    async fold(transaction, messageId, outcomes) {
+    async apply(transaction, messageId, outcomes) {
       const { em } = transaction;
-      const folding = await openFolding(em, messageId);
+      const folding = await lockOutcomeState(em, messageId);
       if (!folding) return null;
       const { message, recipients, changes, now } = folding;
       const before = message.status;
       if (before === 'canceled') return 'settled';
       const simulated = recordAttempts(folding, outcomes);
-      giveUpDeferred(folding, retryWindowMs);
+      bounceExpired(folding, retryWindowMs);
       for (const outcome of [...outcomes, ...simulated]) applyOutcome(folding, outcome);
       const ambiguous = folding.attempts.some(({ state }) => state === 'ambiguous');
       // A report overtook the run that goes from recipient to recipient, as long as the message is `sending`.
@@ -74,12 +74,12 @@ export function createOutcomeService({
           ? AMBIGUOUS_DETAIL
           : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
-      track(transaction, outbox, folding, outcomes.length > 0);
-      await saveFolding(em, folding);
-      await announce(transaction, events, message, changes, now);
-      await drawConsequences(em, message, changes, simulatorDomain);
-      if (before === 'needs_attention' && !ambiguous) wakeSend(transaction, outbox, message);
-      return stateOf(recipients, ambiguous);
+      notifyTracking(transaction, outbox, folding, outcomes.length > 0);
+      await saveOutcomeState(em, folding);
+      await recordOutcomeEvents(transaction, events, message, changes, now);
+      await applyReputation(em, message, changes, simulatorDomain);
+      if (before === 'needs_attention' && !ambiguous) signalSend(transaction, outbox, message);
+      return toSendState(recipients, ambiguous);
     },
   };
 }
@@ -88,7 +88,7 @@ const AMBIGUOUS_DETAIL =
   'The connection was lost when the relay may have accepted the mail already. It is not sent again by itself.';
 
 /** Folds what the attempts brought. A report about a recipient proves that its open attempt was accepted. */
-function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
+function recordAttempts(folding: OutcomeState, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
   const { attempts, recorded, now } = folding;
   const reported = new Set(outcomes.map(({ position }) => position));
   const simulated: DeliveryOutcome[] = [];
@@ -107,7 +107,7 @@ function recordAttempts(folding: Folding, outcomes: DeliveryOutcome[]): Delivery
   return simulated;
 }
 
-function recordAttempt({ message, recipients, changes, now }: Folding, attempt: FoldedAttempt): void {
+function recordAttempt({ message, recipients, changes, now }: OutcomeState, attempt: OutcomeAttempt): void {
   const recipient = recipients.find(({ position }) => position === attempt.position);
   if (!recipient || isSettled(recipient.status)) return;
   recipient.statusCode = attempt.statusCode;
@@ -129,7 +129,7 @@ function recordAttempt({ message, recipients, changes, now }: Folding, attempt: 
   }
 }
 
-function giveUpDeferred({ message, recipients, changes, now }: Folding, retryWindowMs: number): void {
+function bounceExpired({ message, recipients, changes, now }: OutcomeState, retryWindowMs: number): void {
   const queuedAt = (message.queuedAt ?? message.createdAt).getTime();
   if (now.getTime() - queuedAt < retryWindowMs) return;
   for (const recipient of recipients) {
@@ -138,7 +138,7 @@ function giveUpDeferred({ message, recipients, changes, now }: Folding, retryWin
   }
 }
 
-function applyOutcome({ message, recipients, changes, now }: Folding, outcome: DeliveryOutcome): void {
+function applyOutcome({ message, recipients, changes, now }: OutcomeState, outcome: DeliveryOutcome): void {
   const recipient = recipients.find(({ position }) => position === outcome.position);
   if (!recipient || recipient.status === 'rejected') return;
   if (outcome.kind === 'delayed') {
@@ -147,7 +147,7 @@ function applyOutcome({ message, recipients, changes, now }: Folding, outcome: D
     recipient.updatedAt = now;
     return;
   }
-  const next = afterReport(recipient.status, outcome.kind);
+  const next = statusAfterReport(recipient.status, outcome.kind);
   if (next === recipient.status) return;
   recipient.statusCode = outcome.statusCode;
   recipient.diagnosticCode = outcome.diagnosticCode;
@@ -167,9 +167,9 @@ function applyOutcome({ message, recipients, changes, now }: Folding, outcome: D
 }
 
 function bounce(
-  { message, changes, now }: Pick<Folding, 'message' | 'changes' | 'now'>,
-  recipient: FoldedRecipient,
-  bounceKind: Changes['bounced'][number]['bounceKind'],
+  { message, changes, now }: Pick<OutcomeState, 'message' | 'changes' | 'now'>,
+  recipient: OutcomeRecipient,
+  bounceKind: OutcomeChanges['bounced'][number]['bounceKind'],
 ): void {
   recipient.status = 'bounced';
   recipient.updatedAt = now;
@@ -178,42 +178,47 @@ function bounce(
 }
 
 /** An address that is bad, or whose owner complains, is not written to again; the inbox that did so answers for it. */
-async function drawConsequences(
+async function applyReputation(
   em: EntityManager,
-  message: FoldedMessage,
-  changes: Changes,
+  message: OutcomeMessage,
+  changes: OutcomeChanges,
   simulatorDomain: string,
 ): Promise<void> {
-  const outcomes = badOutcomes(changes).filter(
+  const outcomes = findNegativeOutcomes(changes).filter(
     ({ email }) => !email.toLowerCase().endsWith(`@${simulatorDomain}`),
   );
   if (outcomes.length === 0) return;
   const { organizationId, environmentId, inboxId, id } = message;
   const source = { organizationId, environmentId, inboxId, messageId: id };
-  await suppress(em, source, outcomes);
-  await keepReputation(em, source, outcomes, simulatorDomain);
+  await suppressAddresses(em, source, outcomes);
+  await recordReputation(em, source, outcomes, simulatorDomain);
 }
 
 /** Bounces that say the address is bad, and complaints; not refusals for policy, size or a full mailbox. */
-function badOutcomes({ bounced, complained }: Changes): BadOutcome[] {
+function findNegativeOutcomes({ bounced, complained }: OutcomeChanges): NegativeOutcome[] {
   const bad = bounced.filter(
     ({ bounceKind }) => bounceKind.type === 'Permanent' && bounceKind.subType === 'NoEmail',
   );
   return [
-    ...bad.map(({ recipient }) => badOutcome('bounce', recipient)),
-    ...complained.map(({ recipient }) => badOutcome('complaint', recipient)),
+    ...bad.map(({ recipient }) => toNegativeOutcome('bounce', recipient)),
+    ...complained.map(({ recipient }) => toNegativeOutcome('complaint', recipient)),
   ];
 }
 
-function badOutcome(
-  kind: BadOutcome['kind'],
-  { position, email, statusCode, diagnosticCode }: ToldRecipient,
-): BadOutcome {
+function toNegativeOutcome(
+  kind: NegativeOutcome['kind'],
+  { position, email, statusCode, diagnosticCode }: EventRecipient,
+): NegativeOutcome {
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
 }
 
 /** Starts the wait for reports where the relay promised any, and tells the one that waits of news. */
-function track(transaction: Transaction, outbox: Outbox, folding: Folding, reported: boolean): void {
+function notifyTracking(
+  transaction: Transaction,
+  outbox: Outbox,
+  folding: OutcomeState,
+  reported: boolean,
+): void {
   const { message, recipients, attempts } = folding;
   const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
   const promised = attempts.some(({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery);
@@ -243,13 +248,13 @@ function track(transaction: Transaction, outbox: Outbox, folding: Folding, repor
   });
 }
 
-function wakeSend(transaction: Transaction, outbox: Outbox, message: FoldedMessage): void {
+function signalSend(transaction: Transaction, outbox: Outbox, message: OutcomeMessage): void {
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },
   });
 }
 
-function stateOf(recipients: FoldedRecipient[], ambiguous: boolean): SendState {
+function toSendState(recipients: OutcomeRecipient[], ambiguous: boolean): SendState {
   if (ambiguous) return 'needs_attention';
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'deferred';
 }

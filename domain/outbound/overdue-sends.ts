@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
-import { startOfSend } from './create-outbound-message.ts';
+import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
 
 /** A deferred message may rest for hours, but its run must be there: looking costs one `describe` in ten minutes. */
@@ -15,7 +15,7 @@ export function overdueMessages(database: Database, dispatch: DispatchService): 
   return {
     name: 'messages',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof startOfSend>[0] & { status: string }>(database, {
+      const rows = await takeOverdue<Parameters<typeof buildSendStart>[0] & { status: string }>(database, {
         table: 'messages',
         overdue: OVERDUE_MESSAGE,
         columns: `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
@@ -23,7 +23,7 @@ export function overdueMessages(database: Database, dispatch: DispatchService): 
         limit,
       });
       return rows.map((row) => ({
-        start: startOfSend(row),
+        start: buildSendStart(row),
         whenStopped:
           row.status === 'needs_attention'
             ? ('restart' as const)

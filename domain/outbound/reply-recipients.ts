@@ -4,7 +4,7 @@ import type { Message } from '../messages/message.entity.ts';
 import { addressFault } from '../mime/address-syntax.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 
-export type Answered = Pick<Message, 'direction' | 'fromEmail' | 'fromName' | 'replyTo' | 'to' | 'cc'>;
+export type RepliedMessage = Pick<Message, 'direction' | 'fromEmail' | 'fromName' | 'replyTo' | 'to' | 'cc'>;
 
 export interface ReplyRecipients {
   to: MailAddress[];
@@ -18,12 +18,12 @@ export interface ReplyRecipients {
  * @param own the inbox's address; with a plus-tag it is the same one.
  * @throws AppError `no_recipients` where nobody is left.
  */
-export function replyRecipients(
-  original: Answered,
+export function findReplyRecipients(
+  original: RepliedMessage,
   { replyAll, own }: { replyAll: boolean; own: string },
 ): ReplyRecipients {
   const seen = new Set<string>();
-  const isSelf = selfCheck(own);
+  const isSelf = createSelfCheck(own);
   const take = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
@@ -31,8 +31,8 @@ export function replyRecipients(
       seen.add(key);
       return true;
     });
-  const to = take(original.direction === 'outbound' ? original.to : authorOf(original, isSelf));
-  const cc = replyAll || to.length === 0 ? take(othersOf(original, replyAll)) : [];
+  const to = take(original.direction === 'outbound' ? original.to : findAuthors(original, isSelf));
+  const cc = replyAll || to.length === 0 ? take(findOthers(original, replyAll)) : [];
   if (to.length > 0) return { to, cc: replyAll ? cc : [] };
   if (cc.length > 0) return { to: cc, cc: [] };
   throw new AppError('no_recipients', {
@@ -42,7 +42,7 @@ export function replyRecipients(
 }
 
 /** Adds those the caller names, who are asked for and stay even where they are ourselves; each is named once. */
-export function withFurther(
+export function addRequestedRecipients(
   { to, cc }: ReplyRecipients,
   further: { cc: MailAddress[]; bcc: MailAddress[] },
 ): ReplyRecipients & { bcc: MailAddress[] } {
@@ -56,7 +56,7 @@ export function withFurther(
 }
 
 /** A Reply-To that names only ourselves says nothing; From is then asked. */
-function authorOf(original: Answered, isSelf: (address: string) => boolean): MailAddress[] {
+function findAuthors(original: RepliedMessage, isSelf: (address: string) => boolean): MailAddress[] {
   const replyTo = original.replyTo.filter(
     ({ email }) => !isSelf(email.toLowerCase()) && addressFault(email) === undefined,
   );
@@ -66,12 +66,12 @@ function authorOf(original: Answered, isSelf: (address: string) => boolean): Mai
 }
 
 /** Of our own mail the copies, where it went to copies alone; of another's those who got it as well. */
-function othersOf({ direction, to, cc }: Answered, replyAll: boolean): MailAddress[] {
+function findOthers({ direction, to, cc }: RepliedMessage, replyAll: boolean): MailAddress[] {
   if (direction === 'outbound') return cc;
   return replyAll ? [...to, ...cc] : [];
 }
 
-function selfCheck(own: string): (address: string) => boolean {
+function createSelfCheck(own: string): (address: string) => boolean {
   const self = baseAddress(own);
   return (address) => baseAddress(address) === self;
 }

@@ -15,23 +15,23 @@ import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { ThreadEntity } from '../messages/thread.entity.ts';
 import { forwardSubject, replySubject } from '../mime/subject.ts';
+import { checkSend } from './check-send.ts';
 import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { forwardBodies, replyBodies } from './quoted-original.ts';
-import { refuseAtCall } from './refused-send.ts';
-import { replyRecipients, withFurther } from './reply-recipients.ts';
+import { buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
+import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 
 /** What the caller writes; recipients of a reply and subjects of both are the service's to find. */
-type Written = Omit<OutboundContent, 'subject'>;
+type ReplyContent = Omit<OutboundContent, 'subject'>;
 
 export interface ReplyRequest {
-  written: Omit<Written, 'to'>;
+  content: Omit<ReplyContent, 'to'>;
   replyAll: boolean;
   files?: readonly FileToAttach[];
 }
 
 export interface ForwardRequest {
-  written: Written;
+  content: ReplyContent;
   includeAttachments: boolean;
   files?: readonly FileToAttach[];
 }
@@ -92,7 +92,7 @@ async function findOriginal(
   return { original, inbox: await findInbox(em, scope, original.inboxId) };
 }
 
-interface Answer<Request> {
+interface ReplyContext<Request> {
   scope: Scope;
   inbox: Inbox;
   original: Message;
@@ -102,15 +102,15 @@ interface Answer<Request> {
 async function sendReply(
   transaction: Transaction,
   parts: ReplyServiceOptions,
-  { scope, inbox, original, request }: Answer<ReplyRequest>,
+  { scope, inbox, original, request }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
-  const { written, replyAll, files = [] } = request;
+  const { content: written, replyAll, files = [] } = request;
   const content: OutboundContent = {
     ...written,
-    ...withFurther(replyRecipients(original, { replyAll, own: inbox.email }), written),
-    ...replyBodies(written, original),
-    subject: bounded(replySubject(original.subject)),
+    ...addRequestedRecipients(findReplyRecipients(original, { replyAll, own: inbox.email }), written),
+    ...buildReplyBodies(written, original),
+    subject: truncateSubject(replySubject(original.subject)),
   };
   const thread = await em.findOne(
     ThreadEntity,
@@ -127,14 +127,14 @@ async function sendReply(
 async function sendForward(
   transaction: Transaction,
   parts: ReplyServiceOptions,
-  { scope, inbox, original, request }: Answer<ForwardRequest>,
+  { scope, inbox, original, request }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
-  const { written, includeAttachments, files = [] } = request;
+  const { content: written, includeAttachments, files = [] } = request;
   const content: OutboundContent = {
     ...written,
-    ...forwardBodies(written, original, includeAttachments),
-    subject: bounded(forwardSubject(original.subject)),
+    ...buildForwardBodies(written, original, includeAttachments),
+    subject: truncateSubject(forwardSubject(original.subject)),
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
@@ -155,7 +155,7 @@ async function send(
   request: Omit<OutboundMessageRequest, 'attachments'>,
   attachments: () => Promise<Attachment[]>,
 ): Promise<MessageDetails> {
-  const refusal = await refuseAtCall(transaction, events, request.inbox, request.content, request.thread?.id);
+  const refusal = await checkSend(transaction, events, request.inbox, request.content, request.thread?.id);
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
 }
@@ -163,7 +163,7 @@ async function send(
 /** RFC 5322 section 2.1.1; what callers may give is as long. */
 const MAX_SUBJECT_CHARACTERS = 998;
 
-function bounded(subject: string): string {
+function truncateSubject(subject: string): string {
   // A cut may go through a surrogate pair.
   return subject.slice(0, MAX_SUBJECT_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
 }

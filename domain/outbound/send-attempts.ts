@@ -9,7 +9,7 @@ export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
 
 const MAX_RESPONSE_CHARACTERS = 1_000;
 /** A result is worth waiting for: without it the mail counts as ambiguous. */
-const SETTLE_TRIES = 120;
+const MAX_SETTLE_TRIES = 120;
 const SETTLE_PAUSE_MS = 1_000;
 
 /**
@@ -63,7 +63,7 @@ export async function settleAttempt(
   key: AttemptKey,
   result: TransmissionResult,
 ): Promise<'settled' | 'corrected'> {
-  const columns = { ...columnsOf(result), finishedAt: new Date(), recorded: false };
+  const columns = { ...toColumns(result), finishedAt: new Date(), recorded: false };
   for (let tries = 1; ; tries += 1) {
     try {
       return await database.autocommit(async (em) => {
@@ -73,13 +73,13 @@ export async function settleAttempt(
         return changed === 1 ? 'corrected' : 'settled';
       });
     } catch (error) {
-      if (tries >= SETTLE_TRIES) throw error;
+      if (tries >= MAX_SETTLE_TRIES) throw error;
       await pause(SETTLE_PAUSE_MS);
     }
   }
 }
 
-function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
+function toColumns(result: TransmissionResult): Partial<SendAttempt> {
   const response = storableText(result.response, MAX_RESPONSE_CHARACTERS);
   switch (result.kind) {
     case 'accepted':
@@ -90,7 +90,7 @@ function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
         providerMessageId:
           result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
         reportsDelivery: result.reportsDelivery,
-        simulated: result.reports?.map(simulatedOutcome) ?? null,
+        simulated: result.reports?.map(toSimulatedOutcome) ?? null,
       };
     case 'deferred':
       return { state: 'deferred', response, statusCode: result.statusCode };
@@ -101,6 +101,6 @@ function columnsOf(result: TransmissionResult): Partial<SendAttempt> {
   }
 }
 
-function simulatedOutcome({ action, status, diagnosticCode }: ImmediateReport): SimulatedOutcome {
+function toSimulatedOutcome({ action, status, diagnosticCode }: ImmediateReport): SimulatedOutcome {
   return { kind: action === 'failed' ? 'bounced' : action, statusCode: status, diagnosticCode };
 }

@@ -1,20 +1,20 @@
 import type { ErrorCode } from '../../platform/errors.ts';
 import { AppError } from '../../platform/errors.ts';
-import { listVerdict } from '../deliverability/list-verdict.ts';
-import type { RecipientStanding } from '../deliverability/recipient-standing.ts';
+import { findDecidingMatch } from '../deliverability/list-match.ts';
+import type { RecipientRestrictions } from '../deliverability/recipient-restrictions.ts';
 import type { RejectionReason } from '../events/event-types.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
 import type { Organization } from '../organizations/organization.entity.ts';
 
 /** What every check may look at. Later checks (limits, policy) add what they need. */
-export interface GateSubject {
+export interface GateInput {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
   /** How many the message has in all, whatever became of them. */
   recipientCount: number;
   /** Those still to be sent to which a suppression or a list names; the others are not told. */
-  recipients: RecipientStanding[];
+  recipients: RecipientRestrictions[];
   /** Null where the message starts a thread. */
   thread: { isPaused: boolean; pausedUntil: Date | null } | null;
   inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & {
@@ -36,11 +36,11 @@ export interface Refusal {
 
 interface GateCheck {
   name: string;
-  refuse(subject: GateSubject): Omit<Refusal, 'check'> | null;
+  refuse(subject: GateInput): Omit<Refusal, 'check'> | null;
 }
 
 /** The gate before dispatch, run at the call and again when the message's turn comes. The first refusal counts. */
-const GATE: readonly GateCheck[] = [
+const CHECKS: readonly GateCheck[] = [
   {
     name: 'organization_active',
     refuse: ({ organization }) =>
@@ -93,8 +93,8 @@ const GATE: readonly GateCheck[] = [
   {
     name: 'recipients_not_blocked',
     refuse({ recipients }) {
-      for (const { email, listed } of recipients) {
-        const verdict = listVerdict(listed);
+      for (const { email, listMatches: listed } of recipients) {
+        const verdict = findDecidingMatch(listed);
         if (verdict?.effect !== 'block') continue;
         return {
           reason: 'blocked_recipient',
@@ -109,12 +109,12 @@ const GATE: readonly GateCheck[] = [
   {
     name: 'some_recipient_not_suppressed',
     refuse(subject) {
-      const suppressed = suppressedOf(subject);
+      const suppressed = suppressedRecipients(subject);
       if (suppressed.length === 0 || suppressed.length < subject.recipientCount) return null;
       const named = suppressed.map(({ email, suppression }) => `${email} (${suppression.origin})`);
       return {
         reason: 'blocked_recipient',
-        detail: `Every recipient is suppressed: ${abridge(named)}.`,
+        detail: `Every recipient is suppressed: ${summarize(named)}.`,
         code: 'message_rejected',
         fix: 'Write to other addresses, or delete the suppression where it is known to be wrong.',
       };
@@ -134,26 +134,28 @@ const GATE: readonly GateCheck[] = [
   },
 ];
 
-type Suppressed = RecipientStanding & { suppression: NonNullable<RecipientStanding['suppression']> };
+type SuppressedRecipient = RecipientRestrictions & {
+  suppression: NonNullable<RecipientRestrictions['suppression']>;
+};
 
 /** Recipients that are left out of the dispatch: each once bounced for good, complained, or was suppressed by hand. */
-export function suppressedOf({ recipients }: Pick<GateSubject, 'recipients'>): Suppressed[] {
-  return recipients.filter((standing): standing is Suppressed => standing.suppression !== null);
+export function suppressedRecipients({ recipients }: Pick<GateInput, 'recipients'>): SuppressedRecipient[] {
+  return recipients.filter((standing): standing is SuppressedRecipient => standing.suppression !== null);
 }
 
-const MAX_NAMED = 5;
+const MAX_LISTED_ADDRESSES = 5;
 
-function abridge(named: string[]): string {
-  const more = named.length - MAX_NAMED;
-  return more > 0 ? `${named.slice(0, MAX_NAMED).join(', ')} and ${more} more` : named.join(', ');
+function summarize(named: string[]): string {
+  const more = named.length - MAX_LISTED_ADDRESSES;
+  return more > 0 ? `${named.slice(0, MAX_LISTED_ADDRESSES).join(', ')} and ${more} more` : named.join(', ');
 }
 
 function suspended(code: ErrorCode, detail: string, fix: string): Omit<Refusal, 'check'> {
   return { reason: 'account_paused', detail, code, fix };
 }
 
-export function passGate(subject: GateSubject): Refusal | null {
-  for (const check of GATE) {
+export function findRefusal(subject: GateInput): Refusal | null {
+  for (const check of CHECKS) {
     const refusal = check.refuse(subject);
     if (refusal) return { check: check.name, ...refusal };
   }
@@ -166,6 +168,6 @@ export function refusalError(refusal: Refusal): AppError {
     detail: refusal.detail,
     fix: refusal.fix,
     extensions: { rejection_reason: refusal.reason },
-    commits: true,
+    commitsTransaction: true,
   });
 }

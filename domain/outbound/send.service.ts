@@ -9,11 +9,11 @@ import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { type MessageDetails, withDetail } from '../messages/message-details.ts';
-import { cancelUnsent } from './cancel-unsent.ts';
+import { loadDetails, type MessageDetails } from '../messages/message-details.ts';
+import { cancelUnsentMessage } from './cancel-unsent.ts';
+import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { refuseAtCall } from './refused-send.ts';
 
 export interface SendService {
   /**
@@ -53,7 +53,7 @@ export function createSendService({
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
-        const refusal = await refuseAtCall(transaction, events, inbox, content);
+        const refusal = await checkSend(transaction, events, inbox, content);
         if (refusal) throw refusal;
         const attachments = await attachFiles(transaction.em, { scope, inbox, files });
         return createOutboundMessage(transaction, outbox, {
@@ -84,20 +84,23 @@ async function cancel(
     { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'], lockMode: LockMode.PESSIMISTIC_WRITE },
   );
   if (!message) throw notFound('message', messageId);
-  if (message.direction === 'inbound' || !(await cancelUnsent(em, message, 'Canceled through the API.'))) {
+  if (
+    message.direction === 'inbound' ||
+    !(await cancelUnsentMessage(em, message, 'Canceled through the API.'))
+  ) {
     throw new AppError('conflict', {
       detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
-      fix: fixOfLateCancel(message),
+      fix: lateCancelFix(message),
       extensions: { message_status: message.status },
     });
   }
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
   });
-  return withDetail(em, message);
+  return loadDetails(em, message);
 }
 
-function fixOfLateCancel({ direction, status }: Message): string {
+function lateCancelFix({ direction, status }: Message): string {
   if (direction === 'inbound') return 'Delete it, if it is to go: only what is to be sent can be canceled.';
   if (status === 'canceled' || status === 'rejected' || status === 'failed')
     return 'Nothing needs to be done: it is not sent any more.';

@@ -8,8 +8,8 @@ import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { buildMime, type MimeAttachment } from '../mime/build-mime.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import { signBytes, signStream } from '../mime/sign-mime.ts';
-import { giveUpObject } from '../stored-objects/discarded-objects.ts';
-import { submittedMail } from './rewrite-submission.ts';
+import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
+import { rewriteSubmission } from './rewrite-submission.ts';
 
 export interface StoredMime {
   rawKey: string;
@@ -19,7 +19,7 @@ export interface StoredMime {
 }
 
 /** What of a message its bytes are made of, and where they are once they are made. */
-export type OutgoingMail = Pick<
+export type OutgoingMessage = Pick<
   Message,
   | 'id'
   | 'organizationId'
@@ -51,19 +51,19 @@ type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
  * Builds and stores the message once. The key is committed before anybody speaks to a relay, so that every attempt
  * sends exactly these bytes, and they are what is shown as the raw message.
  */
-export async function ensureStored(
+export async function ensureMimeStored(
   database: Database,
   storage: MimeStorage,
-  message: OutgoingMail,
+  message: OutgoingMessage,
   dkimKeys: DkimKeys,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
   const rawKey = `raw/sent/${message.id}.eml`;
-  const key = await dkimKeys.signingKeyFor(message.organizationId, domainOf(message.fromEmail));
+  const key = await dkimKeys.findSigningKey(message.organizationId, domainOf(message.fromEmail));
   const { submittedKey } = message;
   if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
-  const attachments = message.hasAttachments ? await attachmentsOf(database, message.id) : [];
-  const stored = await store(storage, rawKey, { message, attachments, key });
+  const attachments = message.hasAttachments ? await loadAttachments(database, message.id) : [];
+  const stored = await storeBuilt(storage, rawKey, { message, attachments, key });
   await database.statement(
     'update messages set raw_key = ?, size_bytes = ? where id = ? and raw_key is null',
     [rawKey, stored.sizeBytes, message.id],
@@ -71,8 +71,8 @@ export async function ensureStored(
   return { rawKey, ...stored };
 }
 
-interface Submitted {
-  message: OutgoingMail;
+interface SubmittedMime {
+  message: OutgoingMessage;
   rawKey: string;
   submittedKey: string;
   key: DkimSigningKey | null;
@@ -82,11 +82,11 @@ interface Submitted {
 async function storeSubmitted(
   database: Database,
   storage: MimeStorage,
-  { message, rawKey, submittedKey, key }: Submitted,
+  { message, rawKey, submittedKey, key }: SubmittedMime,
 ): Promise<StoredMime> {
   const messageId = message.rfcMessageId ?? message.id;
   const write = () => {
-    const mime = submittedMail({ messageId, date: message.createdAt });
+    const mime = rewriteSubmission({ messageId, date: message.createdAt });
     storage.getStream(submittedKey).then(
       (source) => pipeline(source, mime, () => undefined),
       (error: Error) => mime.destroy(error),
@@ -97,23 +97,23 @@ async function storeSubmitted(
   const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
   await database.systemTransaction(async ({ em }) => {
     await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
-    await giveUpObject(em, message.organizationId, submittedKey);
+    await releaseObject(em, message.organizationId, submittedKey);
   });
   return { rawKey, sizeBytes };
 }
 
 /** Text that fits is put in one request; what does not is streamed in parts. */
-async function store(
+async function storeBuilt(
   storage: MimeStorage,
   rawKey: string,
   {
     message,
     attachments,
     key,
-  }: { message: OutgoingMail; attachments: Attachment[]; key: DkimSigningKey | null },
+  }: { message: OutgoingMessage; attachments: Attachment[]; key: DkimSigningKey | null },
 ): Promise<Omit<StoredMime, 'rawKey'>> {
-  const files = attachments.map((attachment) => mimeAttachment(storage, attachment));
-  const write = () => mimeOf(message, files);
+  const files = attachments.map((attachment) => toMimeAttachment(storage, attachment));
+  const write = () => buildMessageMime(message, files);
   const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);
   const fileBytes = attachments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   if (bodyCharacters + fileBytes > MAX_BUFFERED_BYTES / 4) {
@@ -126,14 +126,14 @@ async function store(
   return { sizeBytes: bytes.length, bytes };
 }
 
-function attachmentsOf(database: Database, messageId: string): Promise<Attachment[]> {
+function loadAttachments(database: Database, messageId: string): Promise<Attachment[]> {
   return database.autocommit((em) =>
     em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } }),
   );
 }
 
 /** Read from storage when its turn in the mail comes. */
-function mimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
+function toMimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
   const { filename, contentType, contentId, disposition, storageKey } = attachment;
   return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
 }
@@ -142,7 +142,7 @@ function domainOf(email: string): string {
   return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }
 
-function mimeOf(message: OutgoingMail, attachments: MimeAttachment[]): Readable {
+function buildMessageMime(message: OutgoingMessage, attachments: MimeAttachment[]): Readable {
   return buildMime({
     messageId: message.rfcMessageId ?? message.id,
     date: message.createdAt,
@@ -161,7 +161,7 @@ function mimeOf(message: OutgoingMail, attachments: MimeAttachment[]): Readable 
   });
 }
 
-export function rawSource(
+export function createRawSource(
   storage: Pick<Storage, 'getStream' | 'getBytes'>,
   { rawKey, sizeBytes, bytes }: StoredMime,
 ): () => Promise<Readable> {

@@ -19,10 +19,10 @@ import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { isCustomHeaderName } from '../mime/build-mime.ts';
 import type { MailReader, ReadMail } from '../mime/parser/pool.ts';
-import { claimObjects, noteObjects } from '../stored-objects/discarded-objects.ts';
+import { claimObjects, registerObjects } from '../stored-objects/unclaimed-objects.ts';
+import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
-import { refuseAtCall } from './refused-send.ts';
 
 /** A mail program that has shown an inbox's password. */
 export interface Submitter {
@@ -33,7 +33,7 @@ export interface Submitter {
   scope: Scope;
 }
 
-export interface SubmittedMail {
+export interface SubmittedMessage {
   /** Envelope recipients, each an address the API would take. */
   recipients: string[];
   raw: Readable;
@@ -53,7 +53,7 @@ export interface SubmissionService {
    * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `unauthenticated` where the password was changed meanwhile,
    * `message_rejected`, `usage_limit_exceeded` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
    */
-  submit(submitter: Submitter, mail: SubmittedMail): Promise<string>;
+  submit(submitter: Submitter, mail: SubmittedMessage): Promise<string>;
 }
 
 export interface SubmissionServiceOptions {
@@ -62,12 +62,12 @@ export interface SubmissionServiceOptions {
   outbox: Outbox;
   events: EventService;
   credentials: Pick<CredentialService, 'authenticate'>;
-  attachments: Pick<AttachmentService, 'putUpload'>;
+  attachments: Pick<AttachmentService, 'storeUpload'>;
   reader: Pick<MailReader, 'read'>;
 }
 
-const REPEATED_WITHIN_MS = 24 * 3_600_000;
-const GRACE_MS = 3_600_000;
+const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
+const UNCLAIMED_GRACE_MS = 3_600_000;
 
 export function createSubmissionService(options: SubmissionServiceOptions): SubmissionService {
   const { database, storage, credentials } = options;
@@ -93,17 +93,17 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
     async submit(submitter, { raw, recipients }) {
       const { scope } = submitter;
       const submittedKey = `raw/submitted/${newId('receipt')}.eml`;
-      await noteObjects(database, scope, [submittedKey], GRACE_MS);
+      await registerObjects(database, scope, [submittedKey], UNCLAIMED_GRACE_MS);
       await storage.putStream(submittedKey, raw, { contentType: 'message/rfc822' });
-      const { mail, files } = await readSubmitted(options, submitter, submittedKey);
-      checkSubmitted(mail, submitter);
+      const { mail, files } = await parseSubmission(options, submitter, submittedKey);
+      validateSubmission(mail, submitter);
       return database.transaction(scope, (transaction) =>
-        queue(transaction, options, {
+        queueSubmission(transaction, options, {
           submitter,
           mail,
           files,
           submittedKey,
-          recipients: distinct(recipients),
+          recipients: uniqueAddresses(recipients),
         }),
       );
     },
@@ -118,7 +118,7 @@ interface Submission {
   recipients: string[];
 }
 
-async function readSubmitted(
+async function parseSubmission(
   { storage, reader, attachments }: SubmissionServiceOptions,
   { scope, inboxId }: Submitter,
   submittedKey: string,
@@ -126,7 +126,7 @@ async function readSubmitted(
   const mail = await reader.read(await storage.getStream(submittedKey), {
     async storeFile(_index, content, contentType) {
       const facts = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
-      const { storageKey, sizeBytes, sha256 } = await attachments.putUpload(scope, inboxId, facts, content);
+      const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(scope, inboxId, facts, content);
       return { key: storageKey, stored: { sizeBytes, sha256: Buffer.from(sha256) } };
     },
   });
@@ -137,7 +137,7 @@ async function readSubmitted(
   return { mail, files };
 }
 
-function checkSubmitted({ from, parseError }: ReadMail, { email }: Submitter): void {
+function validateSubmission({ from, parseError }: ReadMail, { email }: Submitter): void {
   if (parseError !== null)
     throw new AppError('validation_error', { detail: parseError, fix: 'Send the mail as well-formed MIME.' });
   if (!from || baseAddress(from.email) !== email)
@@ -147,7 +147,7 @@ function checkSubmitted({ from, parseError }: ReadMail, { email }: Submitter): v
     });
 }
 
-async function queue(
+async function queueSubmission(
   transaction: Transaction,
   { outbox, events }: SubmissionServiceOptions,
   { submitter, mail, files, submittedKey, recipients }: Submission,
@@ -155,10 +155,10 @@ async function queue(
   const { em } = transaction;
   const { scope } = submitter;
   const inbox = await findInbox(em, scope, submitter.inboxId);
-  await checkPassword(transaction, submitter);
-  const repeated = await findRepeated(transaction, inbox.id, mail.messageId, recipients);
+  await requireCurrentPassword(transaction, submitter);
+  const repeated = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
   if (repeated) return repeated;
-  const { content, envelope } = contentOf(mail, recipients);
+  const { content, envelope } = toOutboundContent(mail, recipients);
   const thread = await findThread(
     em,
     { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
@@ -166,7 +166,7 @@ async function queue(
   );
   const sentTo = (wanted: EnvelopeRecipient['field']) =>
     envelope.filter(({ field }) => field === wanted).map(({ email }) => ({ email }));
-  const refusal = await refuseAtCall(
+  const refusal = await checkSend(
     transaction,
     events,
     inbox,
@@ -194,7 +194,7 @@ async function queue(
 }
 
 /** A password ends for the connections, too, that showed it: it may have been changed because others know it. */
-async function checkPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
+async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
   const credential = await em.findOne(InboxCredentialEntity, { inboxId });
   if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
   throw new AppError('unauthenticated', {
@@ -204,7 +204,7 @@ async function checkPassword({ em }: Transaction, { inboxId, rotatedAt }: Submit
 }
 
 /** Calls with one Message-ID wait for each other, so that the later one finds what the earlier one made. */
-async function findRepeated(
+async function findDuplicate(
   { em }: Transaction,
   inboxId: string,
   rfcMessageId: string | null,
@@ -214,7 +214,7 @@ async function findRepeated(
   await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
     JSON.stringify(['submission', inboxId, rfcMessageId]),
   ]);
-  const since = new Date(Date.now() - REPEATED_WITHIN_MS);
+  const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
   const candidates = await em.find(
     MessageEntity,
     { inboxId, rfcMessageId, direction: 'outbound', createdAt: { $gte: since } },
@@ -230,7 +230,7 @@ async function findRepeated(
 }
 
 /** Whom the header names is shown; whom the envelope names is sent to, unnamed ones as blind copies. */
-function contentOf(
+function toOutboundContent(
   mail: ReadMail,
   recipients: string[],
 ): { content: OutboundContent; envelope: EnvelopeRecipient[] } {
@@ -254,6 +254,6 @@ function contentOf(
   return { content, envelope };
 }
 
-function distinct(addresses: string[]): string[] {
+function uniqueAddresses(addresses: string[]): string[] {
   return [...new Map(addresses.map((address) => [address.toLowerCase(), address])).values()];
 }

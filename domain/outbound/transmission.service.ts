@@ -9,7 +9,7 @@ import type { Recipient } from '../messages/recipient.entity.ts';
 import { isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { beginAttempt, settleAttempt } from './send-attempts.ts';
-import { ensureStored, type OutgoingMail, rawSource } from './stored-mime.ts';
+import { createRawSource, ensureMimeStored, type OutgoingMessage } from './stored-mime.ts';
 
 export interface TransmissionService {
   /**
@@ -43,19 +43,19 @@ async function transmit(
   aborted: () => boolean,
 ): Promise<void> {
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
-  const loaded = await load(database, messageId);
+  const loaded = await loadTransmission(database, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
-  const stored = await ensureStored(database, storage, message, dkimKeys);
-  const openRaw = rawSource(storage, stored);
+  const stored = await ensureMimeStored(database, storage, message, dkimKeys);
+  const openRaw = createRawSource(storage, stored);
   const { simulator, mailTransport } = options;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
     if (aborted()) return;
     const attempt = await beginAttempt(database, message, recipient.position);
     if (!attempt) continue;
-    const transport = sandbox || simulator.serves(recipient.email) ? simulator : mailTransport;
-    const sender = returnPaths.addressFor(message.id, recipient.position);
+    const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
+    const sender = returnPaths.create(message.id, recipient.position);
     const result = await transport.transmit({
       sender,
       recipient: recipient.email,
@@ -64,19 +64,23 @@ async function transmit(
     });
     // Another worker took this one for dead and stopped the message; what it recorded is folded anew.
     if ((await settleAttempt(database, attempt, result)) === 'corrected')
-      await database.systemTransaction((transaction) => outcomes.fold(transaction, message.id, []));
+      await database.systemTransaction((transaction) => outcomes.apply(transaction, message.id, []));
   }
 }
 
 type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
 
 /** One statement and plain rows: it runs for every mail. */
-async function load(
+async function loadTransmission(
   database: Database,
   messageId: string,
-): Promise<{ message: OutgoingMail; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
+): Promise<{ message: OutgoingMessage; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
   const [row] = await database.statement<
-    Omit<OutgoingMail, 'createdAt'> & { createdAt: string; recipients: OutgoingRecipient[]; sandbox: boolean }
+    Omit<OutgoingMessage, 'createdAt'> & {
+      createdAt: string;
+      recipients: OutgoingRecipient[];
+      sandbox: boolean;
+    }
   >(
     `select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
        m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,

@@ -4,24 +4,24 @@ import { idFromBytes, idToBytes, isId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 
 /** Younger ones may still get their row: a mail may take days to be stored where something is down. */
-const STRAY_AFTER_MS = 7 * 86_400_000;
+const MIN_OBJECT_AGE_MS = 7 * 86_400_000;
 /** Noted ones are looked at once more when they are due. */
-const SECOND_LOOK_AFTER = '1 day';
+const RECHECK_DELAY = '1 day';
 /** A page is followed by a pause as long as it took. */
 const MAX_PAUSE_MS = 10_000;
 
 /** Objects of mail; whatever else is in the bucket is somebody else's. */
 const PREFIXES = ['attachments/', 'raw/'] as const;
 
-export interface StrayProgress {
+export interface OrphanSearchProgress {
   /** The last key looked at; empty at the beginning. */
-  after: string;
-  looked: number;
+  lastKey: string;
+  scanned: number;
   /** Objects that were written down as having nobody. */
-  noted: number;
+  registered: number;
 }
 
-export interface StraySearch {
+export interface OrphanSearchOptions {
   database: Database;
   storage: Pick<Storage, 'listPage'>;
   now?: () => Date;
@@ -29,33 +29,36 @@ export interface StraySearch {
 }
 
 /**
- * Looks through the bucket, a page at a time, for objects that neither a row nor an entry of `discarded_objects` knows:
+ * Looks through the bucket, a page at a time, for objects that neither a row nor an entry of `unclaimed_objects` knows:
  * a listener was killed while a mail came in, a mail could be stored only without its files, a backup was restored.
  * Notes them, so that the sweep of storage looks at them and deletes them.
  *
  * @param from where a search before this one ended.
  * @param progressed called after each page.
  */
-export async function noteStrayObjects(
-  { database, storage, now = () => new Date(), pause = sleep }: StraySearch,
-  from: StrayProgress,
-  progressed: (soFar: StrayProgress) => void,
-): Promise<StrayProgress> {
+export async function registerOrphanedObjects(
+  { database, storage, now = () => new Date(), pause = sleep }: OrphanSearchOptions,
+  from: OrphanSearchProgress,
+  progressed: (soFar: OrphanSearchProgress) => void,
+): Promise<OrphanSearchProgress> {
   let soFar = from;
   for (const prefix of PREFIXES) {
     // Prefixes come in the order of their keys.
-    for (let isLast = soFar.after > `${prefix}\uffff`; !isLast; ) {
+    for (let isLast = soFar.lastKey > `${prefix}\uffff`; !isLast; ) {
       const startedAt = performance.now();
-      const page = await storage.listPage(prefix, soFar.after.startsWith(prefix) ? soFar.after : undefined);
-      const youngest = now().getTime() - STRAY_AFTER_MS;
+      const page = await storage.listPage(
+        prefix,
+        soFar.lastKey.startsWith(prefix) ? soFar.lastKey : undefined,
+      );
+      const youngest = now().getTime() - MIN_OBJECT_AGE_MS;
       const old = page.objects
         .filter(({ changedAt }) => changedAt.getTime() < youngest)
         .map(({ key }) => key);
-      const noted = await note(database, await withoutRow(database, old));
+      const noted = await registerKeys(database, await findUnreferencedKeys(database, old));
       soFar = {
-        after: page.objects.at(-1)?.key ?? soFar.after,
-        looked: soFar.looked + page.objects.length,
-        noted: soFar.noted + noted,
+        lastKey: page.objects.at(-1)?.key ?? soFar.lastKey,
+        scanned: soFar.scanned + page.objects.length,
+        registered: soFar.registered + noted,
       };
       progressed(soFar);
       isLast = page.isLast || page.objects.length === 0;
@@ -65,22 +68,22 @@ export async function noteStrayObjects(
   return soFar;
 }
 
-const places = (values: readonly unknown[]) => values.map(() => '?').join(', ');
+const placeholders = (values: readonly unknown[]) => values.map(() => '?').join(', ');
 
 /** Of a page's keys those that nothing refers to. */
-async function withoutRow(database: Database, keys: string[]): Promise<string[]> {
+async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
   const known = await database.statement<{ key: string }>(
-    `select storage_key as key from attachments where storage_key in (${places(keys)})
-     union all select raw_key from inbound_receipts where raw_key in (${places(keys)})
-     union all select raw_key from unattributed_reports where raw_key in (${places(keys)})
-     union all select storage_key from discarded_objects where storage_key in (${places(keys)})`,
+    `select storage_key as key from attachments where storage_key in (${placeholders(keys)})
+     union all select raw_key from inbound_receipts where raw_key in (${placeholders(keys)})
+     union all select raw_key from unattributed_reports where raw_key in (${placeholders(keys)})
+     union all select storage_key from unclaimed_objects where storage_key in (${placeholders(keys)})`,
     [...keys, ...keys, ...keys, ...keys],
   );
   const knownKeys = new Set(known.map(({ key }) => key));
   const left = keys.filter((key) => !knownKeys.has(key));
-  const owners = new Map(left.map((key) => [key, ownersOf(key)]));
-  const present = await presentOf(database, [...owners.values()].flat());
+  const owners = new Map(left.map((key) => [key, ownerIdsOf(key)]));
+  const present = await findExistingIds(database, [...owners.values()].flat());
   // A key that is not named as ours are stays: better an object too many.
   return left.filter((key) => {
     const ids = owners.get(key) ?? [];
@@ -93,7 +96,7 @@ async function withoutRow(database: Database, keys: string[]): Promise<string[]>
  * which the files are put before there are rows of them. Nobody for what is named otherwise; so are submitted mails,
  * whose messages are called differently, and which are written down before they are put.
  */
-function ownersOf(key: string): string[] {
+function ownerIdsOf(key: string): string[] {
   if (key.startsWith('raw/submitted/')) return [];
   const [, id] = /\/((?:msg|rcp|att)_[0-9a-z]{26})(?:\.eml|\/\d+)?$/.exec(key) ?? [];
   if (id === undefined) return [];
@@ -106,21 +109,21 @@ function ownersOf(key: string): string[] {
 }
 
 /** Of the ids those of messages that are there, and of receipts whose mail is still to be stored. */
-async function presentOf(database: Database, ids: string[]): Promise<Set<string>> {
+async function findExistingIds(database: Database, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await database.statement<{ id: string }>(
-    `select id from messages where id in (${places(ids)})
-     union all select id from inbound_receipts where status = 'received' and id in (${places(ids)})`,
+    `select id from messages where id in (${placeholders(ids)})
+     union all select id from inbound_receipts where status = 'received' and id in (${placeholders(ids)})`,
     [...ids, ...ids],
   );
   return new Set(rows.map(({ id }) => id));
 }
 
-async function note(database: Database, keys: string[]): Promise<number> {
+async function registerKeys(database: Database, keys: string[]): Promise<number> {
   if (keys.length === 0) return 0;
   const rows = await database.statement(
-    `insert into discarded_objects (storage_key, org_id, due_at)
-     select key, null, now() + interval '${SECOND_LOOK_AFTER}' from unnest(array[${places(keys)}]::text[]) key
+    `insert into unclaimed_objects (storage_key, org_id, due_at)
+     select key, null, now() + interval '${RECHECK_DELAY}' from unnest(array[${placeholders(keys)}]::text[]) key
      on conflict do nothing returning 1`,
     keys,
   );

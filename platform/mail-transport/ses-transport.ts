@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { SESv2Client, SendEmailCommand } from '@aws-sdk/client-sesv2';
 import type { Config } from '../config.ts';
 import type { MailTransport, Transmission, TransmissionResult } from './mail-transport.ts';
-import { MAX_RESPONSE_CHARACTERS } from './smtp-answer.ts';
+import { MAX_RESPONSE_CHARACTERS } from './smtp-reply.ts';
 
 export type SesTransportConfig = Pick<
   Config,
@@ -10,7 +10,7 @@ export type SesTransportConfig = Pick<
 >;
 
 /** Fields SES writes anew, whatever stood there: what is signed must leave them out. Lower case. */
-export const SES_WRITTEN_FIELDS = ['message-id', 'date'];
+export const SES_OVERWRITTEN_FIELDS = ['message-id', 'date'];
 
 const DEFAULT_TIMEOUTS = { connectMs: 10_000, answerMs: 120_000 };
 
@@ -35,7 +35,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
   const inFlight = new Set<Promise<TransmissionResult>>();
 
   async function send(transmission: Transmission): Promise<TransmissionResult> {
-    const raw = await readWhole(transmission);
+    const raw = await readMessage(transmission);
     if (!Buffer.isBuffer(raw)) return raw;
     const { recipient, signal } = transmission;
     try {
@@ -54,7 +54,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
         reportsDelivery: config.SES_CONFIGURATION_SET !== undefined,
       };
     } catch (error) {
-      return judgeFailure(error);
+      return classifyFailure(error);
     }
   }
 
@@ -76,7 +76,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
 }
 
 /** SES takes a mail as one body. Nothing has left while it is read. */
-async function readWhole({ openRaw, sizeBytes }: Transmission): Promise<Buffer | TransmissionResult> {
+async function readMessage({ openRaw, sizeBytes }: Transmission): Promise<Buffer | TransmissionResult> {
   try {
     const raw = await buffer(await openRaw());
     if (raw.length === sizeBytes) return raw;
@@ -90,7 +90,7 @@ async function readWhole({ openRaw, sizeBytes }: Transmission): Promise<Buffer |
 /** SES looked at the mail and will never take it. */
 const REFUSALS = new Set(['MessageRejected', 'BadRequestException']);
 /** No request was made: there was no connection to make it on. */
-const NOT_CONNECTED =
+const CONNECTION_ERROR =
   /\b(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
 interface SdkError {
@@ -100,7 +100,7 @@ interface SdkError {
   $metadata?: { httpStatusCode?: number };
 }
 
-function judgeFailure(cause: unknown): TransmissionResult {
+function classifyFailure(cause: unknown): TransmissionResult {
   const { name = 'Error', message = '', code = '', $metadata } = cause as SdkError;
   const status = $metadata?.httpStatusCode;
   const response = `${name}: ${message}`.slice(0, MAX_RESPONSE_CHARACTERS);
@@ -110,7 +110,7 @@ function judgeFailure(cause: unknown): TransmissionResult {
     return { kind: 'deferred', statusCode: status === 429 ? '4.7.1' : null, response, cause };
   if (
     status === undefined &&
-    (NOT_CONNECTED.test(`${code} ${message}`) || name === 'CredentialsProviderError')
+    (CONNECTION_ERROR.test(`${code} ${message}`) || name === 'CredentialsProviderError')
   )
     return { kind: 'deferred', statusCode: null, response, cause };
   // The answer was lost, or says nothing of what was done.

@@ -5,7 +5,7 @@ export const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complai
 export type SimulatedOutcome = (typeof SIMULATED_OUTCOMES)[number];
 
 /** Where the simulator's addresses are. */
-export function simulatorDomain(mailDomain: string): string {
+export function simulatorDomainOf(mailDomain: string): string {
   return `simulator.${mailDomain.toLowerCase()}`;
 }
 
@@ -13,14 +13,14 @@ export function simulatorDomain(mailDomain: string): string {
  * The outcome an address of the simulator's domain stands for (`bounced+case-7@simulator.example.com`), or null for
  * every other address. An unknown local part there has no mailbox, so it bounces.
  */
-export function simulatedOutcome(address: string, mailDomain: string): SimulatedOutcome | null {
+export function findSimulatedOutcome(address: string, mailDomain: string): SimulatedOutcome | null {
   const at = address.lastIndexOf('@');
-  if (address.slice(at + 1).toLowerCase() !== simulatorDomain(mailDomain)) return null;
+  if (address.slice(at + 1).toLowerCase() !== simulatorDomainOf(mailDomain)) return null;
   const localPart = address.slice(0, at).toLowerCase().replace(/\+.*$/, '');
   return SIMULATED_OUTCOMES.find((outcome) => outcome === localPart) ?? 'bounced';
 }
 
-const REPORTS: Record<Exclude<SimulatedOutcome, 'rejected'>, ImmediateReport[]> = {
+const REPORTS_BY_OUTCOME: Record<Exclude<SimulatedOutcome, 'rejected'>, ImmediateReport[]> = {
   delivered: [{ action: 'delivered', status: '2.0.0', diagnosticCode: 'smtp; 250 2.0.0 simulated delivery' }],
   bounced: [
     { action: 'failed', status: '5.1.1', diagnosticCode: 'smtp; 550 5.1.1 simulated: no such mailbox' },
@@ -36,16 +36,16 @@ const REPORTS: Record<Exclude<SimulatedOutcome, 'rejected'>, ImmediateReport[]> 
 
 export interface SimulatorTransport extends MailTransport {
   /** Whether the address is one of the simulator's own, to which nothing is sent in any environment. */
-  serves(address: string): boolean;
+  isSimulatorAddress(address: string): boolean;
 }
 
 /** Sends nothing. Serves sandbox environments, and the simulator's addresses in every environment. */
 export function createSimulatorTransport({ mailDomain }: { mailDomain: string }): SimulatorTransport {
   return {
     name: 'simulator',
-    serves: (address) => simulatedOutcome(address, mailDomain) !== null,
+    isSimulatorAddress: (address) => findSimulatedOutcome(address, mailDomain) !== null,
     async transmit({ recipient, envelopeId }): Promise<TransmissionResult> {
-      const outcome = simulatedOutcome(recipient, mailDomain) ?? 'delivered';
+      const outcome = findSimulatedOutcome(recipient, mailDomain) ?? 'delivered';
       if (outcome === 'rejected') {
         const response = '550 5.7.1 simulated: the message is refused';
         return { kind: 'refused', scope: 'message', statusCode: '5.7.1', response };
@@ -55,7 +55,7 @@ export function createSimulatorTransport({ mailDomain }: { mailDomain: string })
         providerMessageId: `sim-${envelopeId}`,
         response: '250 2.0.0 simulated: accepted',
         reportsDelivery: false,
-        reports: REPORTS[outcome],
+        reports: REPORTS_BY_OUTCOME[outcome],
       };
     },
     async close() {},

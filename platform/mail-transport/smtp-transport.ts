@@ -3,7 +3,7 @@ import SMTPPool, { type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'no
 import type { Config } from '../config.ts';
 import type { MailTransport, Transmission, TransmissionResult } from './mail-transport.ts';
 import { createMessageHandover, type MessageHandover } from './message-handover.ts';
-import { MAX_RESPONSE_CHARACTERS, queueIdOf, statusCodeOf } from './smtp-answer.ts';
+import { MAX_RESPONSE_CHARACTERS, parseQueueId, parseStatusCode } from './smtp-reply.ts';
 
 export type SmtpTransportConfig = Pick<
   Config,
@@ -20,11 +20,11 @@ export interface SmtpTimeouts {
   connectMs: number;
   greetingMs: number;
   /** Silence of the relay at any later step. Hanging up on a slow final answer makes a mail ambiguous. */
-  silenceMs: number;
+  idleMs: number;
 }
 
 /** RFC 5321 section 4.5.3.2.6 asks a client to wait 10 minutes for the answer to the final dot. */
-const DEFAULT_TIMEOUTS: SmtpTimeouts = { connectMs: 30_000, greetingMs: 30_000, silenceMs: 600_000 };
+const DEFAULT_TIMEOUTS: SmtpTimeouts = { connectMs: 30_000, greetingMs: 30_000, idleMs: 600_000 };
 const CLOSE_GRACE_MS = 10_000;
 
 /** Hands mail to a relay over pooled SMTP connections, asking for delivery reports where the relay offers DSN. */
@@ -38,8 +38,8 @@ export function createSmtpTransport(
   function transmit(transmission: Transmission): Promise<TransmissionResult> {
     const handover = createMessageHandover(transmission);
     const { promise, resolve } = Promise.withResolvers<TransmissionResult>();
-    pool.send(pooledMail(transmission, handover), (error, info) => {
-      resolve(info ? judgeAcceptance(info) : judgeFailure(error, handover));
+    pool.send(buildPooledMail(transmission, handover), (error, info) => {
+      resolve(info ? toAccepted(info) : classifyFailure(error, handover));
     });
     inFlight.add(promise);
     void promise.then(() => inFlight.delete(promise));
@@ -76,7 +76,7 @@ function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPP
     maxRequeues: 0,
     connectionTimeout: timeouts.connectMs,
     greetingTimeout: timeouts.greetingMs,
-    socketTimeout: timeouts.silenceMs,
+    socketTimeout: timeouts.idleMs,
   };
 }
 
@@ -86,10 +86,10 @@ type PooledMail = Parameters<SMTPPool['send']>[0];
  * The part of a compiled mail the pool looks at. Going round nodemailer's composer keeps the stored bytes untouched
  * (its connection still normalises line ends and stuffs dots) and lets the envelope announce size and 8-bit content.
  */
-function pooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
+function buildPooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
   const { sender, recipient, sizeBytes, signal } = transmission;
   const mail = {
-    data: { dsn: reportRequest(transmission), ...(signal ? { signal } : {}) },
+    data: { dsn: buildDsnOptions(transmission), ...(signal ? { signal } : {}) },
     message: {
       getEnvelope: () => ({ from: sender, to: [recipient], size: sizeBytes, use8BitMime: true }),
       getHeader: () => '',
@@ -101,7 +101,7 @@ function pooledMail(transmission: Transmission, handover: MessageHandover): Pool
 }
 
 /** DSN parameters (RFC 3461); the connection leaves them out where the relay does not offer the extension. */
-function reportRequest({ recipient, envelopeId, reports }: Transmission) {
+function buildDsnOptions({ recipient, envelopeId, reports }: Transmission) {
   if (reports === 'never') return { notify: ['never'] };
   const ascii = /^[\x21-\x7e]+$/.test(recipient);
   return {
@@ -113,31 +113,31 @@ function reportRequest({ recipient, envelopeId, reports }: Transmission) {
   };
 }
 
-function judgeAcceptance(info: SMTPPoolSentMessageInfo): TransmissionResult {
+function toAccepted(info: SMTPPoolSentMessageInfo): TransmissionResult {
   const response = info.response.slice(0, MAX_RESPONSE_CHARACTERS);
   return {
     kind: 'accepted',
-    providerMessageId: queueIdOf(response),
+    providerMessageId: parseQueueId(response),
     response,
     reportsDelivery: (info.ehlo ?? []).some((line) => /^DSN\b/i.test(line)),
   };
 }
 
-function judgeFailure(error: NodemailerError | null, handover: MessageHandover): TransmissionResult {
+function classifyFailure(error: NodemailerError | null, handover: MessageHandover): TransmissionResult {
   const code = error?.responseCode ?? 0;
   const response = (error?.response ?? error?.message ?? 'No answer').slice(0, MAX_RESPONSE_CHARACTERS);
   const refused = code >= 400 && code < 600;
   if (handover.completed && !refused) return { kind: 'ambiguous', response, cause: error };
-  const scope = refusalScope(error, handover);
-  if (scope) return { kind: 'refused', scope, statusCode: refusalStatus(error), response };
-  return { kind: 'deferred', statusCode: statusCodeOf(error?.response), response, cause: error };
+  const scope = findRefusalScope(error, handover);
+  if (scope) return { kind: 'refused', scope, statusCode: findRefusalStatus(error), response };
+  return { kind: 'deferred', statusCode: parseStatusCode(error?.response), response, cause: error };
 }
 
 /** The relay objects to us (credentials, TLS, sequence) and not to the mail: an operator mends it, the mail waits. */
-const SESSION_REFUSALS = new Set([503, 523, 530, 534, 535, 538]);
+const SESSION_ERRORS = new Set([503, 523, 530, 534, 535, 538]);
 
 /** Who a refusal is meant for; null where it is not final, or was said to the session and not to the message. */
-function refusalScope(
+function findRefusalScope(
   error: NodemailerError | null,
   handover: MessageHandover,
 ): 'recipient' | 'message' | null {
@@ -149,13 +149,13 @@ function refusalScope(
   }
   if (code < 500 || code > 599) return null;
   if (handover.completed) return 'message';
-  if (SESSION_REFUSALS.has(code)) return null;
+  if (SESSION_ERRORS.has(code)) return null;
   if (error?.command === 'RCPT TO') return 'recipient';
   return error?.command === 'MAIL FROM' || error?.command === 'DATA' ? 'message' : null;
 }
 
-function refusalStatus(error: NodemailerError | null): string {
-  const answered = statusCodeOf(error?.response);
+function findRefusalStatus(error: NodemailerError | null): string {
+  const answered = parseStatusCode(error?.response);
   if (answered) return answered;
   // RFC 3463: 5.3.4 message too big for system, 5.1.3 bad destination mailbox address syntax.
   return error?.code === 'EMESSAGE' ? '5.3.4' : '5.1.3';

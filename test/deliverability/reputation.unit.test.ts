@@ -1,6 +1,10 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isWorthALook, pauseReason, sendsThatAcquit } from '../../domain/deliverability/reputation.ts';
+import {
+  minSendsBelowThreshold,
+  needsEvaluation,
+  pauseReason,
+} from '../../domain/deliverability/reputation.ts';
 
 test.each([
   [{ sends: 49, bounces: 49, complaints: 0 }, false],
@@ -18,7 +22,7 @@ test.each([
 test('counting no further than the sends that acquit never changes the verdict', () => {
   fc.assert(
     fc.property(fc.nat(10_000), fc.nat(500), fc.nat(20), (sends, bounces, complaints) => {
-      const counted = Math.min(sends, sendsThatAcquit({ bounces, complaints }));
+      const counted = Math.min(sends, minSendsBelowThreshold({ bounces, complaints }));
       expect(pauseReason({ sends: counted, bounces, complaints })).toBe(
         pauseReason({ sends, bounces, complaints }),
       );
@@ -28,9 +32,9 @@ test('counting no further than the sends that acquit never changes the verdict',
 
 test('of many outcomes only some are worth counting the sends for', () => {
   const looks = (kind: 'bounces' | 'complaints', upTo: number) =>
-    Array.from({ length: upTo }, (_, index) => isWorthALook(kind, index + 1, 1)).filter(Boolean).length;
+    Array.from({ length: upTo }, (_, index) => needsEvaluation(kind, index + 1, 1)).filter(Boolean).length;
   expect(looks('bounces', 100)).toBe(100);
   expect(looks('bounces', 10_000)).toBeLessThan(700);
   expect(looks('complaints', 10)).toBe(10);
-  expect(isWorthALook('bounces', 5_000, 0)).toBe(false);
+  expect(needsEvaluation('bounces', 5_000, 0)).toBe(false);
 });

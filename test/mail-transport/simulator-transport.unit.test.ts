@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   createSimulatorTransport,
-  simulatedOutcome,
+  findSimulatedOutcome,
 } from '../../platform/mail-transport/simulator-transport.ts';
 
 const transport = createSimulatorTransport({ mailDomain: 'agents.test' });
@@ -28,7 +28,7 @@ describe('simulator', () => {
     ['bounced@simulator.agents.test.example.com', null],
     ['bounced@example.com', null],
   ])('%s stands for %s', (address, expected) => {
-    expect(simulatedOutcome(address, 'agents.test')).toBe(expected);
+    expect(findSimulatedOutcome(address, 'agents.test')).toBe(expected);
   });
 
   test.each([

@@ -16,11 +16,11 @@ const LONG = Buffer.concat([
   Buffer.from(`${'x'.repeat(76)}\r\n`.repeat(250_000)),
 ]);
 /** Only silence is waited for; whatever else goes wrong shows at once, however busy the machine is. */
-const PATIENT = { connectMs: 10_000, greetingMs: 10_000, silenceMs: 10_000 };
+const PATIENT = { connectMs: 10_000, greetingMs: 10_000, idleMs: 10_000 };
 /** The server reads a long message in this very process. */
 const SHORT_OF = {
-  short: { connectMs: 10_000, greetingMs: 800, silenceMs: 800 },
-  long: { connectMs: 10_000, greetingMs: 3_000, silenceMs: 3_000 },
+  short: { connectMs: 10_000, greetingMs: 800, idleMs: 800 },
+  long: { connectMs: 10_000, greetingMs: 3_000, idleMs: 3_000 },
 };
 const EXTENSIONS = ['8BITMIME', 'SIZE 50000000', 'DSN', 'ENHANCEDSTATUSCODES'];
 

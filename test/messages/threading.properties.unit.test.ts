@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { candidateMessageIds, messageIdsIn, subjectMatch } from '../../domain/messages/message-ids.ts';
+import { candidateMessageIds, messageIdsIn, toSubjectMatch } from '../../domain/messages/message-ids.ts';
 import { decodeText } from '../../domain/mime/charset.ts';
 import { fileNameOf, safeFileName } from '../../domain/mime/file-name.ts';
 import { unflow } from '../../domain/mime/format-flowed.ts';
@@ -30,8 +30,8 @@ describe('whatever a mail says of its conversation', () => {
     fc.assert(
       fc.property(messageId, fc.string(), (id, subject) => {
         const named = { subject: `Re: ${subject}`, at };
-        expect(subjectMatch({ ...named, inReplyTo: `<${id}>`, references: [] })).toBeNull();
-        expect(subjectMatch({ ...named, inReplyTo: null, references: [id] })).toBeNull();
+        expect(toSubjectMatch({ ...named, inReplyTo: `<${id}>`, references: [] })).toBeNull();
+        expect(toSubjectMatch({ ...named, inReplyTo: null, references: [id] })).toBeNull();
       }),
     );
   });
@@ -39,7 +39,7 @@ describe('whatever a mail says of its conversation', () => {
   test('one without a reply mark starts a thread of its own', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z ]{0,40}$/), (subject) => {
-        expect(subjectMatch({ subject, at, inReplyTo: null, references: [] })).toBeNull();
+        expect(toSubjectMatch({ subject, at, inReplyTo: null, references: [] })).toBeNull();
       }),
     );
   });

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import {
   candidateMessageIds,
   messageIdsIn,
-  providerIdIn,
-  subjectMatch,
+  providerMessageIdIn,
+  toSubjectMatch,
 } from '../../domain/messages/message-ids.ts';
 
 describe('the messages a mail names', () => {
@@ -45,7 +45,7 @@ describe('a mail without ids', () => {
   const mail = { inReplyTo: null, references: [], subject: 'AW: Re: Lunch', at };
 
   test('joins the thread of its base subject for 28 days', () => {
-    expect(subjectMatch(mail)).toEqual({ baseSubject: 'Lunch', since });
+    expect(toSubjectMatch(mail)).toEqual({ baseSubject: 'Lunch', since });
   });
 
   test.each([
@@ -55,7 +55,7 @@ describe('a mail without ids', () => {
     ['names a message after all', { inReplyTo: '<unknown@x>' }],
     ['has a chain after all', { references: ['<unknown@x>'] }],
   ])('starts its own thread where it %s', (_what, change) => {
-    expect(subjectMatch({ ...mail, ...change })).toBeNull();
+    expect(toSubjectMatch({ ...mail, ...change })).toBeNull();
   });
 });
 
@@ -69,5 +69,5 @@ test.each([
   ['@email.amazonses.com', null],
   ['1@shop.example', null],
 ])('%s is what SES calls %s', (id, expected) => {
-  expect(providerIdIn(id)).toBe(expected);
+  expect(providerMessageIdIn(id)).toBe(expected);
 });

@@ -11,10 +11,10 @@ import {
 } from '../../domain/mime/sanitize-html.ts';
 import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import {
-  forwardBodies,
+  buildForwardBodies,
+  buildReplyBodies,
   type Original,
-  quotedLines,
-  replyBodies,
+  quoteLines,
 } from '../../domain/outbound/quoted-original.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 
@@ -37,7 +37,7 @@ const written = (textBody: string | null, htmlBody: string | null = null) => ({ 
 
 describe('a reply', () => {
   test('of text quotes the text below', () => {
-    expect(replyBodies(written('I am.'), original())).toEqual({
+    expect(buildReplyBodies(written('I am.'), original())).toEqual({
       textBody:
         'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada Müller <ada@people.example> wrote:\n> Are you there?\n>\n>> Earlier\n',
       htmlBody: null,
@@ -45,7 +45,7 @@ describe('a reply', () => {
   });
 
   test('of HTML quotes within the document, in a quote programs know', () => {
-    const { textBody, htmlBody } = replyBodies(
+    const { textBody, htmlBody } = buildReplyBodies(
       written(null, '<html><body><p>I am.</p></body></html>'),
       original({ htmlBody: '<p onclick="x()">Are <b>you</b> there?<script>x</script>' }),
     );
@@ -58,10 +58,10 @@ describe('a reply', () => {
   });
 
   test('of both quotes in both, whatever the original has', () => {
-    const fromText = replyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
+    const fromText = buildReplyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
     expect(fromText.textBody).toContain('\n> 1 < 2');
     expect(fromText.htmlBody).toContain('1 &lt; 2');
-    const fromHtml = replyBodies(
+    const fromHtml = buildReplyBodies(
       written('a', '<p>a</p>'),
       original({ textBody: null, htmlBody: '<p>1 &lt; 2</p>' }),
     );
@@ -70,21 +70,21 @@ describe('a reply', () => {
   });
 
   test('is found again without its quote', () => {
-    const text = replyBodies(written('I am.\nReally.'), original()).textBody;
+    const text = buildReplyBodies(written('I am.\nReally.'), original()).textBody;
     expect(extractReply({ text, html: null })).toBe('I am.\nReally.');
-    const html = replyBodies(written(null, '<p>I am.</p>'), original()).htmlBody;
+    const html = buildReplyBodies(written(null, '<p>I am.</p>'), original()).htmlBody;
     expect(extractReply({ text: null, html })).toBe('I am.');
   });
 
   test('to an empty mail quotes nothing', () => {
-    expect(replyBodies(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
+    expect(buildReplyBodies(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
       textBody: 'x',
       htmlBody: '<p>x</p>',
     });
   });
 
   test('quotes no name as a line of its own', () => {
-    const { textBody } = replyBodies(
+    const { textBody } = buildReplyBodies(
       written('x'),
       original({ fromName: 'A\r\nB\u2028C <x@y> wrote:\n', fromEmail: 'a\n@b' }),
     );
@@ -97,17 +97,19 @@ describe('a reply', () => {
       htmlBody: `<p>${'é<b>x</b>'.repeat(1_000_000)}`,
     });
     for (const own of ['x', 'x'.repeat(MAX_BODY_BYTES - 10), 'x\n'.repeat(2_300_000)]) {
-      const { textBody, htmlBody } = replyBodies(written(own, own), long);
+      const { textBody, htmlBody } = buildReplyBodies(written(own, own), long);
       expect(Buffer.byteLength(textBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
       expect(Buffer.byteLength(htmlBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
     }
-    expect(replyBodies(written('x'), long).textBody).toContain(CUT_MARK);
+    expect(buildReplyBodies(written('x'), long).textBody).toContain(CUT_MARK);
   });
 });
 
 describe('a forward', () => {
   test('tells whose mail it is and holds it whole', () => {
-    expect(forwardBodies(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true)).toEqual({
+    expect(
+      buildForwardBodies(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true),
+    ).toEqual({
       textBody: [
         'See below.',
         '',
@@ -128,22 +130,22 @@ describe('a forward', () => {
   });
 
   test('without a word of one’s own begins with the mail', () => {
-    expect(forwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
+    expect(buildForwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
   });
 
   test('keeps HTML and its pictures, also below text', () => {
     const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
-    const kept = forwardBodies(written('1 < 2'), html, true);
+    const kept = buildForwardBodies(written('1 < 2'), html, true);
     expect(kept.htmlBody).toMatch(
       /^<div[^>]*>1 &lt; 2<\/div>.*<b>Subject:<\/b> Lunch<br>.*<img src="cid:logo@x" alt="Logo">/s,
     );
     expect(kept.textBody).toContain('1 < 2');
-    expect(forwardBodies(written('x'), html, false).htmlBody).toContain('<p>Hi Logo</p>');
-    expect(forwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
+    expect(buildForwardBodies(written('x'), html, false).htmlBody).toContain('<p>Hi Logo</p>');
+    expect(buildForwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
   });
 
   test('escapes what it tells', () => {
-    const { htmlBody } = forwardBodies(
+    const { htmlBody } = buildForwardBodies(
       written(null, '<p>x</p>'),
       original({ subject: '<script>"&', fromName: '<b>' }),
       true,
@@ -154,7 +156,7 @@ describe('a forward', () => {
 
   test('names a hundred of many recipients', () => {
     const to = Array.from({ length: 10_000 }, (_, index) => ({ email: `u${index}@x.test` }));
-    const text = forwardBodies(written('x'), original({ to }), true).textBody ?? '';
+    const text = buildForwardBodies(written('x'), original({ to }), true).textBody ?? '';
     expect(text).toContain('u99@x.test and 9900 more');
     expect(text).not.toContain('u100@x.test');
   });
@@ -165,7 +167,7 @@ describe('quoted lines', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', '>', ' ', 'é', '\t') })), (lines) => {
         const text = [...lines, 'end'].join('\n');
-        const quoted = quotedLines(text, 1_000_000).split('\n');
+        const quoted = quoteLines(text, 1_000_000).split('\n');
         expect(quoted.every((line) => line.startsWith('>'))).toBe(true);
         expect(quoted.map((line) => line.replace(/^>(?: (?!$))?/, ''))).toEqual(
           text
@@ -182,7 +184,7 @@ describe('quoted lines', () => {
         fc.string({ unit: 'grapheme', maxLength: 500 }),
         fc.integer({ min: 0, max: 600 }),
         (text, room) => {
-          expect(Buffer.byteLength(quotedLines(text, room))).toBeLessThanOrEqual(room + 20);
+          expect(Buffer.byteLength(quoteLines(text, room))).toBeLessThanOrEqual(room + 20);
           expect(cutToBytes(text, room).isWellFormed()).toBe(text.isWellFormed());
         },
       ),
@@ -302,5 +304,5 @@ test.each([
   ['yesterday', 'Sat, 03 Jan 2026 00:00:00 +0000'],
 ])('a forward of a mail of %j says %j', (date, shown) => {
   const mail = original({ receivedAt: new Date('2026-01-03T00:00:00Z'), headers: { date } });
-  expect(forwardBodies(written('See below.'), mail, false).textBody).toContain(`Date: ${shown}`);
+  expect(buildForwardBodies(written('See below.'), mail, false).textBody).toContain(`Date: ${shown}`);
 });

@@ -1,10 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Answered, replyRecipients, withFurther } from '../../domain/outbound/reply-recipients.ts';
+import {
+  addRequestedRecipients,
+  findReplyRecipients,
+  type RepliedMessage,
+} from '../../domain/outbound/reply-recipients.ts';
 
 const OWN = 'agent@mail.test';
 const at = (...emails: string[]) => emails.map((email) => ({ email }));
-const inbound = (changes: Partial<Answered> = {}): Answered => ({
+const inbound = (changes: Partial<RepliedMessage> = {}): RepliedMessage => ({
   direction: 'inbound',
   fromEmail: 'ada@people.example',
   fromName: 'Ada',
@@ -13,12 +17,12 @@ const inbound = (changes: Partial<Answered> = {}): Answered => ({
   cc: [],
   ...changes,
 });
-const outbound = (changes: Partial<Answered>): Answered =>
+const outbound = (changes: Partial<RepliedMessage>): RepliedMessage =>
   inbound({ direction: 'outbound', fromEmail: OWN, fromName: null, to: [], ...changes });
 const ADA = { email: 'ada@people.example', name: 'Ada' };
 
 describe('an answer goes', () => {
-  test.each<[string, Answered, boolean, { to: unknown; cc: unknown }]>([
+  test.each<[string, RepliedMessage, boolean, { to: unknown; cc: unknown }]>([
     ['to From', inbound(), false, { to: [ADA], cc: [] }],
     ['to Reply-To before From', inbound({ replyTo: at('l@x.test') }), false, { to: at('l@x.test'), cc: [] }],
     ['to From where Reply-To is ourselves', inbound({ replyTo: at(OWN) }), false, { to: [ADA], cc: [] }],
@@ -63,15 +67,15 @@ describe('an answer goes', () => {
       { to: at('c@x.test'), cc: [] },
     ],
   ])('%s', (_name, original, replyAll, expected) => {
-    expect(replyRecipients(original, { replyAll, own: OWN })).toEqual(expected);
+    expect(findReplyRecipients(original, { replyAll, own: OWN })).toEqual(expected);
   });
 
-  test.each<[string, Answered]>([
+  test.each<[string, RepliedMessage]>([
     ['a mail without sender', inbound({ fromEmail: '', fromName: null })],
     ['a mail from ourselves', inbound({ fromEmail: OWN })],
     ['our own mail to blind copies', outbound({})],
   ])('nowhere: %s', (_name, original) => {
-    expect(() => replyRecipients(original, { replyAll: true, own: OWN })).toThrow(
+    expect(() => findReplyRecipients(original, { replyAll: true, own: OWN })).toThrow(
       expect.objectContaining({ code: 'no_recipients' }),
     );
   });
@@ -99,9 +103,9 @@ describe('an answer goes', () => {
         fc.boolean(),
         addresses,
         (original, replyAll, further) => {
-          let found: ReturnType<typeof replyRecipients>;
+          let found: ReturnType<typeof findReplyRecipients>;
           try {
-            found = replyRecipients(original, { replyAll, own: OWN });
+            found = findReplyRecipients(original, { replyAll, own: OWN });
           } catch (error) {
             expect(error).toMatchObject({ code: 'no_recipients' });
             return;
@@ -109,7 +113,7 @@ describe('an answer goes', () => {
           const derived = [...found.to, ...found.cc].map(({ email }) => email.toLowerCase());
           expect(found.to.length).toBeGreaterThan(0);
           for (const email of derived) expect(email).not.toMatch(/^agent(\+.*)?@mail\.test$/);
-          const { to, cc, bcc } = withFurther(found, { cc: further, bcc: further });
+          const { to, cc, bcc } = addRequestedRecipients(found, { cc: further, bcc: further });
           const all = [...to, ...cc, ...bcc].map(({ email }) => email.toLowerCase());
           expect(new Set(all).size).toBe(all.length);
         },

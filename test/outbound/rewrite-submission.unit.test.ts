@@ -2,14 +2,14 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { submittedMail } from '../../domain/outbound/rewrite-submission.ts';
+import { rewriteSubmission } from '../../domain/outbound/rewrite-submission.ts';
 
 const FACTS = { messageId: 'msg_1@mail.test', date: new Date('2026-01-02T03:04:05Z') };
 const COMPLETE = 'Message-ID: <own@client>\r\nDate: Fri, 2 Jan 2026 03:04:05 +0100\r\nFrom: a@mail.test\r\n';
 
 async function submit(chunks: string[] | string): Promise<string> {
   const source = Readable.from([chunks].flat().map((chunk) => Buffer.from(chunk, 'latin1')));
-  return (await buffer(source.pipe(submittedMail(FACTS)))).toString('latin1');
+  return (await buffer(source.pipe(rewriteSubmission(FACTS)))).toString('latin1');
 }
 
 describe('the header', () => {

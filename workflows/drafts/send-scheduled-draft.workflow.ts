@@ -14,7 +14,7 @@ import {
   UNSCHEDULE_DRAFT,
 } from './send-scheduled-draft.contract.ts';
 
-const { sendDueDraft, dropDraftPlan } = proxyActivities<DraftActivities>({
+const { sendDueDraft, unscheduleDraft: dropDraftPlan } = proxyActivities<DraftActivities>({
   startToCloseTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
@@ -51,7 +51,7 @@ export async function sendScheduledDraft({
   );
   try {
     for (;;) {
-      const takenOff = await waitUntilDue(
+      const takenOff = await waitForSendTime(
         () => due,
         () => unscheduled,
       );
@@ -71,7 +71,7 @@ export async function sendScheduledDraft({
 }
 
 /** @returns true where the plan was taken off meanwhile. */
-async function waitUntilDue(due: () => string, unscheduled: () => boolean): Promise<boolean> {
+async function waitForSendTime(due: () => string, unscheduled: () => boolean): Promise<boolean> {
   for (;;) {
     const aim = due();
     setCurrentDetails(`Waiting until ${aim}. Signal: unschedule.`);

@@ -10,7 +10,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
-import { type StageBoard, stageBoard } from '../stage.ts';
+import { createStageReporter, type StageReporter } from '../stage.ts';
 import {
   type AmbiguityResolution,
   CANCEL_SEND,
@@ -44,7 +44,7 @@ export const resolveAmbiguous = defineUpdate<string, [AmbiguityResolution]>(RESO
 
 /** What an operator sees, and what people and reports have said since it was last looked at. */
 interface Run {
-  board: StageBoard<SendStage>;
+  board: StageReporter<SendStage>;
   cancel: boolean;
   retry: boolean;
   outcome: boolean;
@@ -77,7 +77,7 @@ async function sendUntilSettled(messageId: string, run: Run): Promise<void> {
 
 /** Nobody knows whether the mail left: wait, however long, for a person or a signed report. */
 async function waitForAnswer(messageId: string, run: Run): Promise<'settled' | 'deferred'> {
-  run.board.show(
+  run.board.report(
     'needs_attention',
     'The relay may have accepted the mail; its answer was lost. Check the relay’s log, then send the update `resolveAmbiguous` with "sent" or "resend".',
   );
@@ -91,7 +91,7 @@ async function waitForAnswer(messageId: string, run: Run): Promise<'settled' | '
       : await recordSend({ messageId });
     if (state === 'needs_attention') continue;
     if (resolution === 'resend') run.retry = true;
-    run.board.show('sending', '');
+    run.board.report('sending', '');
     return state;
   }
 }
@@ -99,7 +99,7 @@ async function waitForAnswer(messageId: string, run: Run): Promise<'settled' | '
 async function waitForNextTry(messageId: string, tries: number, run: Run): Promise<'retry' | 'canceled'> {
   const delayMs = SEND_RETRY_DELAYS_MS[Math.min(tries, SEND_RETRY_DELAYS_MS.length - 1)] as number;
   if (!run.retry && !run.cancel) {
-    run.board.show(
+    run.board.report(
       'deferred',
       `Deferred by the relay after ${tries + 1} tries; next one in ${delayMs / 1000} s. Signals: retryNow, cancel.`,
     );
@@ -111,7 +111,7 @@ async function waitForNextTry(messageId: string, tries: number, run: Run): Promi
     if ((await cancelMessage({ messageId })) === 'canceled') return 'canceled';
   }
   run.retry = false;
-  run.board.show('sending', '');
+  run.board.report('sending', '');
   return 'retry';
 }
 
@@ -123,7 +123,7 @@ async function cleanUp(messageId: string): Promise<void> {
 
 function listen(): Run {
   const run: Run = {
-    board: stageBoard<SendStage>('sending'),
+    board: createStageReporter<SendStage>('sending'),
     cancel: false,
     retry: false,
     outcome: false,

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { StorageActivities } from '../../activities/stored-objects.activities.ts';
+import type { StoredObjectActivities } from '../../activities/stored-objects.activities.ts';
 
-const { noteStrayObjects } = proxyActivities<StorageActivities>({
+const { registerOrphanedObjects: noteStrayObjects } = proxyActivities<StoredObjectActivities>({
   // Of a bucket that takes longer the next day's run waits for the end.
   startToCloseTimeout: '7 days',
   heartbeatTimeout: '1 minute',
@@ -14,6 +14,6 @@ const { noteStrayObjects } = proxyActivities<StorageActivities>({
  *
  * @returns how many were looked at and noted, for the Temporal UI.
  */
-export async function searchStrayObjects(): Promise<{ looked: number; noted: number }> {
+export async function findOrphanedObjects(): Promise<{ looked: number; noted: number }> {
   return noteStrayObjects();
 }

@@ -1,10 +1,15 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
-import { isWorthALook, pauseReason, REPUTATION_DAYS, sendsThatAcquit } from './reputation.ts';
-import type { BadOutcome, SuppressionSource } from './suppress.ts';
+import {
+  minSendsBelowThreshold,
+  needsEvaluation,
+  pauseReason,
+  REPUTATION_WINDOW_DAYS,
+} from './reputation.ts';
+import type { NegativeOutcome, OutcomeSource } from './suppress-addresses.ts';
 
-const REPUTATION_MS = REPUTATION_DAYS * 24 * 3_600_000;
+const REPUTATION_WINDOW_MS = REPUTATION_WINDOW_DAYS * 24 * 3_600_000;
 
 /**
  * Counts outcomes against the inbox that sent the mail, and pauses its sending where they are too many. Those of one
@@ -12,10 +17,10 @@ const REPUTATION_MS = REPUTATION_DAYS * 24 * 3_600_000;
  *
  * @param simulatorDomain recipients there were never sent to.
  */
-export async function keepReputation(
+export async function recordReputation(
   em: EntityManager,
-  source: SuppressionSource,
-  outcomes: readonly BadOutcome[],
+  source: OutcomeSource,
+  outcomes: readonly NegativeOutcome[],
   simulatorDomain: string,
 ): Promise<void> {
   const { inboxId, organizationId, messageId } = source;
@@ -32,10 +37,10 @@ export async function keepReputation(
     { fields: ['sendResumedAt'] },
   );
   if (!inbox) return;
-  const since = Math.max(Date.now() - REPUTATION_MS, inbox.sendResumedAt?.getTime() ?? 0);
-  const reason = await reasonToPause(em, {
+  const since = Math.max(Date.now() - REPUTATION_WINDOW_MS, inbox.sendResumedAt?.getTime() ?? 0);
+  const reason = await evaluateReputation(em, {
     inboxId,
-    oldestMessageId: lowestIdAt('message', new Date(since)),
+    minMessageId: lowestIdAt('message', new Date(since)),
     outcomes,
     simulatorDomain,
   });
@@ -47,16 +52,16 @@ export async function keepReputation(
   );
 }
 
-interface Counting {
+interface ReputationWindow {
   inboxId: string;
   /** Ids sort by time: what is older lies before the days that count, or before the last resumption. */
-  oldestMessageId: string;
-  outcomes: readonly BadOutcome[];
+  minMessageId: string;
+  outcomes: readonly NegativeOutcome[];
   simulatorDomain: string;
 }
 
-async function reasonToPause(em: EntityManager, counting: Counting): Promise<string | null> {
-  const { inboxId, oldestMessageId, outcomes, simulatorDomain } = counting;
+async function evaluateReputation(em: EntityManager, counting: ReputationWindow): Promise<string | null> {
+  const { inboxId, minMessageId: oldestMessageId, outcomes, simulatorDomain } = counting;
   const [counted] = await em.execute<{ bounces: number; complaints: number }[]>(
     `select count(*) filter (where kind = 'bounce')::int as bounces,
        count(*) filter (where kind = 'complaint')::int as complaints
@@ -64,10 +69,10 @@ async function reasonToPause(em: EntityManager, counting: Counting): Promise<str
     [inboxId, oldestMessageId],
   );
   const record = { bounces: counted?.bounces ?? 0, complaints: counted?.complaints ?? 0 };
-  const added = (kind: BadOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length;
+  const added = (kind: NegativeOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length;
   const look =
-    isWorthALook('bounces', record.bounces, added('bounce')) ||
-    isWorthALook('complaints', record.complaints, added('complaint'));
+    needsEvaluation('bounces', record.bounces, added('bounce')) ||
+    needsEvaluation('complaints', record.complaints, added('complaint'));
   if (!look) return null;
   const [sent] = await em.execute<{ sends: number }[]>(
     `select count(*)::int as sends from (
@@ -75,7 +80,7 @@ async function reasonToPause(em: EntityManager, counting: Counting): Promise<str
        where m.inbox_id = ? and m.direction = 'outbound' and m.id >= ?
          and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ?
        limit ?) as counted`,
-    [inboxId, oldestMessageId, `%@${simulatorDomain}`, sendsThatAcquit(record)],
+    [inboxId, oldestMessageId, `%@${simulatorDomain}`, minSendsBelowThreshold(record)],
   );
   return pauseReason({ ...record, sends: sent?.sends ?? 0 });
 }

@@ -1,10 +1,10 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
-import { DiscardedObjectEntity } from './discarded-object.entity.ts';
+import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
 
 /** Writes down, in its own transaction, what is about to be put: whatever happens to this process, it will be found. */
-export function noteObjects(
+export function registerObjects(
   database: Database,
   scope: TenantScope,
   storageKeys: string[],
@@ -13,7 +13,7 @@ export function noteObjects(
   return database.transaction(scope, async ({ em }) => {
     const dueAt = new Date(Date.now() + graceMs);
     await em.insertMany(
-      DiscardedObjectEntity,
+      UnclaimedObjectEntity,
       storageKeys.map((storageKey) => ({
         storageKey,
         organizationId: scope.organizationId,
@@ -31,7 +31,7 @@ export function noteObjects(
  */
 export async function claimObjects(em: EntityManager, storageKeys: string[]): Promise<void> {
   if (storageKeys.length === 0) return;
-  const claimed = await em.nativeDelete(DiscardedObjectEntity, {
+  const claimed = await em.nativeDelete(UnclaimedObjectEntity, {
     storageKey: { $in: storageKeys },
     deleting: false,
   });
@@ -43,10 +43,10 @@ export async function claimObjects(em: EntityManager, storageKeys: string[]): Pr
 }
 
 /** Gives up an object that no row refers to any more, or that was put in vain. */
-export async function giveUpObject(
+export async function releaseObject(
   em: EntityManager,
   organizationId: string,
   storageKey: string,
 ): Promise<void> {
-  await em.upsert(DiscardedObjectEntity, { storageKey, organizationId, dueAt: new Date(), deleting: false });
+  await em.upsert(UnclaimedObjectEntity, { storageKey, organizationId, dueAt: new Date(), deleting: false });
 }

@@ -14,22 +14,22 @@ import type { Draft } from './draft.entity.ts';
  * Plans or re-plans the send: one run a plan, a change of time only tells the run. Told by signal-with-start: the
  * command that starts the run may still be on its way, or an operator may have ended it.
  */
-export function planSend(transaction: Transaction, outbox: Outbox, draft: Draft, sendAt: Date): void {
+export function scheduleSend(transaction: Transaction, outbox: Outbox, draft: Draft, sendAt: Date): void {
   const planned = draft.sendStatus === 'scheduled';
   draft.sendAt = sendAt;
   draft.sendStatus = 'scheduled';
   draft.sendError = null;
-  if (!planned) draft.plan += 1;
-  const start = startOfPlan(draft, sendAt);
+  if (!planned) draft.scheduleVersion += 1;
+  const start = buildScheduledSendStart(draft, sendAt);
   outbox.enqueue(
     transaction,
     draft.organizationId,
-    planned ? { start, signal: rescheduleSignal(draft, sendAt) } : { start },
+    planned ? { start, signal: buildRescheduleSignal(draft, sendAt) } : { start },
   );
 }
 
 /** @param reason why it was not the client who took the plan off; empty where it was. */
-export function unplanSend(
+export function unscheduleSend(
   transaction: Transaction,
   outbox: Outbox,
   draft: Draft,
@@ -39,7 +39,7 @@ export function unplanSend(
   draft.sendAt = null;
   draft.sendError = reason;
   if (draft.sendStatus === 'scheduled' && sendAt) {
-    const start = startOfPlan(draft, sendAt);
+    const start = buildScheduledSendStart(draft, sendAt);
     outbox.enqueue(transaction, draft.organizationId, {
       start,
       signal: { workflowId: start.workflowId, signalName: UNSCHEDULE_DRAFT, args: [] },
@@ -48,24 +48,32 @@ export function unplanSend(
   draft.sendStatus = 'draft';
 }
 
-export function rescheduleSignal(draft: Pick<Draft, 'id' | 'plan' | 'version'>, sendAt: Date): SignalCommand {
+export function buildRescheduleSignal(
+  draft: Pick<Draft, 'id' | 'scheduleVersion' | 'version'>,
+  sendAt: Date,
+): SignalCommand {
   return {
-    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
+    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.scheduleVersion),
     signalName: RESCHEDULE_DRAFT,
     args: [sendAt.toISOString(), draft.version],
   };
 }
 
 /** The start of a plan's run; also what the reconciler uses for one that has lost its run. */
-export function startOfPlan(
-  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'plan' | 'version'>,
+export function buildScheduledSendStart(
+  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'scheduleVersion' | 'version'>,
   sendAt: Date,
 ) {
   return {
     workflowType: SEND_SCHEDULED_DRAFT,
-    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.plan),
+    workflowId: sendScheduledDraftWorkflowId(draft.id, draft.scheduleVersion),
     taskQueue: MAIL_QUEUE,
-    input: { draftId: draft.id, plan: draft.plan, sendAt: sendAt.toISOString(), version: draft.version },
+    input: {
+      draftId: draft.id,
+      plan: draft.scheduleVersion,
+      sendAt: sendAt.toISOString(),
+      version: draft.version,
+    },
     searchAttributes: {
       OrgId: draft.organizationId,
       EnvId: draft.environmentId,

@@ -20,7 +20,7 @@ export interface ListMatch {
  *
  * @returns the entry that decides; null where no list names the address.
  */
-export function listVerdict(matches: readonly ListMatch[]): ListMatch | null {
+export function findDecidingMatch(matches: readonly ListMatch[]): ListMatch | null {
   for (const scope of LIST_SCOPES) {
     const said = matches.filter((match) => match.scope === scope);
     const decides = said.find(({ effect }) => effect === 'block') ?? said[0];

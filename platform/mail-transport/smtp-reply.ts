@@ -7,7 +7,7 @@ export const MAX_RESPONSE_CHARACTERS = 1_000;
  * The enhanced status code (RFC 3463) of an answer; where it has none, the class alone (`5.0.0`).
  * Null where there is no answer at all.
  */
-export function statusCodeOf(response: string | undefined): string | null {
+export function parseStatusCode(response: string | undefined): string | null {
   const enhanced = /^([245])\d\d[ -]#?(\1\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '');
   if (enhanced?.[2]) return enhanced[2];
   const basic = /^([245])\d\d\b/.exec(response ?? '');
@@ -26,7 +26,7 @@ const QUEUE_ID_FORMS = [
 ];
 
 /** What the relay calls the message it accepted, or null where its answer names nothing we know how to read. */
-export function queueIdOf(response: string): string | null {
+export function parseQueueId(response: string): string | null {
   for (const form of QUEUE_ID_FORMS) {
     const id = form.exec(response)?.[1];
     if (id) return id;

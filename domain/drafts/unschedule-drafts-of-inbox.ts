@@ -2,13 +2,13 @@ import { LockMode } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { DraftEntity } from './draft.entity.ts';
-import { unplanSend } from './draft-plan.ts';
+import { unscheduleSend } from './draft-schedule.ts';
 
 /** Drafts unplanned in the transaction that deletes their inbox; what is scheduled beyond fails at its time. */
 const MAX_DRAFTS = 1_000;
 
 /** Takes the plans off an inbox's scheduled drafts, because the inbox is being deleted. */
-export async function unplanDraftsOfInbox(
+export async function unscheduleDraftsOfInbox(
   transaction: Transaction,
   outbox: Outbox,
   inboxId: string,
@@ -18,5 +18,5 @@ export async function unplanDraftsOfInbox(
     { inboxId, sendStatus: 'scheduled' },
     { limit: MAX_DRAFTS, lockMode: LockMode.PESSIMISTIC_WRITE },
   );
-  for (const draft of drafts) unplanSend(transaction, outbox, draft, 'The inbox was deleted.');
+  for (const draft of drafts) unscheduleSend(transaction, outbox, draft, 'The inbox was deleted.');
 }

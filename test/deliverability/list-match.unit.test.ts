@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import {
+  findDecidingMatch,
   LIST_SCOPES,
   type ListEffect,
   type ListScope,
-  listVerdict,
-} from '../../domain/deliverability/list-verdict.ts';
+} from '../../domain/deliverability/list-match.ts';
 
 const EFFECTS: (ListEffect | 'both' | null)[] = [null, 'allow', 'block', 'both'];
 
@@ -24,12 +24,12 @@ test.each(TABLE)('$inbox over $environment over $organization: $expected', ({ ex
     const effects: ListEffect[] = said === 'both' ? ['allow', 'block'] : said === null ? [] : [said];
     return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
   });
-  expect(listVerdict(matches)?.effect ?? null).toBe(expected);
+  expect(findDecidingMatch(matches)?.effect ?? null).toBe(expected);
 });
 
 test('a blocked domain is not opened by an allowed address of the same scope', () => {
   expect(
-    listVerdict([
+    findDecidingMatch([
       { entry: 'ada@people.example', effect: 'allow', scope: 'inbox' },
       { entry: 'people.example', effect: 'block', scope: 'inbox' },
     ]),

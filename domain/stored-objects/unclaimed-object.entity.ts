@@ -7,9 +7,9 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
  * written down again when such a row goes. What is due and has no row is deleted from storage (`sweepObjects`). Bytes
  * are therefore never without either a row or an entry here, whenever a process dies.
  */
-export const DiscardedObjectEntity = defineEntity({
-  name: 'DiscardedObject',
-  tableName: 'discarded_objects',
+export const UnclaimedObjectEntity = defineEntity({
+  name: 'UnclaimedObject',
+  tableName: 'unclaimed_objects',
   policies: tenantPolicies(),
   indexes: [{ properties: ['dueAt'] }],
   properties: {
@@ -22,4 +22,4 @@ export const DiscardedObjectEntity = defineEntity({
   },
 });
 
-export type DiscardedObject = InferEntity<typeof DiscardedObjectEntity>;
+export type UnclaimedObject = InferEntity<typeof UnclaimedObjectEntity>;

@@ -4,9 +4,9 @@ import { addressKey } from '../deliverability/address-key.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
-import { readGateSubject } from './gate-subject.ts';
+import { readGateInput } from './gate-input.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { passGate, type Refusal, refusalError } from './send-gate.ts';
+import { findRefusal, type Refusal, refusalError } from './send-gate.ts';
 
 /**
  * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
@@ -14,7 +14,7 @@ import { passGate, type Refusal, refusalError } from './send-gate.ts';
  *
  * @param threadId null where the message starts a thread.
  */
-export async function refuseAtCall(
+export async function checkSend(
   transaction: Transaction,
   events: EventService,
   inbox: Inbox,
@@ -22,9 +22,9 @@ export async function refuseAtCall(
   threadId: string | null = null,
 ): Promise<AppError | null> {
   const recipients = recipientKeys(content);
-  const refusal = passGate(await readGateSubject(transaction.em, inbox.id, recipients, threadId));
+  const refusal = findRefusal(await readGateInput(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
-  await announceRefusedSend(transaction, events, { inbox, content, refusal });
+  await recordRefusedSend(transaction, events, { inbox, content, refusal });
   return refusalError(refusal);
 }
 
@@ -35,7 +35,7 @@ export interface RefusedSend {
 }
 
 /** Tells of a send that was refused and left no message. */
-export async function announceRefusedSend(
+export async function recordRefusedSend(
   transaction: Transaction,
   events: EventService,
   { inbox, content, refusal }: RefusedSend,

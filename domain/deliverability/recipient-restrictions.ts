@@ -1,12 +1,12 @@
-import type { ListMatch } from './list-verdict.ts';
+import type { ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
 
 /** What stands against a recipient, or for it. */
-export interface RecipientStanding {
+export interface RecipientRestrictions {
   /** As it is kept ({@link addressKey}). */
   email: string;
   suppression: { origin: SuppressionOrigin; status: string | null } | null;
-  listed: ListMatch[];
+  listMatches: ListMatch[];
 }
 
 /**
@@ -16,7 +16,7 @@ export interface RecipientStanding {
  *
  * @param inbox alias of the row of `inboxes` whose scopes count.
  */
-export function listedSql(direction: 'send' | 'receive', email: string, inbox = 'i'): string {
+export function listMatchesSql(direction: 'send' | 'receive', email: string, inbox = 'i'): string {
   return `(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
         case when l.inbox_id is not null then 'inbox' when l.env_id is not null then 'environment' else 'organization' end))
       from unnest(array(
@@ -31,18 +31,18 @@ export function listedSql(direction: 'send' | 'receive', email: string, inbox = 
 }
 
 /**
- * SQL: a JSON array of {@link RecipientStanding}, of those recipients something stands against or for. Part of the
+ * SQL: a JSON array of {@link RecipientRestrictions}, of those recipients something stands against or for. Part of the
  * gate's one statement, so that fifty recipients cost no more round trips than one.
  *
  * @param recipients a query for `email`, in the spelling of {@link addressKey}.
  */
-export function standingsSql(recipients: string, inbox = 'i'): string {
+export function recipientRestrictionsSql(recipients: string, inbox = 'i'): string {
   return `(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,
         'listed', coalesce(c.listed, '[]'))), '[]')
       from (select r.email,
           (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
            where s.org_id = ${inbox}.org_id and s.email = r.email) as suppression,
-          ${listedSql('send', 'r.email', inbox)} as listed
+          ${listMatchesSql('send', 'r.email', inbox)} as listed
         from (${recipients}) r
         offset 0) c
       where c.suppression is not null or c.listed is not null)`;

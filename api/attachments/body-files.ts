@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { fileTooLarge, MAX_INLINE_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
-import { mediaTypeFault } from '../../domain/attachments/media-type.ts';
-import type { FileFacts, FileToAttach } from '../../domain/attachments/stored-file.ts';
+import { findMediaTypeError } from '../../domain/attachments/media-type.ts';
+import type { FileMetadata, FileToAttach } from '../../domain/attachments/stored-file.ts';
 import { safeFileName } from '../../domain/mime/file-name.ts';
 import { invalid } from '../../platform/errors.ts';
 import type { AttachmentInput } from './attachments.schemas.ts';
@@ -21,12 +21,12 @@ type Entry = Static<typeof AttachmentInput>;
  * For `config.prepare` of routes whose body has `attachments`: puts the bytes that travel as base64 to storage, before
  * the transaction of the handler begins.
  */
-export function putFilesOfBody(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
+export function storeBodyFiles(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
     const entries = (request.body as { attachments?: Entry[] | null } | null)?.attachments;
     if (entries === undefined) return;
-    const files = (entries ?? []).map(readEntry);
-    const stored = await attachments.putFiles(
+    const files = (entries ?? []).map(parseEntry);
+    const stored = await attachments.storeFiles(
       request.scope,
       files.filter((file) => 'bytes' in file),
     );
@@ -39,15 +39,15 @@ export function putFilesOfBody(attachments: AttachmentService): (request: Fastif
   };
 }
 
-type ReadEntry = { facts: FileFacts; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;
+type ParsedEntry = { facts: FileMetadata; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;
 
 /** @throws AppError `validation_error`, `payload_too_large`. */
-function readEntry(entry: Entry, index: number): ReadEntry {
+function parseEntry(entry: Entry, index: number): ParsedEntry {
   const path = `/body/attachments/${index}`;
   const { content, attachment_id: attachmentId } = entry;
   if ((content === undefined) === (attachmentId === undefined))
     throw invalid(path, 'must have either content or attachment_id', 'Give one of the two.');
-  const changes = readFacts(entry, path);
+  const changes = readMetadata(entry, path);
   if (attachmentId !== undefined) return { kind: 'existing', attachmentId, changes };
   const {
     filename,
@@ -58,16 +58,16 @@ function readEntry(entry: Entry, index: number): ReadEntry {
   if (filename === undefined)
     throw invalid(`${path}/filename`, 'is required with content', 'Give the file a name.');
   const facts = { filename, contentType, contentId, disposition };
-  return { facts, bytes: decode(content ?? '', `${path}/content`) };
+  return { facts, bytes: decodeBase64(content ?? '', `${path}/content`) };
 }
 
-function readFacts(entry: Entry, path: string): Partial<FileFacts> {
+function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
   const { filename, content_type: contentType, content_id: contentId, disposition } = entry;
-  const fault = contentType === undefined ? undefined : mediaTypeFault(contentType);
+  const fault = contentType === undefined ? undefined : findMediaTypeError(contentType);
   if (fault !== undefined)
     throw invalid(`${path}/content_type`, fault, 'Give the media type of the file, or leave it out.');
   return {
-    ...(filename === undefined ? {} : { filename: fileName(filename) }),
+    ...(filename === undefined ? {} : { filename: toFileName(filename) }),
     ...(contentType === undefined ? {} : { contentType }),
     ...(contentId === undefined ? {} : { contentId, disposition: 'inline' }),
     ...(disposition === undefined ? {} : { disposition }),
@@ -75,12 +75,12 @@ function readFacts(entry: Entry, path: string): Partial<FileFacts> {
 }
 
 /** A name that is all path says nothing; the file is kept all the same. */
-export function fileName(given: string): string {
+export function toFileName(given: string): string {
   return safeFileName(given) ?? 'attachment';
 }
 
 /** Decoding skips what it does not know: only what comes out again the same was base64. */
-function decode(content: string, path: string): Buffer {
+function decodeBase64(content: string, path: string): Buffer {
   const bytes = Buffer.from(content, 'base64');
   if (bytes.toString('base64') !== content)
     throw invalid(

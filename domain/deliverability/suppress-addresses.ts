@@ -3,14 +3,14 @@ import { newId } from '../../platform/ids.ts';
 import { addressKey } from './address-key.ts';
 
 /** The message whose outcome speaks against an address. */
-export interface SuppressionSource {
+export interface OutcomeSource {
   organizationId: string;
   environmentId: string;
   inboxId: string;
   messageId: string;
 }
 
-export interface BadOutcome {
+export interface NegativeOutcome {
   /** Place of the recipient in the message's envelope. */
   position: number;
   email: string;
@@ -23,10 +23,10 @@ export interface BadOutcome {
  * Suppresses the addresses, in one statement. Whoever comes second changes nothing, except that a complaint replaces a
  * bounce: it is the stronger reason, and the one a person has to weigh before lifting it.
  */
-export async function suppress(
+export async function suppressAddresses(
   em: EntityManager,
-  { organizationId, environmentId, inboxId, messageId }: SuppressionSource,
-  outcomes: readonly BadOutcome[],
+  { organizationId, environmentId, inboxId, messageId }: OutcomeSource,
+  outcomes: readonly NegativeOutcome[],
 ): Promise<void> {
   const rows = new Map<string, object>();
   for (const { email, kind, status, diagnostic } of outcomes) {
