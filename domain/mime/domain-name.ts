@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
+import { getDomain } from 'tldts';
 
 /** Leaves room for the longest name published below a domain (`<selector>._domainkey.`) within DNS' 253 characters. */
 export const MAX_DOMAIN_LENGTH = 253 - '_agent-email-verification.'.length;
@@ -10,21 +11,6 @@ const WRITTEN = /^[\p{L}\p{N}\p{M}.\u3002\uFF0E\uFF61-]+$/u;
 
 /** Top-level names that nobody can register below (RFC 6761, RFC 6762, RFC 7686, RFC 9476). */
 const NOT_REGISTRABLE = new Set(['alt', 'arpa', 'internal', 'invalid', 'local', 'localhost', 'onion']);
-
-/**
- * Registries of two labels that people enter by mistake. No more than a courtesy: who does not run a zone cannot
- * publish the ownership record in it, so no list has to be complete for the service to be safe.
- */
-const SECOND_LEVEL_REGISTRIES = new Set(
-  [
-    'ac.uk co.uk gov.uk ltd.uk me.uk net.uk org.uk plc.uk com.au edu.au gov.au id.au net.au org.au co.nz net.nz org.nz',
-    'co.jp ac.jp ne.jp or.jp go.jp co.kr or.kr com.br net.br org.br com.cn net.cn org.cn com.tw com.hk com.sg com.my',
-    'co.in net.in org.in com.mx com.ar com.co com.tr com.ua co.za org.za co.il org.il com.pl com.vn co.th co.id com.ph',
-    'github.io gitlab.io pages.dev workers.dev vercel.app netlify.app herokuapp.com web.app firebaseapp.com',
-  ]
-    .join(' ')
-    .split(' '),
-);
 
 /** Why a text is no domain of a customer's. */
 export type DomainNameProblem = 'malformed' | 'too_long' | 'address' | 'public_suffix';
@@ -50,9 +36,16 @@ export function parseDomainName(given: string): { name: string } | { problem: Do
   if (name.length > MAX_DOMAIN_LENGTH) return { problem: 'too_long' };
   const top = labels.at(-1) ?? '';
   if (/^\d+$/.test(top)) return { problem: 'malformed' };
-  if (labels.length === 1 || NOT_REGISTRABLE.has(top) || SECOND_LEVEL_REGISTRIES.has(name))
-    return { problem: 'public_suffix' };
+  if (NOT_REGISTRABLE.has(top) || isPublicSuffix(name)) return { problem: 'public_suffix' };
   return { name };
+}
+
+/**
+ * Whether a registry or a hosting platform hands out names below this one (publicsuffix.org). This only catches a
+ * mistake early: verification needs a record in the zone of the domain, which only its owner can publish.
+ */
+function isPublicSuffix(name: string): boolean {
+  return getDomain(name, { allowPrivateDomains: true }) === null;
 }
 
 /** Whether `name` is `parent` or below it. */

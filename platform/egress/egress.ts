@@ -5,10 +5,10 @@ import { isIPv6, type LookupFunction, connect as netConnect, type Socket } from 
 import { connect as tlsConnect } from 'node:tls';
 import type { Config } from '../config.ts';
 import { createAddressPolicy } from './address-policy.ts';
-import { readHttpDate } from './http-date.ts';
-import { readTarget, type Target, type TargetRules } from './target.ts';
+import { parseHttpDate } from './http-date.ts';
+import { parseTarget, type Target, type TargetRules } from './target.ts';
 
-export interface EgressPost {
+export interface EgressRequest {
   headers: Record<string, string>;
   body: string;
   /** For everything together: look-up, connection, TLS, request and answer. */
@@ -16,7 +16,7 @@ export interface EgressPost {
   /** The connection is closed once this much of the answer's body came. */
   maxResponseBytes: number;
   /** How much of it is returned. */
-  keepBytes: number;
+  retainBytes: number;
 }
 
 export type EgressResult =
@@ -30,10 +30,10 @@ export type EgressResult =
 /** HTTP to addresses that customers chose. Nothing is followed, reused or believed. */
 export interface Egress {
   /** Never throws: what goes wrong is in the result. */
-  post(url: string, post: EgressPost): Promise<EgressResult>;
-  get(url: string, get: Omit<EgressPost, 'body'>): Promise<EgressResult>;
+  post(url: string, post: EgressRequest): Promise<EgressResult>;
+  get(url: string, get: Omit<EgressRequest, 'body'>): Promise<EgressResult>;
   /** What is wrong with the URL as far as it can be told without a look-up; null where nothing is. */
-  refusalOf(url: string): string | null;
+  findRefusal(url: string): string | null;
 }
 
 export interface EgressOptions {
@@ -49,25 +49,25 @@ export interface EgressOptions {
 }
 
 /** @throws Error where a list of the configuration has an entry that is no CIDR or port. */
-export function egressOptions(
+export function readEgressOptions(
   config: Pick<Config, 'EGRESS_ALLOW' | 'EGRESS_ALLOW_PORTS' | 'NODE_ENV'>,
 ): EgressOptions {
-  const ports = listOf(config.EGRESS_ALLOW_PORTS);
+  const ports = parseList(config.EGRESS_ALLOW_PORTS);
   if (!ports.every((port) => port === '*' || /^\d{1,5}$/.test(port))) {
     throw new Error(`EGRESS_ALLOW_PORTS is not a list of ports: ${config.EGRESS_ALLOW_PORTS}`);
   }
   return {
-    allow: listOf(config.EGRESS_ALLOW),
+    allow: parseList(config.EGRESS_ALLOW),
     allowPorts: ports.includes('*') ? 'any' : ports.map(Number),
     requireHttps: config.NODE_ENV === 'production',
   };
 }
 
-function listOf(text: string | undefined): string[] {
+function parseList(text: string | undefined): string[] {
   return (text ?? '').split(',').flatMap((entry) => entry.trim() || []);
 }
 
-class BlockedTarget extends Error {}
+class BlockedTargetError extends Error {}
 
 export function createEgress(options: EgressOptions): Egress {
   const { lookup = systemLookup, certificateAuthorities } = options;
@@ -77,21 +77,21 @@ export function createEgress(options: EgressOptions): Egress {
   async function resolve({ hostname, literal }: Target): Promise<string[]> {
     const addresses = literal ? [hostname] : await lookup(hostname);
     if (addresses.length === 0) throw Object.assign(new Error('No address'), { code: 'ENOTFOUND' });
-    for (const address of addresses) refuse(rules.addresses.refusal(address));
+    for (const address of addresses) blockIfRefused(rules.addresses.findRefusal(address));
     return addresses;
   }
 
   /** The address that was really reached is checked before a byte is written to it, TLS included. */
   async function connect(target: Target, addresses: string[], deadline: AbortSignal): Promise<Socket> {
     const { hostname, port } = target;
-    const socket = netConnect({ host: hostname, port, lookup: pinned(addresses) });
+    const socket = netConnect({ host: hostname, port, lookup: pinnedLookup(addresses) });
     // A socket that fails when nobody waits for it any more must not end the process.
     socket.on('error', () => {});
     try {
       await once(socket, 'connect', { signal: deadline });
       // A connection that was reset meanwhile has none: the receiver failed, nothing forbids another try.
       if (socket.remoteAddress === undefined) throw connectionLost();
-      refuse(rules.addresses.refusal(socket.remoteAddress));
+      blockIfRefused(rules.addresses.findRefusal(socket.remoteAddress));
       if (!target.secure) return socket;
       const secured = tlsConnect({
         socket,
@@ -109,19 +109,19 @@ export function createEgress(options: EgressOptions): Egress {
     }
   }
 
-  async function send(method: 'GET' | 'POST', url: string, post: EgressPost): Promise<EgressResult> {
-    const target = readTarget(url, rules);
+  async function send(method: 'GET' | 'POST', url: string, post: EgressRequest): Promise<EgressResult> {
+    const target = parseTarget(url, rules);
     if ('refusal' in target) return { kind: 'blocked', reason: target.refusal };
     const startedAt = performance.now();
     const durationMs = () => Math.round(performance.now() - startedAt);
     const deadline = AbortSignal.timeout(post.timeoutMs);
     try {
-      const addresses = await beforeDeadline(resolve(target), deadline);
+      const addresses = await rejectAfter(resolve(target), deadline);
       const socket = await connect(target, addresses, deadline);
       const answer = await exchange(socket, target, { method, ...post }, deadline);
       return { kind: 'answer', ...answer, durationMs: durationMs() };
     } catch (error) {
-      if (error instanceof BlockedTarget) return { kind: 'blocked', reason: error.message };
+      if (error instanceof BlockedTargetError) return { kind: 'blocked', reason: error.message };
       return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
     }
   }
@@ -129,15 +129,15 @@ export function createEgress(options: EgressOptions): Egress {
   return {
     post: (url, post) => send('POST', url, post),
     get: (url, get) => send('GET', url, { ...get, body: '' }),
-    refusalOf(url) {
-      const target = readTarget(url, rules);
+    findRefusal(url) {
+      const target = parseTarget(url, rules);
       return 'refusal' in target ? target.refusal : null;
     },
   };
 }
 
-function refuse(refusal: string | null): void {
-  if (refusal !== null) throw new BlockedTarget(refusal);
+function blockIfRefused(refusal: string | null): void {
+  if (refusal !== null) throw new BlockedTargetError(refusal);
 }
 
 async function systemLookup(hostname: string): Promise<string[]> {
@@ -146,7 +146,7 @@ async function systemLookup(hostname: string): Promise<string[]> {
 }
 
 /** Gives the connection the addresses that were checked, so that a name cannot change its mind in between. */
-function pinned(addresses: string[]): LookupFunction {
+function pinnedLookup(addresses: string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
   const [first = { address: '', family: 0 }] = found;
   return (_hostname, { all }, callback) => {
@@ -156,7 +156,7 @@ function pinned(addresses: string[]): LookupFunction {
 }
 
 /** A look-up cannot be cancelled; it is left behind. */
-async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
+async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const expire = () => reject(deadline.reason);
   deadline.addEventListener('abort', expire, { once: true });
@@ -167,15 +167,15 @@ async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promi
   }
 }
 
-type Answer = Pick<Extract<EgressResult, { kind: 'answer' }>, 'status' | 'body' | 'retryAfterMs'>;
+type EgressResponse = Pick<Extract<EgressResult, { kind: 'answer' }>, 'status' | 'body' | 'retryAfterMs'>;
 
 /** One request over one connection, which ends with it: a connection kept would outlive the check of its address. */
 async function exchange(
   socket: Socket,
   { url }: Target,
-  post: EgressPost & { method: 'GET' | 'POST' },
+  post: EgressRequest & { method: 'GET' | 'POST' },
   deadline: AbortSignal,
-): Promise<Answer> {
+): Promise<EgressResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const request = httpRequest({
     createConnection: () => socket,
@@ -196,7 +196,7 @@ async function exchange(
   request.end(post.body);
   try {
     const response = await promise;
-    const retryAfterMs = readRetryAfter(response.headers['retry-after']);
+    const retryAfterMs = parseRetryAfter(response.headers['retry-after']);
     return {
       status: response.statusCode ?? 0,
       body: await readBody(response, post),
@@ -213,7 +213,7 @@ function connectionLost(): Error {
 
 async function readBody(
   response: IncomingMessage,
-  { maxResponseBytes, keepBytes }: EgressPost,
+  { maxResponseBytes, retainBytes: keepBytes }: EgressRequest,
 ): Promise<string> {
   const kept: Buffer[] = [];
   let receivedBytes = 0;
@@ -231,10 +231,10 @@ async function readBody(
 }
 
 /** Seconds or a date (RFC 9110 section 10.2.3), as milliseconds from now; null where there is neither. */
-function readRetryAfter(value: string | undefined): number | null {
+function parseRetryAfter(value: string | undefined): number | null {
   if (value === undefined) return null;
   if (/^\d+$/.test(value)) return Number(value) * 1_000;
-  const at = readHttpDate(value);
+  const at = parseHttpDate(value);
   return at === null ? null : Math.max(0, at - Date.now());
 }
 

@@ -1,19 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { readHttpDate } from '../../platform/egress/http-date.ts';
-
-const NOW = new Date('2026-11-21T12:00:00Z');
+import { parseHttpDate } from '../../platform/egress/http-date.ts';
 
 test.each([
   ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
   ['Sunday, 06-Nov-94 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
   ['Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37.000Z'],
   ['Sat Nov 21 12:00:10 2026', '2026-11-21T12:00:10.000Z'],
-  ['Saturday, 21-Nov-76 08:49:37 GMT', '2076-11-21T08:49:37.000Z'],
+  ['Sunday, 21-Nov-76 08:49:37 GMT', '1976-11-21T08:49:37.000Z'],
+  ['Sunday, 21-Nov-49 08:49:37 GMT', '2049-11-21T08:49:37.000Z'],
   ['Sunday, 21-Nov-77 08:49:37 GMT', '1977-11-21T08:49:37.000Z'],
-])('%s is %s', (value, expected) => {
-  expect(new Date(readHttpDate(value, NOW) ?? Number.NaN).toISOString()).toBe(expected);
+])('parses %s as %s', (value, expected) => {
+  expect(new Date(parseHttpDate(value) ?? Number.NaN).toISOString()).toBe(expected);
 });
 
 test.each([
@@ -24,18 +23,18 @@ test.each([
   '2026-11-21',
   'Sun, 06 Foo 1994 08:49:37 GMT',
   'Sun, 06 Nov 1994 25:49:37 GMT',
-])('%j is none', (value) => {
-  expect(readHttpDate(value, NOW)).toBeNull();
+])('rejects %j', (value) => {
+  expect(parseHttpDate(value)).toBeNull();
 });
 
-test('wherever the process thinks it is', () => {
+test('parses a date in UTC, whatever the time zone of the process', () => {
   const file = resolve(import.meta.dirname, '../../platform/egress/http-date.ts');
-  const script = `import { readHttpDate } from ${JSON.stringify(file)};
-    console.log(new Date(readHttpDate('Sun Nov  6 08:49:37 1994')).toISOString());`;
+  const script = `import { parseHttpDate } from ${JSON.stringify(file)};
+    console.log(new Date(parseHttpDate('Sun Nov  6 08:49:37 1994')).toISOString());`;
   const env = { ...process.env, TZ: 'Asia/Kathmandu' };
-  const told = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
     env,
     encoding: 'utf8',
   });
-  expect(told.trim()).toBe('1994-11-06T08:49:37.000Z');
+  expect(output.trim()).toBe('1994-11-06T08:49:37.000Z');
 });

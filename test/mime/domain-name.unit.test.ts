@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { getDomain } from 'tldts';
 import { isWithinDomain, MAX_DOMAIN_LENGTH, parseDomainName } from '../../domain/mime/domain-name.ts';
 
 const label = fc
@@ -7,7 +8,9 @@ const label = fc
   .filter((text) => !text.startsWith('xn--'));
 const name = fc
   .tuple(fc.array(label, { minLength: 1, maxLength: 4 }), fc.constantFrom('com', 'example', 'museum', 'de'))
-  .map(([labels, top]) => [...labels, top].join('.'));
+  .map(([labels, top]) => [...labels, top].join('.'))
+  // `uk.com` and the like.
+  .filter((text) => getDomain(text, { allowPrivateDomains: true }) !== null);
 
 describe('a domain name', () => {
   test.each([
