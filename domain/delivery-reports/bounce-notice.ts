@@ -1,6 +1,7 @@
+import { decodeWords } from '../mime/charset.ts';
 import { textFromHtml } from '../mime/html-to-text.ts';
 import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
-import { decodeWords, headerFields, type LeafPart, parseFields, textOf } from './leaf-parts.ts';
+import { headerFields, type LeafPart, parseFields, textOf } from './leaf-parts.ts';
 
 /** A mail as somebody reads it who looks for a report in it. */
 export interface Notice {

@@ -1,3 +1,5 @@
+import { decodeText } from '../mime/charset.ts';
+
 /** A part of a mail that holds content and no further parts. */
 export interface LeafPart {
   /** `type/subtype` in lower case, without parameters. */
@@ -115,42 +117,8 @@ function decode(body: string, encodingField: string | undefined): string {
     .replace(/\r\n?/g, '\n');
 }
 
-/** The content as the text it stands for: by its charset, by what the bytes look like where it names none. */
+/** Decodes the content by its charset, or by what its bytes look like if the part names none. */
 export function textOf({ fields, content }: LeafPart): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]{1,40})/i.exec(fields.get('content-type') ?? '')?.[1];
-  return decodeText(content, charset);
-}
-
-/** @param content one character a byte. */
-export function decodeText(content: string, charset: string | undefined): string {
-  if (charset && !/^us-ascii$/i.test(charset)) {
-    try {
-      return new TextDecoder(charset).decode(Buffer.from(content, 'latin1'));
-    } catch {
-      // A charset nobody knows: the bytes decide.
-    }
-  }
-  // Mobile carriers write ISO-2022-JP and do not say so.
-  if (content.includes('\u001b$B') || content.includes('\u001b$@'))
-    return new TextDecoder('iso-2022-jp').decode(Buffer.from(content, 'latin1'));
-  const bytes = Buffer.from(content, 'latin1');
-  const utf8 = bytes.toString('utf8');
-  return utf8.includes('\ufffd') ? content : utf8;
-}
-
-/** A field's value with its encoded words read (RFC 2047); what cannot be read stays as it is. */
-export function decodeWords(value: string): string {
-  return value
-    .slice(0, 10_000)
-    .replace(/(\?=)\s+(?==\?)/g, '$1')
-    .replace(
-      /=\?([^?\s*]{1,40})(?:\*[^?\s]{0,20})?\?([bq])\?([^?\s]{0,1000})\?=/gi,
-      (_whole, charset: string, encoding: string, text: string) =>
-        decodeText(
-          encoding.toLowerCase() === 'b'
-            ? decode(text, 'base64')
-            : decode(text.replaceAll('_', ' '), 'quoted-printable'),
-          charset,
-        ),
-    );
+  return decodeText(Buffer.from(content, 'latin1'), charset ?? '');
 }

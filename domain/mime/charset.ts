@@ -47,6 +47,14 @@ function decoderOf(label: string): InstanceType<typeof TextDecoder> | null {
   }
 }
 
+/** Header fields of real messages are far shorter. */
+const MAX_FIELD_CHARACTERS = 10_000;
+
+/** Decodes the encoded words of a header field (RFC 2047), as the parser does with the fields it knows. */
+export function decodeWords(value: string): string {
+  return libmime.decodeWords(value.slice(0, MAX_FIELD_CHARACTERS));
+}
+
 /**
  * A stream that takes text in whatever charset, and gives it as UTF-8, at its end.
  *
