@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, describe, expect, jest, test } from '@jest/globals';
 import { newId } from '../../platform/ids.ts';
 import { createStorage } from '../../platform/storage.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnOrganization, startOwnOrganization } from '../support/own-organization.ts';
+import { useOwnOrganization } from '../support/own-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 jest.setTimeout(300_000);
@@ -19,14 +19,8 @@ const MEBIBYTE = 1024 * 1024;
 const MESSAGES = 60;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
-let own: OwnOrganization;
-beforeAll(async () => {
-  own = await startOwnOrganization();
-});
-afterAll(async () => {
-  await own?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+const own = useOwnOrganization();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Messages that share the bytes they were received as: the archive has them as often. */
 async function fill(bytes: Buffer): Promise<string[]> {
@@ -57,7 +51,7 @@ async function fill(bytes: Buffer): Promise<string[]> {
 /** With what PostgreSQL calls the transaction that wrote each: one written again has another. */
 async function partsOf(exportId: string) {
   const { rows } = await own.database.query(
-    `select part_number, etag, xmin::text from export_pieces
+    `select part_number, etag, xmin::text from export_segments
      where export_id = $1 and part_number is not null order by part_number`,
     [exportId],
   );

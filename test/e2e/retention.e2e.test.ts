@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { START_RETENTION_SCHEDULE_ID } from '../../workflows/retention/start-retention.contract.ts';
 import { idOf } from '../support/aged-mail.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnOrganization, startOwnOrganization } from '../support/own-organization.ts';
+import { useOwnOrganization } from '../support/own-organization.ts';
 
 jest.setTimeout(300_000);
 /** A worker's death shows after the half minute a heartbeat may take. */
 const PATIENCE = 200_000;
 const DAY_MS = 86_400_000;
 
-let own: OwnOrganization;
-beforeAll(async () => {
-  own = await startOwnOrganization();
-});
-afterAll(async () => {
-  await own?.stop();
-});
+const own = useOwnOrganization();
 
 /** Messages a minute apart, up to a time, ten in a thread. */
 async function fill(inbox: { id: string; env: string }, count: number, until: Date): Promise<void> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Envelope, fitting } from '../../domain/events/envelope.ts';
+import { type Envelope, truncateToFit } from '../../domain/events/envelope.ts';
 import { type EventDataByType, MAX_EVENT_BYTES } from '../../domain/events/event-types.ts';
 
 const received = (
@@ -33,7 +33,7 @@ describe('a body', () => {
   test('of exactly 256 KiB stays as it is', () => {
     const whole = received('a'.repeat(ROOM));
     expect(bytes(whole)).toBe(MAX_EVENT_BYTES);
-    expect(fitting(whole)).toBe(whole);
+    expect(truncateToFit(whole)).toBe(whole);
   });
 
   test.each([
@@ -45,7 +45,7 @@ describe('a body', () => {
     ['control characters', '\u0001', 6],
   ])('over 256 KiB is cut between characters of %s', (_name, character, size) => {
     const text = character.repeat(Math.ceil((ROOM + 1) / size));
-    const cut = fitting(received(text));
+    const cut = truncateToFit(received(text));
     const { extracted_text, truncated } = dataOf(cut);
     expect(truncated).toBe(true);
     expect(text.startsWith(extracted_text)).toBe(true);
@@ -58,7 +58,7 @@ describe('a body', () => {
   test('mixed text is cut to whole characters wherever the limit falls', () => {
     for (let shift = 0; shift < 12; shift += 1) {
       const text = 'x'.repeat(shift) + 'a😀ä字'.repeat(40_000);
-      const cut = fitting(received(text));
+      const cut = truncateToFit(received(text));
       const { extracted_text } = dataOf(cut);
       expect(extracted_text.isWellFormed()).toBe(true);
       expect(text.startsWith(extracted_text)).toBe(true);
@@ -69,13 +69,13 @@ describe('a body', () => {
 
   test('that is too large without its text loses all of it, and nothing else', () => {
     const to_addresses = Array.from({ length: 10_000 }, (_, index) => `somebody-${index}@long.example.com`);
-    const cut = dataOf(fitting(received('text', { to_addresses })));
+    const cut = dataOf(truncateToFit(received('text', { to_addresses })));
     expect(cut).toMatchObject({ extracted_text: '', truncated: true });
     expect(cut.to_addresses).toEqual(to_addresses);
   });
 
   test('without a text is never touched', () => {
     const large: Envelope = { ...received(''), type: 'message.sent', data: { subject: 'a'.repeat(300_000) } };
-    expect(fitting(large)).toBe(large);
+    expect(truncateToFit(large)).toBe(large);
   });
 });

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { beforeAll, expect, test } from '@jest/globals';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
 
 /** Statements of `readEvents`, as the API's role, whose policy must not keep a walk along the index from being one. */
-let api: pg.Client;
+const api = usePostgres('apiUrl');
+const owner = usePostgres('ownerUrl');
+const worker = useWorkerDatabase();
 let organization: TestOrganization;
 /** A three hundredth in each inbox, a thousandth of a rare type: by statistics, no other index is worth a thought. */
 const EVENTS = 3_000;
 
 beforeAll(async () => {
-  const { postgres } = testStack();
-  const worker = await connect(postgres.workerUrl);
   organization = await createOrganization(worker);
-  await worker.close();
-  api = new pg.Client({ connectionString: postgres.apiUrl });
-  await api.connect();
   await api.query(`select set_config('app.org_id', $1, false)`, [organization.organizationId]);
   await api.query(
     `insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
@@ -25,15 +20,11 @@ beforeAll(async () => {
      from generate_series(1, ${EVENTS}) n`,
     [organization.organizationId, organization.productionEnvironmentId],
   );
-  const owner = new pg.Client({ connectionString: postgres.ownerUrl });
-  await owner.connect();
   await owner.query('analyze events');
-  await owner.end();
   // So few rows are read as fast without an index; where the policy kept it from being used, this would not help.
   await api.query('set enable_seqscan = off');
   await api.query('set enable_sort = off');
 });
-afterAll(() => api.end());
 
 async function planOf(condition: string): Promise<string> {
   const { rows } = await api.query(

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { attachmentFile } from '../../domain/exports/archive-names.ts';
+import { attachmentPath } from '../../domain/exports/archive-names.ts';
 
 const ID = 'att_01m7yvhvsyecxv46haw8x2abcd';
-const nameOf = (given: string) => attachmentFile(ID, given).slice(`attachments/${ID}/`.length);
+const nameOf = (given: string) => attachmentPath(ID, given).slice(`attachments/${ID}/`.length);
 
 describe('the name of an attachment in an archive', () => {
   test.each([

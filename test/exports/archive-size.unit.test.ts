@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { partSizeFor } from '../../domain/exports/archive-size.ts';
+import { choosePartSize } from '../../domain/exports/archive-size.ts';
 
 const MEBIBYTE = 1024 ** 2;
 const GIBIBYTE = 1024 ** 3;
@@ -10,7 +10,7 @@ test.each([
   [40 * GIBIBYTE, 6],
   [1024 * GIBIBYTE, 132],
 ])('an archive of %i bytes has parts of %i MiB', (bytes, part) => {
-  expect(partSizeFor(bytes, 5 * MEBIBYTE)).toBe(part * MEBIBYTE);
+  expect(choosePartSize(bytes, 5 * MEBIBYTE)).toBe(part * MEBIBYTE);
   // S3 takes 10,000.
   expect(bytes / (part * MEBIBYTE)).toBeLessThan(9_000);
 });

@@ -2,22 +2,15 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
-import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  downloadExport,
-  type ExportApp,
-  exportRunner,
-  queueExport,
-  startExportApp,
-  writeToTheEnd,
-} from '../support/exports.ts';
+import { exportRunner, queueExport, useExportApp, writeToTheEnd } from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
 import {
   asOwner,
@@ -25,35 +18,28 @@ import {
   type RichOrganization,
   SECRET,
 } from '../support/rich-organization.ts';
-import type { TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let exportApp: ExportApp;
-let app: TestApp;
+const { app, download } = useExportApp();
 let runner: ExportRunner;
-beforeAll(async () => {
-  exportApp = await startExportApp();
-  app = exportApp.app;
+beforeAll(() => {
   runner = exportRunner(app);
 });
-afterAll(() => exportApp?.close());
 
 async function exported(organization: RichOrganization): Promise<string> {
   const id = await queueExport(organization);
   await writeToTheEnd(runner, id);
-  const path = join(exportApp.folder, `${id}.zip`);
-  await downloadExport(app, id, path);
-  return path;
+  return download(id);
 }
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 /** Rows of a table as PostgreSQL has them, without what is withheld. */
 async function rowsOf(table: string, organizationId: string): Promise<Record<string, unknown>[]> {
-  const { withheld = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
+  const { omitted: withheld = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
   const column = table === 'organizations' ? 'id' : 'org_id';
   const { rows } = await asOwner((client) =>
     client.query(`select to_json(t)::text as row from "${table}" t where ${column} = $1 order by 1`, [
@@ -70,8 +56,8 @@ async function rowsOf(table: string, organizationId: string): Promise<Record<str
 /** Until nothing of the organization waits: the sweeps of other tests' workers may hold some of it for a moment. */
 async function foldCounts(organizationId: string): Promise<void> {
   await eventually(async () => {
-    await foldUsage(app.worker);
-    await foldMetrics(app.worker);
+    await applyUsageDeltas(app.worker);
+    await applyMetricDeltas(app.worker);
     const { rows } = await asOwner((client) =>
       client.query(
         `select 1 from usage_deltas where org_id = $1 union all select 1 from metric_deltas where org_id = $1`,

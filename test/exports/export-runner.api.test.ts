@@ -1,48 +1,33 @@
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunnerOptions } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import {
-  downloadExport,
-  type ExportApp,
-  exportRow,
-  exportRunner,
-  queueExport,
-  startExportApp,
-  writeToTheEnd,
-} from '../support/exports.ts';
+import { exportRow, exportRunner, queueExport, useExportApp, writeToTheEnd } from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
 import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
-import type { TestApp } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let exportApp: ExportApp;
-let app: TestApp;
-beforeAll(async () => {
-  exportApp = await startExportApp();
-  app = exportApp.app;
-});
-afterAll(() => exportApp?.close());
+const { app, download } = useExportApp();
 
-type Uploads = ExportRunnerOptions['storage']['partUploads'];
+type Uploads = ExportRunnerOptions['storage']['multipartUploads'];
 
 /** The storage there is, some of whose calls go another way. */
 function storageWith(changed: (uploads: Uploads) => Partial<Uploads>): ExportRunnerOptions['storage'] {
   const { storage } = app;
-  return { ...storage, partUploads: { ...storage.partUploads, ...changed(storage.partUploads) } };
+  return {
+    ...storage,
+    multipartUploads: { ...storage.multipartUploads, ...changed(storage.multipartUploads) },
+  };
 }
 
 /** Reads all of the archive, strictly, and returns its files by name. */
 async function filesOf(exportId: string) {
-  const path = join(exportApp.folder, `${exportId}.zip`);
-  await downloadExport(app, exportId, path);
-  const files = await readZip(path);
+  const files = await readZip(await download(exportId));
   for (const file of files) await file.read();
   return new Map(files.map((file) => [file.name, file]));
 }
@@ -82,17 +67,17 @@ describe('writing an export', () => {
     const put: number[] = [];
     let calls = 0;
     const storage = storageWith((uploads) => ({
-      async putPart(key, uploadId, number, bytes) {
+      async uploadPart(key, uploadId, number, bytes) {
         calls += 1;
         if (calls % 3 !== 0) throw unavailable();
         put.push(number);
-        return uploads.putPart(key, uploadId, number, bytes);
+        return uploads.uploadPart(key, uploadId, number, bytes);
       },
     }));
     const runner = exportRunner(app, { storage });
     for (;;) {
       const written = await runner
-        .write(exportId, { until: Number.POSITIVE_INFINITY })
+        .write(exportId, { deadlineMs: Number.POSITIVE_INFINITY })
         .catch((error) => error);
       if (written.status === 'ready') break;
       expect(written).toMatchObject({ failure: 'unavailable' });
@@ -127,9 +112,9 @@ describe('writing an export', () => {
       let uploadsBegun = 0;
       let refused = false;
       const storage = storageWith((uploads) => ({
-        begin(...call) {
+        create(...call) {
           uploadsBegun += 1;
-          return uploads.begin(...call);
+          return uploads.create(...call);
         },
         async complete(...call) {
           if (refused) return uploads.complete(...call);
@@ -149,41 +134,46 @@ describe('writing an export', () => {
   test('which another release began, with other tables, begins anew', async () => {
     const { exportId } = await arrange();
     const runner = exportRunner(app);
-    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { until: 0 });
+    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
     const { upload_id: uploadId } = await exportRow(exportId);
     await asOwner((client) =>
       client.query(`update exports set position = position || '{"plan": "another"}' where id = $1`, [
         exportId,
       ]),
     );
-    expect(await runner.write(exportId, { until: 0 })).toMatchObject({ status: 'queued' });
+    expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'queued' });
     await writeToTheEnd(runner, exportId);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
     await expect(
-      app.storage.partUploads.putPart(`exports/${exportId}.zip`, String(uploadId), 1, Buffer.from('x')),
+      app.storage.multipartUploads.uploadPart(
+        `exports/${exportId}.zip`,
+        String(uploadId),
+        1,
+        Buffer.from('x'),
+      ),
     ).rejects.toMatchObject({ failure: 'missing' });
   });
 
   test('by two workers at once makes one archive: who was overtaken does not write over the other', async () => {
     const { exportId } = await arrange({ messages: 6 });
     const runner = exportRunner(app);
-    await runner.write(exportId, { until: 0 });
+    await runner.write(exportId, { deadlineMs: 0 });
     // Its step is done; before it can say so, another worker goes on.
     let overtaken = false;
     const slow = exportRunner(app, {
       storage: {
         ...app.storage,
-        async getPiece(...call) {
+        async getRange(...call) {
           if (!overtaken) {
             overtaken = true;
-            await runner.write(exportId, { until: 0 });
+            await runner.write(exportId, { deadlineMs: 0 });
           }
-          return app.storage.getPiece(...call);
+          return app.storage.getRange(...call);
         },
       },
     });
     const before = Number((await exportRow(exportId)).checkpoint);
-    await slow.write(exportId, { until: 0 });
+    await slow.write(exportId, { deadlineMs: 0 });
     expect(overtaken).toBe(true);
     expect(Number((await exportRow(exportId)).checkpoint)).toBe(before + 1);
     await writeToTheEnd(slow, exportId);
@@ -194,7 +184,7 @@ describe('writing an export', () => {
     const { exportId } = await arrange();
     const reason = new Error('shut down');
     const write = exportRunner(app).write(exportId, {
-      until: Number.POSITIVE_INFINITY,
+      deadlineMs: Number.POSITIVE_INFINITY,
       signal: AbortSignal.abort(reason),
     });
     await expect(write).rejects.toBe(reason);
@@ -204,7 +194,7 @@ describe('writing an export', () => {
   test('leaves out what is deleted meanwhile and what comes later, and its manifest stays true', async () => {
     const { organization, exportId } = await arrange({ messages: 10 });
     const runner = exportRunner(app);
-    await runner.write(exportId, { until: 0 });
+    await runner.write(exportId, { deadlineMs: 0 });
     const gone = organization.messageIds.slice(-4);
     await asOwner(async (client) => {
       await client.query('delete from messages where id = any($1)', [gone]);
@@ -236,7 +226,7 @@ describe('writing an export', () => {
       };
       return position?.rows.threads ?? 0;
     };
-    while ((await threadsSoFar()) < 2) await runner.write(exportId, { until: 0 });
+    while ((await threadsSoFar()) < 2) await runner.write(exportId, { deadlineMs: 0 });
     await asOwner(async (client) => {
       await client.query(
         `insert into messages ${LONG_THREAD} select $1, org_id, env_id, inbox_id, thread_id, direction, status,
@@ -263,9 +253,9 @@ describe('writing an export', () => {
     const runner = exportRunner(app, {
       storage: {
         ...app.storage,
-        async getPiece(key, start, maxBytes) {
+        async getRange(key, start, maxBytes) {
           if (start > 700) throw new StorageError('missing', 'It is gone.');
-          return app.storage.getPiece(key, start, maxBytes);
+          return app.storage.getRange(key, start, maxBytes);
         },
       },
     });
@@ -287,11 +277,11 @@ describe('writing an export', () => {
     expect(await exportRow(exportId)).toMatchObject({
       status: 'ready',
       upload_id: null,
-      carry: null,
+      partBuffer: null,
       position: null,
     });
     const { rows } = await asOwner((client) =>
-      client.query('select 1 from export_pieces where export_id = $1', [exportId]),
+      client.query('select 1 from export_segments where export_id = $1', [exportId]),
     );
     expect(rows).toEqual([]);
   });
@@ -301,7 +291,7 @@ describe('an export nobody moves', () => {
   test('is started again; one whose run was terminated is canceled and leaves no parts', async () => {
     const { exportId } = await arrange();
     const runner = exportRunner(app);
-    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { until: 0 });
+    for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
     const source = overdueExports(app.worker, runner);
     const own = async () =>
       (await source.take(500)).find(({ start }) => start.workflowId === `export/${exportId}`);
@@ -320,7 +310,12 @@ describe('an export nobody moves', () => {
       upload_id: null,
     });
     await expect(
-      app.storage.partUploads.putPart(`exports/${exportId}.zip`, String(uploadId), 1, Buffer.from('x')),
+      app.storage.multipartUploads.uploadPart(
+        `exports/${exportId}.zip`,
+        String(uploadId),
+        1,
+        Buffer.from('x'),
+      ),
     ).rejects.toMatchObject({ failure: 'missing' });
   });
 
@@ -328,7 +323,7 @@ describe('an export nobody moves', () => {
     const canceled = await arrange();
     const ready = await arrange();
     const runner = exportRunner(app);
-    for (let step = 0; step < 12; step += 1) await runner.write(canceled.exportId, { until: 0 });
+    for (let step = 0; step < 12; step += 1) await runner.write(canceled.exportId, { deadlineMs: 0 });
     await writeToTheEnd(runner, ready.exportId);
     await asOwner((client) =>
       client.query(
@@ -338,10 +333,10 @@ describe('an export nobody moves', () => {
     );
     const later = (hours: number) =>
       exportRunner(app, { now: () => new Date(Date.now() + hours * 3_600_000) });
-    await later(23).tidy();
+    await later(23).cleanUp();
     expect(await exportRow(canceled.exportId)).toMatchObject({ upload_id: null });
     expect(await exportRow(ready.exportId)).toMatchObject({ status: 'ready' });
-    await later(25).tidy();
+    await later(25).cleanUp();
     expect(await exportRow(ready.exportId)).toMatchObject({ status: 'expired' });
 
     const key = `exports/${ready.exportId}.zip`;
@@ -349,7 +344,7 @@ describe('an export nobody moves', () => {
       (
         await asOwner((client) =>
           client.query(
-            `select extract(epoch from due_at - now()) / 3600 as hours from discarded_objects where storage_key = $1`,
+            `select extract(epoch from due_at - now()) / 3600 as hours from unclaimed_objects where storage_key = $1`,
             [key],
           ),
         )
@@ -357,7 +352,7 @@ describe('an export nobody moves', () => {
     expect(Number(await dueIn())).toBeGreaterThan(48);
     expect(Number(await dueIn())).toBeLessThan(50);
     await asOwner((client) =>
-      client.query('update discarded_objects set due_at = now() where storage_key = $1', [key]),
+      client.query('update unclaimed_objects set due_at = now() where storage_key = $1', [key]),
     );
     await sweepObjects(app.worker, app.storage);
     expect(await app.storage.sizeOf(key)).toBeUndefined();

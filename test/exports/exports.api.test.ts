@@ -1,15 +1,8 @@
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import {
-  type ExportApp,
-  exportRow,
-  exportRunner,
-  startExportApp,
-  writeToTheEnd,
-} from '../support/exports.ts';
+import { exportRow, exportRunner, useExportApp, writeToTheEnd } from '../support/exports.ts';
 import {
   createInbox,
   createKey,
@@ -18,21 +11,17 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { asOwner } from '../support/rich-organization.ts';
-import type { Call, TestApp } from '../support/test-app.ts';
+import type { Call } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** An archive of many steps, each with its transactions, takes a busy machine long. */
 jest.setTimeout(180_000);
 
-let exportApp: ExportApp;
-let app: TestApp;
+const { app, archivePath } = useExportApp();
 let runner: ExportRunner;
-beforeAll(async () => {
-  exportApp = await startExportApp();
-  app = exportApp.app;
+beforeAll(() => {
   runner = exportRunner(app);
 });
-afterAll(() => exportApp?.close());
 
 const path = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
 const ask = (organization: TestOrganization, query = '', call: Call = {}) =>
@@ -62,7 +51,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(again.json().export_id).toBe(id);
     expect(startsOf(organization)).toHaveLength(1);
 
-    await runner.write(id, { until: 0 });
+    await runner.write(id, { deadlineMs: 0 });
     const running = (await ask(organization)).json();
     expect(running).toMatchObject({ status: 'running', progress: { files_total: 0 } });
     expect(running.progress.rows_total).toBeGreaterThan(4);
@@ -78,7 +67,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(response.headers.get('content-disposition')).toContain(`${id}.zip`);
     const bytes = Buffer.from(await response.arrayBuffer());
     expect(bytes).toHaveLength(sizeBytes);
-    const file = join(exportApp.folder, `${id}.zip`);
+    const file = archivePath(id);
     writeFileSync(file, bytes);
     const inboxes = (await readZip(file)).find(({ name }) => name === 'data/inboxes.jsonl');
     expect((await inboxes?.read())?.toString()).toContain(inbox.id);
@@ -153,7 +142,7 @@ describe('GET /organizations/{id}/export', () => {
   test('after one that failed starts anew, and says why the other came to nothing', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: failed } = (await ask(organization)).json();
-    await runner.giveUp(failed, 'failed', 'Storage did not answer for a day.');
+    await runner.abort(failed, 'failed', 'Storage did not answer for a day.');
     expect((await one(organization, failed)).json()).toMatchObject({
       status: 'failed',
       status_detail: 'Storage did not answer for a day.',
@@ -209,7 +198,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
   test('cancels one that is being written, and leaves nothing of it', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await ask(organization)).json();
-    for (let step = 0; step < 12; step += 1) await runner.write(id, { until: 0 });
+    for (let step = 0; step < 12; step += 1) await runner.write(id, { deadlineMs: 0 });
     const { upload_id: uploadId } = await exportRow(id);
     expect(uploadId).toEqual(expect.any(String));
     const canceled = await one(organization, id, { method: 'DELETE' });
@@ -219,16 +208,16 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
       signal: { workflowId: `export/${id}`, signalName: 'cancel', args: [] },
     });
     // The worker sees it at its next step; its run then gives up what there is.
-    await expect(runner.write(id, { until: 0 })).resolves.toMatchObject({ status: 'canceled' });
-    await runner.giveUp(id, 'canceled', 'Canceled.');
+    await expect(runner.write(id, { deadlineMs: 0 })).resolves.toMatchObject({ status: 'canceled' });
+    await runner.abort(id, 'canceled', 'Canceled.');
     expect(await exportRow(id)).toMatchObject({
       status: 'canceled',
       upload_id: null,
-      carry: null,
+      partBuffer: null,
       position: null,
     });
     await expect(
-      app.storage.partUploads.putPart(`exports/${id}.zip`, String(uploadId), 1, Buffer.from('x')),
+      app.storage.multipartUploads.uploadPart(`exports/${id}.zip`, String(uploadId), 1, Buffer.from('x')),
     ).rejects.toMatchObject({ failure: 'missing' });
     expect((await one(organization, id, { method: 'DELETE' })).json()).toMatchObject({ status: 'canceled' });
     expect((await ask(organization)).json()).toMatchObject({
@@ -244,7 +233,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     const removed = await one(organization, id, { method: 'DELETE' });
     expect(removed.json()).toMatchObject({ status: 'expired', download_url: null });
     const { rows } = await asOwner((client) =>
-      client.query('select due_at <= now() as due from discarded_objects where storage_key = $1', [
+      client.query('select due_at <= now() as due from unclaimed_objects where storage_key = $1', [
         `exports/${id}.zip`,
       ]),
     );

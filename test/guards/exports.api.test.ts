@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EXPORTED_TABLES, NOT_EXPORTED } from '../../domain/exports/exported-tables.ts';
-import { testStack } from '../support/stack.ts';
+import { usePostgres } from '../support/resources.ts';
 
-let owner: pg.Client;
+const owner = usePostgres('ownerUrl');
 const columns = new Map<string, string[]>();
 
 beforeAll(async () => {
-  owner = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
-  await owner.connect();
   const { rows } = await owner.query(
     `select c.relname as name, array_agg(a.attname::text) as columns from pg_class c join pg_attribute a on a.attrelid = c.oid
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
@@ -17,7 +14,6 @@ beforeAll(async () => {
   );
   for (const row of rows) columns.set(row.name, row.columns);
 });
-afterAll(() => owner?.end());
 
 describe('an export', () => {
   test('holds every table, or says why not (domain/exports/exported-tables.ts)', () => {
@@ -27,7 +23,7 @@ describe('an export', () => {
   });
 
   test('holds every column of its tables, or says why not', () => {
-    for (const { table, columns: plain, derived = {}, withheld = {} } of EXPORTED_TABLES) {
+    for (const { table, columns: plain, derived = {}, omitted: withheld = {} } of EXPORTED_TABLES) {
       const of = Object.values(derived).flatMap((field) => field.of);
       // The archive is of one organization.
       const named = [

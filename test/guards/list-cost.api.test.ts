@@ -1,43 +1,35 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { expect, test } from '@jest/globals';
 import { createMessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
+import { testScope } from '../support/test-scope.ts';
+import { useResource } from '../support/use-resource.ts';
 
 const MANY = 12_000;
 const NEWER = 3_000;
-let api: Database;
-let owner: pg.Client;
+const api = useApiDatabase();
+const worker = useWorkerDatabase();
+const owner = usePostgres('ownerUrl');
 let organization: TestOrganization;
 let inboxId: string;
-let neighborInboxId: string;
 
-/** One who has most of the messages, and a neighbor who has all of the newest. */
-beforeAll(async () => {
-  const { postgres } = testStack();
-  const worker = await connect(postgres.workerUrl);
+/** One organization has most of the messages, its neighbor has all of the newest. */
+useResource(createInboxes, (inboxIds) =>
+  owner.query('delete from messages where inbox_id = any($1)', [inboxIds]),
+);
+
+async function createInboxes(): Promise<string[]> {
   organization = await createOrganization(worker);
   const neighbor = await createOrganization(worker);
-  [inboxId, neighborInboxId] = [
-    (await createInbox(worker, organization)).id,
-    (await createInbox(worker, neighbor)).id,
-  ];
-  await worker.close();
-  owner = new pg.Client({ connectionString: postgres.ownerUrl });
-  await owner.connect();
+  inboxId = (await createInbox(worker, organization)).id;
+  const neighborInboxId = (await createInbox(worker, neighbor)).id;
   await fill('msg_y', organization, inboxId, MANY);
   await fill('msg_z', neighbor, neighborInboxId, NEWER);
   await owner.query('vacuum analyze messages');
-  api = await connect(postgres.apiUrl);
-});
-afterAll(async () => {
-  await owner.query('delete from messages where inbox_id = any($1)', [[inboxId, neighborInboxId]]);
-  await Promise.all([api?.close(), owner.end()]);
-});
+  return [inboxId, neighborInboxId];
+}
 
 async function fill(prefix: string, of: TestOrganization, inbox: string, count: number): Promise<void> {
   const ids = [of.organizationId, of.productionEnvironmentId, inbox, `thr_${inbox}`];
@@ -61,14 +53,7 @@ async function rowsReadFor(
   page: PageRequest,
 ): Promise<{ read: number; shown: number }> {
   const messages = createMessageService({ database: api });
-  const scope = {
-    organizationId: organization.organizationId,
-    environmentId: organization.productionEnvironmentId,
-    environmentBound: true,
-    permissions: new Set(['messages:read'] as const),
-    actor: { kind: 'system' as const, id: 'test' },
-    requestId: 'req_test',
-  };
+  const scope = testScope(organization);
   return api.transaction(scope, async (transaction) => {
     const rowsRead = async () => {
       const [row] = await transaction.em.execute<{ read: string }[]>(
@@ -92,6 +77,7 @@ test.each(['an inbox', 'the environment'])(
       for (const after of [undefined, [middle]]) {
         const { read, shown } = await rowsReadFor(filter, { limit: 25, order, ...(after ? { after } : {}) });
         expect(shown).toBe(25);
+        expect(read).toBeGreaterThanOrEqual(shown);
         expect({ of, order, after, few: read <= 60 }).toEqual({ of, order, after, few: true });
       }
     }

@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { beforeAll, expect, test } from '@jest/globals';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
-import { rangeStatement } from '../../domain/exports/read-pages.ts';
-import { hourOf } from '../../domain/metrics/metric-range.ts';
-import { type MetricSubject, metricStatement } from '../../domain/metrics/metric-statement.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { buildRangeQuery } from '../../domain/exports/read-pages.ts';
+import { buildMetricQuery, type MetricSubject } from '../../domain/metrics/metric-query.ts';
+import { startOfHour } from '../../domain/metrics/metric-range.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
 
 const HOURS = 200;
-let api: Database;
+const api = useApiDatabase();
+const worker = useWorkerDatabase();
+const owner = usePostgres('ownerUrl');
 let organization: TestOrganization;
 let inbox: { id: string; domain: string };
 beforeAll(async () => {
-  const { postgres } = testStack();
-  const worker = await connect(postgres.workerUrl);
   organization = await createOrganization(worker);
   inbox = await createInbox(worker, organization, { domain: 'plan.test' });
-  await worker.close();
-  const owner = new pg.Client({ connectionString: postgres.ownerUrl });
-  await owner.connect();
   const ids = [organization.organizationId, organization.productionEnvironmentId, inbox.id];
   await owner.query(
     `insert into metric_hours (org_id, env_id, subject, hour, sent)
@@ -35,10 +29,7 @@ beforeAll(async () => {
     ids,
   );
   await owner.query('analyze metric_hours, metric_deltas, inboxes');
-  await owner.end();
-  api = await connect(postgres.apiUrl);
 });
-afterAll(() => api?.close());
 
 /** As the API asks, under row-level security. */
 async function planOf([sql, values]: [string, unknown[]]): Promise<string> {
@@ -53,9 +44,9 @@ async function planOf([sql, values]: [string, unknown[]]): Promise<string> {
 
 function questionOf(subject: MetricSubject): [string, unknown[]] {
   const { productionEnvironmentId: environmentId } = organization;
-  const end = new Date(hourOf(new Date()).getTime() + 3_600_000);
+  const end = new Date(startOfHour(new Date()).getTime() + 3_600_000);
   const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };
-  return metricStatement({ environmentId, subject, range, by: 'hour' });
+  return buildMetricQuery({ environmentId, subject, range, granularity: 'hour' });
 }
 
 test('hours are one range of the key, whatever is asked for and however much others have', async () => {
@@ -79,9 +70,9 @@ test('an export goes on with the hours where it was, by the key', async () => {
   const table = EXPORTED_HISTORY.find((entry) => entry.table === 'metric_hours');
   if (!table) throw new Error('Hours are not exported');
   const { productionEnvironmentId: outer } = organization;
-  const key = JSON.stringify([outer, inbox.id, hourOf(new Date()).toISOString()]);
+  const key = JSON.stringify([outer, inbox.id, startOfHour(new Date()).toISOString()]);
   const plan = await planOf(
-    rangeStatement({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { outer, key }),
+    buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { outer, key }),
   );
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
   expect(plan).not.toContain('Seq Scan');

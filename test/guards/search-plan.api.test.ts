@@ -1,25 +1,20 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
+import { expect, test } from '@jest/globals';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
+import { useResource } from '../support/use-resource.ts';
 
 const MESSAGES = 20_000;
-let owner: pg.Client;
-let organization: TestOrganization;
-let inboxId: string;
+const worker = useWorkerDatabase();
+const owner = usePostgres('ownerUrl');
 const plans: string[] = [];
+const inbox = useResource(createFullInbox, ({ id }) =>
+  owner.query('delete from messages where inbox_id = $1', [id]),
+);
 
-beforeAll(async () => {
-  const { postgres } = testStack();
-  const worker = await connect(postgres.workerUrl);
-  organization = await createOrganization(worker);
-  inboxId = (await createInbox(worker, organization)).id;
-  await worker.close();
-  owner = new pg.Client({ connectionString: postgres.ownerUrl });
-  await owner.connect();
+async function createFullInbox() {
+  const inbox = await createInbox(worker, await createOrganization(worker));
   owner.on('notice', ({ message }) => plans.push(message ?? ''));
-  const { organizationId: org, productionEnvironmentId: env } = organization;
+  const { id: inboxId, organizationId: org, environmentId: env } = inbox;
   await owner.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
      values ($1, $2, $3, $4, '', '', now(), now(), now())`,
@@ -42,12 +37,8 @@ beforeAll(async () => {
   // So few rows are read as fast without an index. Where a policy kept the index from being used, this would not help.
   await owner.query('set enable_seqscan = off');
   await owner.query(`select set_config('app.org_id', $1, false)`, [org]);
-});
-
-afterAll(async () => {
-  await owner.query('delete from messages where inbox_id = $1', [inboxId]);
-  await owner.end();
-});
+  return inbox;
+}
 
 /** The plan of the statement inside the function, as the role whose policies hold there. */
 async function planOf(
@@ -59,14 +50,7 @@ async function planOf(
   plans.length = 0;
   const { rows } = await owner.query(
     `select * from search_messages($1, $2, $3, $4, $5, $6, null, null, null, null, null, false, 100)`,
-    [
-      organization.organizationId,
-      organization.productionEnvironmentId,
-      inboxId,
-      `'${inboxId}' & !'l:spam'`,
-      words,
-      status,
-    ],
+    [inbox.organizationId, inbox.environmentId, inbox.id, `'${inbox.id}' & !'l:spam'`, words, status],
   );
   return { plan: plans.filter((text) => text.includes('message_search')).join('\n'), rows: rows.length };
 }

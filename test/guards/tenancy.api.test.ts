@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { testStack } from '../support/stack.ts';
+import { expect, test } from '@jest/globals';
+import { usePostgres } from '../support/resources.ts';
 
 /** Tables without a tenant, each with its reason. */
 const WITHOUT_TENANT = new Map([
@@ -10,17 +9,8 @@ const WITHOUT_TENANT = new Map([
   ['mikro_orm_migrations', 'of the schema itself'],
 ]);
 
-let owner: pg.Client;
-let api: pg.Client;
-
-beforeAll(async () => {
-  const { postgres } = testStack();
-  owner = new pg.Client({ connectionString: postgres.ownerUrl });
-  api = new pg.Client({ connectionString: postgres.apiUrl });
-  await Promise.all([owner.connect(), api.connect()]);
-});
-
-afterAll(() => Promise.all([owner.end(), api.end()]));
+const owner = usePostgres('ownerUrl');
+const api = usePostgres('apiUrl');
 
 async function tables(): Promise<
   { name: string; secured: boolean; policies: string[]; tenantColumn: boolean }[]

@@ -1,7 +1,5 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../../domain/metrics/metric.service.ts';
@@ -53,7 +51,7 @@ interface Known {
 test('whatever is changed in whatever order, each thing counts once, in its hour', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-      const { send, inbox } = await arrangeSending(worker);
+      const { send, inbox, scope } = await arrangeSending(worker);
       const ids = await Promise.all(
         Array.from({ length: MESSAGES }, (_, index) => send(`${index}@people.example`)),
       );
@@ -102,14 +100,6 @@ test('whatever is changed in whatever order, each thing counts once, in its hour
           ),
         );
       }
-      const scope: Scope = {
-        organizationId: inbox.organizationId,
-        environmentId: inbox.environmentId,
-        environmentBound: true,
-        permissions: new Set(PERMISSIONS),
-        actor: { kind: 'system', id: 'test' },
-        requestId: 'req_test',
-      };
       const metrics = createMetricService({ database: api, now: () => NOW });
       for (const filter of [{}, { inboxId: inbox.id }, { domain: inbox.domain }]) {
         const hours = await metrics.activity(scope, filter);

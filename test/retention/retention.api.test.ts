@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Scope } from '../../domain/identity/scope.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -11,6 +10,7 @@ import { createAgedMail } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
+import { testScope } from '../support/test-scope.ts';
 
 const DAY_MS = 86_400_000;
 /** The policy is set on the first day, at 15:00 UTC. */
@@ -30,14 +30,7 @@ async function arrange() {
   const notifications = createNotificationService({ outbox });
   const retention = createRetentionService({ database, outbox, notifications, now });
   const expiredMail = createExpiredMailService({ database, outbox, now, pause: async () => undefined });
-  const scope: Scope = {
-    organizationId,
-    environmentId: organization.productionEnvironmentId,
-    environmentBound: false,
-    permissions: new Set(['retention:manage'] as const),
-    actor: { kind: 'system', id: 'test' },
-    requestId: 'req_test',
-  };
+  const scope = testScope(organization);
   /** What a run of `applyRetention` does. */
   const run = async () => {
     const review = await retention.review(organizationId);

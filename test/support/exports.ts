@@ -1,4 +1,5 @@
-import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -9,29 +10,33 @@ import {
 } from '../../domain/exports/export-runner.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { newId } from '../../platform/ids.ts';
-import { startObjectStorage } from './object-storage.ts';
+import { useObjectStorage, useTestApp } from './resources.ts';
 import { asOwner, type RichOrganization } from './rich-organization.ts';
-import { recordingOutbox, startTestApp, type TestApp } from './test-app.ts';
+import { recordingOutbox, type TestApp } from './test-app.ts';
+import { useResource } from './use-resource.ts';
 
-export interface ExportApp {
+/** An API on object storage of its own, with a folder for the archives downloaded from it. */
+export function useExportApp(): {
   app: TestApp;
-  /** Where archives are downloaded to. */
-  folder: string;
-  close(): Promise<void>;
-}
-
-/** An API on storage of its own. */
-export async function startExportApp(): Promise<ExportApp> {
-  const objects = await startObjectStorage();
-  const app = await startTestApp({ config: objects.environment });
-  const folder = mkdtempSync(join(tmpdir(), 'agent-email-exports-'));
+  /** Where an archive is downloaded to. */
+  archivePath(exportId: string): string;
+  /** @returns the path of the archive. */
+  download(exportId: string): Promise<string>;
+} {
+  const objects = useObjectStorage();
+  const app = useTestApp(() => ({ config: objects.environment }));
+  const folder = useResource(
+    async () => ({ path: await mkdtemp(join(tmpdir(), 'agent-email-exports-')) }),
+    ({ path }) => rm(path, { recursive: true, force: true }),
+  );
+  const archivePath = (exportId: string) => join(folder.path, `${exportId}.zip`);
   return {
     app,
-    folder,
-    async close() {
-      await app.close();
-      await objects.stop();
-      rmSync(folder, { recursive: true, force: true });
+    archivePath,
+    async download(exportId) {
+      const path = archivePath(exportId);
+      await pipeline(await app.storage.getStream(`exports/${exportId}.zip`), createWriteStream(path));
+      return path;
     },
   };
 }
@@ -74,10 +79,6 @@ export async function writeToTheEnd(runner: ExportRunner, exportId: string): Pro
     if (status !== 'running') throw new Error(`The export is ${status}: ${progress}`);
   }
   throw new Error(`The export was not ready after ${MAX_CALLS} steps`);
-}
-
-export async function downloadExport(app: TestApp, exportId: string, path: string): Promise<void> {
-  await pipeline(await app.storage.getStream(`exports/${exportId}.zip`), createWriteStream(path));
 }
 
 export async function exportRow(exportId: string): Promise<Record<string, unknown>> {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { fileNameOf } from '../../domain/exports/exported-table.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { asOwner } from './rich-organization.ts';
@@ -28,9 +29,10 @@ export async function importArchive(
   };
   await asOwner(async (client) => {
     await client.query('begin');
-    for (const { table } of EXPORTED_TABLES) {
-      const file = files.get(`data/${table}.jsonl`);
-      if (!file) throw new Error(`The archive has no ${table}`);
+    for (const exported of EXPORTED_TABLES) {
+      const { table } = exported;
+      const file = files.get(`data/${fileNameOf(exported)}.jsonl`);
+      if (!file) throw new Error(`The archive has no ${fileNameOf(exported)}`);
       for (const row of await linesOf(file)) {
         // Paths are of the archive, not of what the rows are called here.
         const key = 'file' in row ? await put(row.file) : null;
@@ -84,8 +86,10 @@ function asColumns(table: string, row: Row, organizationId: string, key: string 
       return { ...own, token_hash: aSecret() };
     case 'dkim_keys':
       return { ...own, private_key: aSecret() };
-    case 'webhook_endpoints':
-      return { ...own, secret: aSecret() };
+    case 'webhook_endpoints': {
+      const { failures_in_row, ...rest } = own;
+      return { ...rest, consecutive_failures: failures_in_row, secret: aSecret() };
+    }
     case 'domains':
       return { ...own, episode_started_at: row.created_at };
     case 'notifications':

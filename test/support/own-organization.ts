@@ -2,6 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { apiClient, type Call } from './client.ts';
 import { type OwnService, startOwnService } from './own-service.ts';
+import { useResource } from './use-resource.ts';
 
 /** A whole service with its first organization, and all who look at it: the API, the schema's owner, Temporal. */
 export interface OwnOrganization {
@@ -13,8 +14,11 @@ export interface OwnOrganization {
   stop(): Promise<void>;
 }
 
-/** For tests that kill processes in the middle of a lifecycle and look at what is left. */
-export async function startOwnOrganization(): Promise<OwnOrganization> {
+/** For tests that kill processes in the middle of a lifecycle. */
+export const useOwnOrganization = (): OwnOrganization =>
+  useResource(startOwnOrganization, (own) => own.stop());
+
+async function startOwnOrganization(): Promise<OwnOrganization> {
   const service = await startOwnService({});
   const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   const database = new pg.Client({ connectionString: service.ownerDatabaseUrl });

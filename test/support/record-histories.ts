@@ -261,10 +261,10 @@ const PATHS: Path[] = [
     signals: [{ name: POSTPONE_RETENTION, args: [{ days: 14 }] }],
   },
   {
-    name: 'search-stray-objects.searched',
+    name: 'find-orphaned-objects.registered',
     workflowType: FIND_ORPHANED_OBJECTS,
     input: {},
-    activities: { noteStrayObjects: async () => ({ looked: 2, noted: 1 }) },
+    activities: { registerOrphanedObjects: async () => ({ scanned: 2, registered: 1 }) },
   },
   {
     name: 'start-retention.started',

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
@@ -25,6 +26,18 @@ function useDatabase(login: 'workerUrl' | 'apiUrl'): Database {
   return useResource(
     () => connect(testStack().postgres[login]),
     (database) => database.close(),
+  );
+}
+
+/** Plain SQL on the database of the run. The owner of the schema is above all policies. */
+export function usePostgres(login: 'ownerUrl' | 'apiUrl'): pg.Client {
+  return useResource(
+    async () => {
+      const client = new pg.Client({ connectionString: testStack().postgres[login] });
+      await client.connect();
+      return client;
+    },
+    (client) => client.end(),
   );
 }
 
