@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { createMetricService, type MetricFilter } from '../domain/metrics/metric.service.ts';
 import { COUNT_COLUMNS } from '../domain/metrics/metric-counts.ts';
-import { DAY_MS, hourOf } from '../domain/metrics/metric-range.ts';
-import { type MetricQuestion, metricStatement } from '../domain/metrics/metric-statement.ts';
+import { buildMetricQuery, type MetricQuery } from '../domain/metrics/metric-query.ts';
+import { DAY_MS, startOfHour } from '../domain/metrics/metric-range.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { withBenchDatabase } from './bench-database.ts';
 import { createBenchInbox, fillInbox, idsOf, scopeOf } from './fill-messages.ts';
@@ -98,15 +98,20 @@ async function measureQuestions(database: Database): Promise<void> {
 /** As the API: under row-level security. */
 async function showPlans(database: Database): Promise<void> {
   const scope = scopeOf({ name: 'metrics' });
-  const end = new Date(hourOf(new Date()).getTime() + 3_600_000);
+  const end = new Date(startOfHour(new Date()).getTime() + 3_600_000);
   const range = { start: new Date(end.getTime() - DAYS * DAY_MS), end };
-  const subjects: MetricQuestion['subject'][] = [
+  const subjects: MetricQuery['subject'][] = [
     { kind: 'environment' },
     { kind: 'inbox', id: 'inb_metrics1' },
     { kind: 'domain', name: '1.metrics.test' },
   ];
   for (const subject of subjects) {
-    const [sql, values] = metricStatement({ environmentId: scope.environmentId, subject, range, by: 'hour' });
+    const [sql, values] = buildMetricQuery({
+      environmentId: scope.environmentId,
+      subject,
+      range,
+      granularity: 'hour',
+    });
     const lines = await database.transaction(scope, ({ em }) =>
       em.execute<{ 'QUERY PLAN': string }[]>(`explain (analyze, costs off, timing off) ${sql}`, values),
     );
@@ -123,10 +128,10 @@ async function measureTriggers(owner: pg.Client): Promise<void> {
     await owner.query(`update messages set ${column} = now() where inbox_id = 'inb_counted'`);
     return ((performance.now() - startedAt) * 1000) / CHANGED;
   };
-  await mark('checked_at');
+  await mark('reconciled_at');
   const counted = (await mark('delivered_at')) + (await mark('bounced_at'));
   await owner.query('alter table messages disable trigger count_change');
-  const uncounted = (await mark('complained_at')) + (await mark('checked_at'));
+  const uncounted = (await mark('complained_at')) + (await mark('reconciled_at'));
   console.log(
     `a change of a message: ${(counted / 2).toFixed(0)} µs counted, ${(uncounted / 2).toFixed(0)} µs not counted`,
   );

@@ -11,7 +11,7 @@ import { DomainEntity } from './domains/domain.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
-import { ExportPieceEntity } from './exports/export-piece.entity.ts';
+import { ExportSegmentEntity } from './exports/export-segment.entity.ts';
 import { UserEntity } from './identity/user.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
@@ -30,19 +30,19 @@ import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
-import { DiscardedObjectEntity } from './stored-objects/discarded-object.entity.ts';
+import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
+import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
-import { OwnLimitEntity } from './usage/own-limit.entity.ts';
 import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
 import { UsageDeltaEntity } from './usage/usage-delta.entity.ts';
 import { UsageEventEntity } from './usage/usage-event.entity.ts';
 import { UsageHourEntity } from './usage/usage-hour.entity.ts';
 import { UsageAlertEntity } from './usage-alerts/usage-alert.entity.ts';
+import { WebhookSlotEntity } from './webhooks/attempt-slot.entity.ts';
 import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';
 import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
-import { WebhookSlotEntity } from './webhooks/webhook-slot.entity.ts';
 
 /** Every table the ORM knows, for the processes, the migrations and the guard tests. */
 export const entities = [
@@ -63,7 +63,7 @@ export const entities = [
   SendAttemptEntity,
   ReceiptEntity,
   AttachmentEntity,
-  DiscardedObjectEntity,
+  UnclaimedObjectEntity,
   DraftEntity,
   EventEntity,
   WebhookEndpointEntity,
@@ -85,9 +85,9 @@ export const entities = [
   UsageEventEntity,
   UsageAlertEntity,
   LimitOverrideEntity,
-  OwnLimitEntity,
+  CustomLimitEntity,
   ExportEntity,
-  ExportPieceEntity,
+  ExportSegmentEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   RateBucketEntity,

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { DraftEntity } from '../drafts/draft.entity.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
@@ -26,30 +27,27 @@ export const AttachmentEntity = defineEntity({
   ],
   checks: [{ name: 'attachments_one_owner', expression: 'message_id is null or draft_id is null' }],
   triggers: [
-    {
-      // However a row goes, also with its message, draft, inbox or organization, its bytes are looked at afterwards. An
-      // entry that is there is updated, and so locked: the sweep must not take it out for a row that is about to go.
-      name: 'attachments_discard_object',
-      timing: 'after',
-      events: ['delete'],
-      forEach: 'row',
-      body: `insert into unclaimed_objects (storage_key, org_id, due_at) values (old.storage_key, old.org_id, now()) on conflict (storage_key) do update set due_at = excluded.due_at; return null;`,
-    },
-    // `storage_bytes` is the sum of these rows' sizes, however they come and go; a size never changes.
-    {
+    functionTrigger({
+      name: 'attachments_release_object',
+      table: 'attachments',
+      event: 'delete',
+      calls: 'release_attachment_object',
+    }),
+    // A size never changes.
+    functionTrigger({
       name: 'attachments_count_added',
-      timing: 'after',
-      events: ['insert'],
-      forEach: 'statement',
-      expression: `create trigger "attachments_count_added" after insert on "attachments" referencing new table as changed for each statement execute function "count_storage"()`,
-    },
-    {
+      table: 'attachments',
+      event: 'insert',
+      perStatement: true,
+      calls: 'count_storage',
+    }),
+    functionTrigger({
       name: 'attachments_count_removed',
-      timing: 'after',
-      events: ['delete'],
-      forEach: 'statement',
-      expression: `create trigger "attachments_count_removed" after delete on "attachments" referencing old table as changed for each statement execute function "count_storage"()`,
-    },
+      table: 'attachments',
+      event: 'delete',
+      perStatement: true,
+      calls: 'count_storage',
+    }),
   ],
   properties: {
     id: primaryId(),

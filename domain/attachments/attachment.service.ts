@@ -6,8 +6,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { UnclaimedObjectEntity } from '../stored-objects/unclaimed-object.entity.ts';
-import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
+import { expediteDeletion, registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { requireStorageQuota } from '../usage/storage-quota.ts';
 import { attachFiles } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
@@ -59,9 +58,7 @@ export interface AttachmentServiceOptions {
 
 export function createAttachmentService({ database, storage }: AttachmentServiceOptions): AttachmentService {
   const giveUp = async (scope: Scope, storageKey: string) => {
-    await database.transaction(scope, ({ em }) =>
-      em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() }),
-    );
+    await database.transaction(scope, ({ em }) => expediteDeletion(em, storageKey));
   };
 
   return {

@@ -12,13 +12,13 @@ import {
   MAX_DOMAIN_LENGTH,
   parseDomainName,
 } from '../mime/domain-name.ts';
-import { requireRoomFor } from '../usage/capped-things.ts';
+import { requireQuota } from '../usage/resource-quotas.ts';
+import type { DomainWithKeys } from './apply-dns-check.ts';
 import { createDkimKeyPair, type DkimKeyPair, selectorsOf } from './dkim-keys.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
-import { beginEpisode } from './domain-verification.ts';
-import type { LockedDomain } from './record-look.ts';
-import { addKey } from './rotate-dkim.ts';
-import { withKeys } from './verification.service.ts';
+import { addDkimKey } from './rotate-dkim.ts';
+import { loadKeys } from './verification.service.ts';
+import { startEpisode } from './verification-episode.ts';
 
 export interface NewDomain {
   domainName: string;
@@ -38,12 +38,12 @@ export async function claimDomain(
   options: ClaimOptions,
   scope: Scope,
   { domainName, clientId }: NewDomain,
-): Promise<LockedDomain & { created: boolean }> {
+): Promise<DomainWithKeys & { created: boolean }> {
   requireWholeOrganization(scope);
   const { database, ownDomains } = options;
   const find = ({ em }: Transaction) => findByClientId(em, scope, clientId);
   const claimed = async ({ em }: Transaction, domain: Domain, created: boolean) => ({
-    ...(await withKeys(em, domain)),
+    ...(await loadKeys(em, domain)),
     created,
   });
   const known = await database.transaction(scope, async (transaction) => {
@@ -51,14 +51,14 @@ export async function claimDomain(
     return found && claimed(transaction, found, false);
   });
   if (known) return known;
-  const name = claimableName(domainName, ownDomains);
+  const name = parseClaimableName(domainName, ownDomains);
   const pair = await createDkimKeyPair();
   return database.transaction(scope, async (transaction) => {
     await lockClientId(transaction.em, scope, clientId);
     const found = await find(transaction);
     if (found) return claimed(transaction, found, false);
-    await refuseSecondClaim(transaction.em, scope, name);
-    await requireRoomFor(transaction.em, scope.organizationId, 'domains');
+    await requireUnclaimed(transaction.em, scope, name);
+    await requireQuota(transaction.em, scope.organizationId, 'domains');
     const domain = addDomain(options, transaction, { scope, name, clientId, pair });
     await transaction.em.flush();
     return claimed(transaction, domain, true);
@@ -81,7 +81,7 @@ async function findByClientId(
   return clientId === undefined ? null : em.findOne(DomainEntity, { organizationId, clientId });
 }
 
-async function refuseSecondClaim(
+async function requireUnclaimed(
   em: EntityManager,
   { organizationId }: Scope,
   domainName: string,
@@ -117,18 +117,18 @@ function addDomain(
     statusReason: null,
     observed: {},
     episodeStartedAt: now,
-    nextLookAt: null,
-    lastLookedAt: null,
+    nextCheckAt: null,
+    lastCheckedAt: null,
     verifiedAt: null,
-    checkedAt: null,
+    reconciledAt: null,
   });
   em.persist(domain);
-  addKey({ em, secretBox }, domain, {
+  addDkimKey({ em, secretBox }, domain, {
     selector: selectorsOf(domain.ownershipToken)[0],
     state: 'active',
     pair,
   });
-  beginEpisode(transaction, outbox, domain, now);
+  startEpisode(transaction, outbox, domain, now);
   return domain;
 }
 
@@ -142,7 +142,7 @@ const NAME_PROBLEMS: Record<DomainNameProblem, [string, string]> = {
   public_suffix: ['is a registry, not a domain', 'Give a domain you have registered.'],
 };
 
-function claimableName(given: string, ownDomains: string[]): string {
+function parseClaimableName(given: string, ownDomains: string[]): string {
   const parsed = parseDomainName(given);
   if ('problem' in parsed) throw invalid('/body/domain_name', ...NAME_PROBLEMS[parsed.problem]);
   if (ownDomains.some((own) => isWithinDomain(parsed.name, own)))

@@ -40,7 +40,7 @@ export function selectorsOf(ownershipToken: string): [string, string] {
 /** Finds what a mail is signed with. */
 export interface DkimKeys {
   /** Null: nobody signs for this domain. @param domain of the From address. */
-  signingKeyFor(organizationId: string, domain: string): Promise<DkimSigningKey | null>;
+  findSigningKey(organizationId: string, domain: string): Promise<DkimSigningKey | null>;
 }
 
 export interface DkimKeysOptions {
@@ -61,11 +61,18 @@ export function createDkimKeys({
   shared,
   unsigned,
 }: DkimKeysOptions): DkimKeys {
-  const left = new Set(unsigned);
+  const unsignedFields = new Set(unsigned);
   return {
-    async signingKeyFor(organizationId, domain) {
+    async findSigningKey(organizationId, domain) {
       if (domain === mailDomain.toLowerCase())
-        return shared && { domain, selector: shared.selector, privateKey: shared.privateKey, unsigned: left };
+        return (
+          shared && {
+            domain,
+            selector: shared.selector,
+            privateKey: shared.privateKey,
+            excludedFields: unsignedFields,
+          }
+        );
       const [key] = await database.autocommit((em) =>
         em.execute<{ domainId: string; selector: string; privateKey: Buffer }[]>(
           `select k.domain_id as "domainId", k.selector, k.private_key as "privateKey"
@@ -76,7 +83,7 @@ export function createDkimKeys({
       );
       if (!key) return null;
       const privateKey = createPrivateKey(secretBox.open(key.privateKey, dkimKeyContext(key)));
-      return { domain, selector: key.selector, privateKey, unsigned: left };
+      return { domain, selector: key.selector, privateKey, excludedFields: unsignedFields };
     },
   };
 }

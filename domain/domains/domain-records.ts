@@ -6,7 +6,7 @@ import {
   isMxRecord,
   isOwnershipRecord,
   isSpfRecord,
-  type Judge,
+  type RecordEvaluator,
 } from './record-checks.ts';
 
 export type RecordPurpose = 'ownership' | 'spf' | 'dkim' | 'mx' | 'dmarc';
@@ -25,7 +25,7 @@ export interface DomainRecord {
   ttl: number;
   /** Without it the domain is not verified. */
   required: boolean;
-  judge: Judge;
+  evaluate: RecordEvaluator;
 }
 
 /** What the records of this installation's domains point to. */
@@ -49,7 +49,7 @@ export const dkimRecordKey = ({ selector, publicKey }: Pick<DkimKey, 'selector' 
  * All records of a domain. Ownership, SPF and the active DKIM key are required. A key that waits to take over is
  * required of nobody but itself; MX is for receiving, DMARC is advised.
  */
-export function recordsOf(
+export function buildDomainRecords(
   { domainName, ownershipToken }: Pick<Domain, 'domainName' | 'ownershipToken'>,
   keys: Pick<DkimKey, 'selector' | 'publicKey' | 'state'>[],
   { spfMechanism, mxHost }: DomainRecordSettings,
@@ -64,7 +64,7 @@ export function recordsOf(
       name: `${OWNERSHIP_LABEL}.${domainName}`,
       value: ownership,
       required: true,
-      judge: isOwnershipRecord(ownership),
+      evaluate: isOwnershipRecord(ownership),
     },
     {
       ...txt,
@@ -73,7 +73,7 @@ export function recordsOf(
       name: domainName,
       value: `v=spf1 ${spfMechanism} ~all`,
       required: true,
-      judge: isSpfRecord(spfMechanism),
+      evaluate: isSpfRecord(spfMechanism),
     },
     ...keys.map(
       ({ selector, publicKey, state }): DomainRecord => ({
@@ -83,7 +83,7 @@ export function recordsOf(
         name: `${selector}._domainkey.${domainName}`,
         value: `v=DKIM1; k=rsa; p=${publicKey}`,
         required: state === 'active',
-        judge: isDkimRecord(publicKey),
+        evaluate: isDkimRecord(publicKey),
       }),
     ),
     {
@@ -95,7 +95,7 @@ export function recordsOf(
       priority: MX_PRIORITY,
       ttl: TTL_SECONDS,
       required: false,
-      judge: isMxRecord(mxHost),
+      evaluate: isMxRecord(mxHost),
     },
     {
       ...txt,
@@ -104,7 +104,7 @@ export function recordsOf(
       name: `_dmarc.${domainName}`,
       value: 'v=DMARC1; p=none',
       required: false,
-      judge: isDmarcRecord,
+      evaluate: isDmarcRecord,
     },
   ];
 }

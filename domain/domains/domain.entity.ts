@@ -28,9 +28,9 @@ export const DomainEntity = defineEntity({
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
-      name: 'domains_next_look_index',
+      name: 'domains_next_check_index',
       expression:
-        'create index "domains_next_look_index" on "domains" ("next_look_at") where "next_look_at" is not null',
+        'create index "domains_next_check_index" on "domains" ("next_check_at") where "next_check_at" is not null',
     },
   ],
   properties: {
@@ -50,16 +50,16 @@ export const DomainEntity = defineEntity({
     /** What the last look found, by record key. */
     observed: p.json().$type<Record<string, Observation>>(),
     /** Daily re-checks in a row that missed a required record of a verified domain. */
-    missedChecks: p.integer().default(0),
+    failedChecks: p.integer().default(0),
     /** Rises with every series of looks (a creation, a `verify` after the end, a rotation): the run's id carries it. */
     episode: p.integer().default(1),
     episodeStartedAt: timestamp(),
     /** When the episode's run looks next. Empty: no run is due. */
-    nextLookAt: timestamp().strictNullable(),
-    lastLookedAt: timestamp().strictNullable(),
+    nextCheckAt: timestamp().strictNullable(),
+    lastCheckedAt: timestamp().strictNullable(),
     verifiedAt: timestamp().strictNullable(),
     /** When the reconciler last looked after its run. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

@@ -6,18 +6,18 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
-import { AddressClaimEntity } from '../inboxes/address-claim.entity.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { releaseAddressesOfDomain } from '../inboxes/release-addresses.ts';
+import { applyDnsCheck, type DomainWithKeys } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
 import { DkimKeyEntity } from './dkim-key.entity.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';
+import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
-import { type DomainLook, lookAtRecords } from './domain-look.ts';
-import { type DomainRecord, type DomainRecordSettings, recordsOf } from './domain-records.ts';
-import { beginEpisode, wakeEpisode } from './domain-verification.ts';
-import { type LockedDomain, recordLook } from './record-look.ts';
+import { buildDomainRecords, type DomainRecord, type DomainRecordSettings } from './domain-records.ts';
 import { rotateDkim } from './rotate-dkim.ts';
-import { withKeys } from './verification.service.ts';
+import { loadKeys } from './verification.service.ts';
+import { signalCheckNow, startEpisode } from './verification-episode.ts';
 
 /** A domain with the records it ought to publish. */
 export interface DomainDetails {
@@ -42,14 +42,14 @@ export interface DomainService {
    *
    * @throws AppError `not_found`, `permission_denied`.
    */
-  look(scope: Scope, domainId: string): Promise<DomainLook>;
+  look(scope: Scope, domainId: string): Promise<DnsCheck>;
   /**
    * Folds a look into the domain. Where a domain that has failed is still not as it should be, a new series of looks
    * begins.
    *
    * @throws AppError `not_found`, `permission_denied`.
    */
-  verify(scope: Scope, domainId: string, look: DomainLook): Promise<DomainDetails>;
+  verify(scope: Scope, domainId: string, checkDns: DnsCheck): Promise<DomainDetails>;
   /**
    * Makes a new DKIM key under the other selector. It signs from the moment its record is seen; until then the present
    * one does.
@@ -73,9 +73,9 @@ export interface DomainServiceOptions extends ClaimOptions {
 
 export function createDomainService(options: DomainServiceOptions): DomainService {
   const { database, outbox, dns, settings } = options;
-  const detailsOf = ({ domain, keys }: LockedDomain): DomainDetails => ({
+  const detailsOf = ({ domain, keys }: DomainWithKeys): DomainDetails => ({
     domain,
-    records: recordsOf(domain, keys, settings),
+    records: buildDomainRecords(domain, keys, settings),
   });
 
   return {
@@ -88,7 +88,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
       database.transaction(scope, async ({ em }) => {
         const domains = await em.find(
           DomainEntity,
-          { $and: [await withinReach(em, scope), after(page)] },
+          { $and: [await domainsInScope(em, scope), afterCursor(page)] },
           { orderBy: { id: page.order }, limit: page.limit + 1 },
         );
         const { items, next } = pageOf(domains, page.limit, ({ id }) => [id]);
@@ -106,34 +106,34 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
 
     get: (scope, domainId) =>
       database.transaction(scope, async ({ em }) =>
-        detailsOf(await withKeys(em, await findDomain(em, scope, domainId))),
+        detailsOf(await loadKeys(em, await findDomain(em, scope, domainId))),
       ),
 
     async look(scope, domainId) {
       const { records } = await database.transaction(
         { organizationId: scope.organizationId },
-        async ({ em }) => detailsOf(await withKeys(em, await findManaged(em, scope, domainId))),
+        async ({ em }) => detailsOf(await loadKeys(em, await findManageableDomain(em, scope, domainId))),
       );
-      return lookAtRecords(dns, records);
+      return checkRecords(dns, records);
     },
 
     verify: (scope, domainId, look) =>
       database.transaction(scope, async (transaction) => {
         const domain = await lockDomain(transaction.em, scope, domainId);
-        const locked = await withKeys(transaction.em, domain);
+        const locked = await loadKeys(transaction.em, domain);
         await verify(options, transaction, locked, look);
         return detailsOf(locked);
       }),
 
     async rotateDkim(scope, domainId) {
-      await database.transaction(scope, ({ em }) => findManaged(em, scope, domainId));
+      await database.transaction(scope, ({ em }) => findManageableDomain(em, scope, domainId));
       const pair = await createDkimKeyPair();
       return database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const domain = await lockDomain(em, scope, domainId);
-        await rotateDkim(options, transaction, await withKeys(em, domain), pair);
+        await rotateDkim(options, transaction, await loadKeys(em, domain), pair);
         await em.flush();
-        return detailsOf(await withKeys(em, domain));
+        return detailsOf(await loadKeys(em, domain));
       });
     },
 
@@ -141,9 +141,9 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const domain = await lockDomain(em, scope, domainId);
-        await refuseWhileUsed(em, domain);
-        await releaseAddresses(em, domain);
-        if (domain.nextLookAt) wakeEpisode(transaction, outbox, domain);
+        await requireUnused(em, domain);
+        await releaseAddressesOfDomain(em, domain);
+        if (domain.nextCheckAt) signalCheckNow(transaction, outbox, domain);
         em.remove(domain);
       }),
   };
@@ -152,28 +152,28 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
 async function verify(
   { events, outbox, settings }: DomainServiceOptions,
   transaction: Transaction,
-  locked: LockedDomain,
-  look: DomainLook,
+  locked: DomainWithKeys,
+  look: DnsCheck,
 ): Promise<void> {
   const { domain, keys } = locked;
   const now = new Date();
-  const ran = domain.nextLookAt !== null;
+  const ran = domain.nextCheckAt !== null;
   if (domain.verificationStatus === 'failed') domain.verificationStatus = 'pending';
-  await recordLook({ transaction, events, settings, now, countsMisses: false }, locked, look);
+  await applyDnsCheck({ transaction, events, settings, now, countMissedChecks: false }, locked, look);
   const waits =
     domain.verificationStatus === 'pending' ||
     (domain.verificationStatus === 'verified' && keys.some(({ state }) => state === 'pending'));
   if (waits === ran) return;
   if (waits) {
     domain.episode += 1;
-    beginEpisode(transaction, outbox, domain, now);
+    startEpisode(transaction, outbox, domain, now);
   } else {
-    domain.nextLookAt = null;
-    wakeEpisode(transaction, outbox, domain);
+    domain.nextCheckAt = null;
+    signalCheckNow(transaction, outbox, domain);
   }
 }
 
-async function refuseWhileUsed(em: EntityManager, domain: Domain): Promise<void> {
+async function requireUnused(em: EntityManager, domain: Domain): Promise<void> {
   const inboxes = await em.count(InboxEntity, { domainId: domain.id, deletedAt: null });
   if (inboxes === 0) return;
   throw new AppError('conflict', {
@@ -181,19 +181,6 @@ async function refuseWhileUsed(em: EntityManager, domain: Domain): Promise<void>
     fix: 'Delete its inboxes first; their messages stay readable.',
     extensions: { inboxes },
   });
-}
-
-/** The name may become another organization's; what is held back of it for 90 days would be in its way. */
-async function releaseAddresses(em: EntityManager, domain: Domain): Promise<void> {
-  await em.nativeUpdate(
-    AddressClaimEntity,
-    {
-      organizationId: domain.organizationId,
-      email: { $like: `%@${domain.domainName.replace(/[\\%_]/g, '\\$&')}` },
-      releasedAt: { $ne: null },
-    },
-    { releasedAt: new Date(0) },
-  );
 }
 
 async function findDomain(
@@ -204,7 +191,7 @@ async function findDomain(
 ): Promise<Domain> {
   const domain = await em.findOne(
     DomainEntity,
-    { $and: [{ id: domainId }, await withinReach(em, scope)] },
+    { $and: [{ id: domainId }, await domainsInScope(em, scope)] },
     lockMode === undefined ? {} : { lockMode },
   );
   if (!domain) throw notFound('domain', domainId);
@@ -212,7 +199,7 @@ async function findDomain(
 }
 
 /** For what changes a domain. One out of reach is not there; one in reach of a bound credential is not its to change. */
-async function findManaged(
+async function findManageableDomain(
   em: EntityManager,
   scope: Scope,
   domainId: string,
@@ -224,17 +211,17 @@ async function findManaged(
 }
 
 function lockDomain(em: EntityManager, scope: Scope, domainId: string): Promise<Domain> {
-  return findManaged(em, scope, domainId, LockMode.PESSIMISTIC_WRITE);
+  return findManageableDomain(em, scope, domainId, LockMode.PESSIMISTIC_WRITE);
 }
 
 /** Domains are the whole organization's. A credential bound to one inbox sees the domain of that inbox alone. */
-async function withinReach(em: EntityManager, { organizationId, inboxId }: Scope) {
+async function domainsInScope(em: EntityManager, { organizationId, inboxId }: Scope) {
   if (inboxId === undefined) return { organizationId };
   const inbox = await em.findOne(InboxEntity, { id: inboxId, organizationId }, { fields: ['domainId'] });
   return { organizationId, id: inbox?.domainId ?? '' };
 }
 
-function after({ after: [id] = [], order }: PageRequest) {
+function afterCursor({ after: [id] = [], order }: PageRequest) {
   if (id === undefined) return {};
   return { id: order === 'asc' ? { $gt: id } : { $lt: id } };
 }

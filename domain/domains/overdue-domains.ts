@@ -1,8 +1,8 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Domain } from './domain.entity.ts';
-import { startOfVerification } from './domain-verification.ts';
 import type { VerificationService } from './verification.service.ts';
+import { buildVerificationStart } from './verification-episode.ts';
 
 /** Domains whose next look has not happened. A verification an operator ended is over, and the domain says so. */
 export function overdueDomains(
@@ -14,12 +14,12 @@ export function overdueDomains(
     async take(limit) {
       const rows = await takeOverdue<Pick<Domain, 'id' | 'organizationId' | 'episode'>>(database, {
         table: 'domains',
-        overdue: `next_look_at < now() - interval '5 minutes'`,
+        overdue: `next_check_at < now() - interval '5 minutes'`,
         columns: 'id, org_id as "organizationId", episode',
         limit,
       });
       return rows.map((row) => ({
-        start: startOfVerification(row),
+        start: buildVerificationStart(row),
         whenStopped: () => verifications.stop(row.id, row.episode),
       }));
     },

@@ -1,18 +1,18 @@
 /** What a look saw of one record. */
 export interface Observation {
   status: 'missing' | 'invalid' | 'valid';
-  /** What is published instead, or as well; null where nothing of the kind is. At most {@link MAX_FOUND} characters. */
+  /** What is published instead, or as well; null where nothing of the kind is. At most {@link MAX_FOUND_LENGTH} characters. */
   found: string | null;
 }
 
 /** Looks at what is published under a record's name: TXT as joined text, MX as `priority host`. */
-export type Judge = (published: string[]) => Observation;
+export type RecordEvaluator = (published: string[]) => Observation;
 
-export const MAX_FOUND = 1024;
+export const MAX_FOUND_LENGTH = 1024;
 
 /** One of the texts is the token, whatever else is there: other claims to the name publish theirs beside it. */
 export const isOwnershipRecord =
-  (value: string): Judge =>
+  (value: string): RecordEvaluator =>
   (published) =>
     observe(published, (texts) => texts.some((text) => text.trim() === value));
 
@@ -21,7 +21,7 @@ export const isOwnershipRecord =
  * `all` count for nothing, names and mechanisms have no case).
  */
 export const isSpfRecord =
-  (mechanism: string): Judge =>
+  (mechanism: string): RecordEvaluator =>
   (published) =>
     observe(
       published.filter((text) => /^v=spf1(?:\s|$)/i.test(text.trim())),
@@ -43,7 +43,7 @@ function sameTerm(term: string, mechanism: string): boolean {
  * white space are the publisher's. A key in testing (`t=y`) counts for nothing at receivers, so it does not here.
  */
 export const isDkimRecord =
-  (publicKey: string): Judge =>
+  (publicKey: string): RecordEvaluator =>
   (published) =>
     observe(published, ([record = '', ...others]) => {
       const tags = readTags(record);
@@ -60,7 +60,7 @@ export const isDkimRecord =
     });
 
 /** Any policy will do; it is the domain's own affair (RFC 7489 section 6.3: `v` comes first, `p` is named). */
-export const isDmarcRecord: Judge = (published) =>
+export const isDmarcRecord: RecordEvaluator = (published) =>
   observe(
     published.filter((text) => /^\s*v\s*=\s*DMARC1\s*(?:;|$)/.test(text)),
     ([record = '', ...others]) =>
@@ -69,7 +69,7 @@ export const isDmarcRecord: Judge = (published) =>
 
 /** Our host is among those that take the domain's mail. */
 export const isMxRecord =
-  (host: string): Judge =>
+  (host: string): RecordEvaluator =>
   (published) =>
     observe(published, (hosts) =>
       hosts.some(
@@ -95,7 +95,7 @@ function observe(candidates: string[], accept: (candidates: string[]) => boolean
   // Control characters in a stranger's zone stay out of our answers and database.
   const found = candidates
     .join('\n')
-    .slice(0, MAX_FOUND)
+    .slice(0, MAX_FOUND_LENGTH)
     .replace(/[^\P{Cc}\n]/gu, '\uFFFD')
     .toWellFormed();
   return { status: accept(candidates) ? 'valid' : 'invalid', found };

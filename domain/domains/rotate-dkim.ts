@@ -3,14 +3,14 @@ import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { DomainWithKeys } from './apply-dns-check.ts';
 import { DkimKeyEntity } from './dkim-key.entity.ts';
 import { type DkimKeyPair, dkimKeyContext, selectorsOf } from './dkim-keys.ts';
 import type { Domain } from './domain.entity.ts';
-import { beginEpisode } from './domain-verification.ts';
-import type { LockedDomain } from './record-look.ts';
+import { startEpisode } from './verification-episode.ts';
 
 /** Keeps the private key sealed; goes with the caller's flush. */
-export function addKey(
+export function addDkimKey(
   { em, secretBox }: { em: EntityManager; secretBox: SecretBox },
   domain: Domain,
   { selector, state, pair }: { selector: string; state: 'active' | 'pending'; pair: DkimKeyPair },
@@ -36,7 +36,7 @@ export function addKey(
 export async function rotateDkim(
   { outbox, secretBox }: { outbox: Outbox; secretBox: SecretBox },
   transaction: Transaction,
-  { domain, keys }: LockedDomain,
+  { domain, keys }: DomainWithKeys,
   pair: DkimKeyPair,
 ): Promise<void> {
   if (domain.verificationStatus !== 'verified')
@@ -56,7 +56,7 @@ export async function rotateDkim(
   // A key that retired a while ago gives up its selector: it signs nothing, and its mail has long arrived.
   for (const key of keys) if (key.selector === selector) em.remove(key);
   await em.flush();
-  addKey({ em, secretBox }, domain, { selector, state: 'pending', pair });
+  addDkimKey({ em, secretBox }, domain, { selector, state: 'pending', pair });
   domain.episode += 1;
-  beginEpisode(transaction, outbox, domain, new Date());
+  startEpisode(transaction, outbox, domain, new Date());
 }

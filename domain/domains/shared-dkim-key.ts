@@ -9,7 +9,7 @@ type SharedKeyConfig = Pick<Config, 'DKIM_SHARED_SELECTOR' | 'DKIM_SHARED_PRIVAT
  *
  * @throws Error where only one of the two settings is there, or the file holds no RSA key of 2048 bits or more.
  */
-export async function sharedDkimKey({
+export async function loadSharedDkimKey({
   DKIM_SHARED_SELECTOR: selector,
   DKIM_SHARED_PRIVATE_KEY_FILE: file,
 }: SharedKeyConfig): Promise<{ selector: string; privateKey: KeyObject } | null> {

@@ -4,10 +4,10 @@ import type { DomainRecord } from './domain-records.ts';
 const MAX_STRING_OCTETS = 255;
 
 /** The records as BIND and most providers' import read them (RFC 1035 section 5). Names are whole, so any origin will do. */
-export function writeZoneFile(domainName: string, records: Omit<DomainRecord, 'key' | 'judge'>[]): string {
+export function formatZoneFile(domainName: string, records: Omit<DomainRecord, 'key' | 'judge'>[]): string {
   const lines = records.flatMap((record) => [
     `; ${record.purpose}${record.required ? '' : ', not required'}`,
-    `${record.name}. ${record.ttl} IN ${record.type} ${dataOf(record)}`,
+    `${record.name}. ${record.ttl} IN ${record.type} ${formatData(record)}`,
   ]);
   return [
     `; Records of ${domainName}. Merge an SPF record you have already: a domain may have one.`,
@@ -16,7 +16,7 @@ export function writeZoneFile(domainName: string, records: Omit<DomainRecord, 'k
   ].join('\n');
 }
 
-function dataOf({ type, value, priority }: Pick<DomainRecord, 'type' | 'value' | 'priority'>): string {
+function formatData({ type, value, priority }: Pick<DomainRecord, 'type' | 'value' | 'priority'>): string {
   return type === 'MX' ? `${priority ?? 0} ${value}.` : quoteText(value);
 }
 

@@ -11,24 +11,24 @@ import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Draft } from './draft.entity.ts';
 
 /**
- * Plans or re-plans the send: one run a plan, a change of time only tells the run. Told by signal-with-start: the
- * command that starts the run may still be on its way, or an operator may have ended it.
+ * Schedules or reschedules the send. Each schedule has its own workflow run; a new time only signals the run. The
+ * command is a signal-with-start, because the run may not have started yet, or an operator may have ended it.
  */
 export function scheduleSend(transaction: Transaction, outbox: Outbox, draft: Draft, sendAt: Date): void {
-  const planned = draft.sendStatus === 'scheduled';
+  const wasScheduled = draft.sendStatus === 'scheduled';
   draft.sendAt = sendAt;
   draft.sendStatus = 'scheduled';
   draft.sendError = null;
-  if (!planned) draft.scheduleVersion += 1;
+  if (!wasScheduled) draft.scheduleVersion += 1;
   const start = buildScheduledSendStart(draft, sendAt);
   outbox.enqueue(
     transaction,
     draft.organizationId,
-    planned ? { start, signal: buildRescheduleSignal(draft, sendAt) } : { start },
+    wasScheduled ? { start, signal: buildRescheduleSignal(draft, sendAt) } : { start },
   );
 }
 
-/** @param reason why it was not the client who took the plan off; empty where it was. */
+/** @param reason shown as `send_error`; null if the client unscheduled the draft. */
 export function unscheduleSend(
   transaction: Transaction,
   outbox: Outbox,
@@ -59,7 +59,7 @@ export function buildRescheduleSignal(
   };
 }
 
-/** The start of a plan's run; also what the reconciler uses for one that has lost its run. */
+/** Builds the command that starts the run of a schedule. The reconciler uses it to restart a lost run. */
 export function buildScheduledSendStart(
   draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'scheduleVersion' | 'version'>,
   sendAt: Date,
@@ -70,7 +70,7 @@ export function buildScheduledSendStart(
     taskQueue: MAIL_QUEUE,
     input: {
       draftId: draft.id,
-      plan: draft.scheduleVersion,
+      scheduleVersion: draft.scheduleVersion,
       sendAt: sendAt.toISOString(),
       version: draft.version,
     },

@@ -6,14 +6,14 @@ import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Draft } from './draft.entity.ts';
 
 export interface DraftTarget {
-  /** Locked, so that its summary can be kept. Empty: the draft starts a conversation. */
+  /** Locked, so that its summary can be updated. Null if the draft starts a thread. */
   thread: Thread | null;
   parent: Message | null;
 }
 
 /**
- * Finds what a draft refers to, at send time as specified: the message of `in_reply_to` and the thread of `thread_id`,
- * both in the draft's inbox. With a thread alone, its last message is what the headers answer.
+ * Finds the message of `in_reply_to` and the thread of `thread_id` in the draft's inbox when the draft is sent. If only
+ * a thread is given, the draft replies to its last message.
  *
  * @throws AppError `draft_target_not_found`.
  */
@@ -21,14 +21,14 @@ export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<
   const { threadId, inReplyTo, inboxId } = draft;
   const parent = inReplyTo === null ? null : await em.findOne(MessageEntity, { id: inReplyTo, inboxId });
   if (inReplyTo !== null && !parent) throw targetNotFound('in_reply_to', inReplyTo);
-  const wanted = threadId ?? parent?.threadId ?? null;
-  if (wanted === null) return { thread: null, parent: null };
+  const targetThreadId = threadId ?? parent?.threadId ?? null;
+  if (targetThreadId === null) return { thread: null, parent: null };
   const thread = await em.findOne(
     ThreadEntity,
-    { id: wanted, inboxId },
+    { id: targetThreadId, inboxId },
     { lockMode: LockMode.PESSIMISTIC_WRITE },
   );
-  if (!thread) throw targetNotFound('thread_id', wanted);
+  if (!thread) throw targetNotFound('thread_id', targetThreadId);
   if (parent && parent.threadId !== thread.id)
     throw targetNotFound('in_reply_to', parent.id, 'in that thread');
   if (parent || thread.lastMessageId === null) return { thread, parent };
@@ -38,7 +38,7 @@ export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<
 function targetNotFound(field: 'thread_id' | 'in_reply_to', value: string, where = 'in the inbox'): AppError {
   return new AppError('draft_target_not_found', {
     detail: `${field} ${value.slice(0, 64)} does not exist ${where}.`,
-    fix: `Correct or clear ${field} of the draft, which is unchanged, and send it again.`,
+    fix: `Correct or clear ${field} of the draft and send it again. The draft is unchanged.`,
     extensions: { field },
   });
 }

@@ -25,7 +25,7 @@ export const DraftEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
-    /** Any string the caller gave; looked up only when the draft is sent (specification, "Draft"). */
+    /** Any string from the caller; looked up only when the draft is sent (specification, "Draft"). */
     threadId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
     subject: p.text().strictNullable(),
@@ -39,13 +39,13 @@ export const DraftEntity = defineEntity({
     headers: p.json().$type<Record<string, string>>(),
     sendAt: timestamp().strictNullable(),
     sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
-    /** Why a scheduled send did not happen; empty unless `sendStatus` is `failed`. */
+    /** Why a scheduled send failed or was canceled; null otherwise. */
     sendError: p.text().strictNullable(),
-    /** Counts plans: each new schedule is a new workflow run. */
+    /** Rises with every new schedule; each schedule is its own workflow run. */
     scheduleVersion: p.integer().default(0),
     /** Rises with every change; `If-Match` compares it. */
     version: p.integer().default(1),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last checked the row's run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

@@ -11,15 +11,15 @@ type OverdueDraft = Pick<
   sendAt: string | Date;
 };
 
-const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", schedule_version as "scheduleVersion", version,
-  send_at as "sendAt"`;
+const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
+  schedule_version as "scheduleVersion", version, send_at as "sendAt"`;
 const OVERDUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'`;
-/** Those with time left are looked at by the hour, in case an operator ended their run. */
+/** Future schedules are checked hourly, in case an operator ended their run. */
 const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < now() - interval '2 minutes'`;
 
 /**
- * Scheduled drafts whose time has passed, or whose run may be gone. A plan an operator stopped is taken off and the
- * draft says so; a run that waits past the row's time is told it again.
+ * Scheduled drafts whose time has passed, or whose run may be gone. If an operator ended the run, the draft is
+ * unscheduled and `send_error` gives the reason. A run that waits past the row's time is signaled again.
  */
 export function overdueDrafts(
   database: Database,

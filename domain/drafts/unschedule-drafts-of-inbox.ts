@@ -4,10 +4,10 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { DraftEntity } from './draft.entity.ts';
 import { unscheduleSend } from './draft-schedule.ts';
 
-/** Drafts unplanned in the transaction that deletes their inbox; what is scheduled beyond fails at its time. */
+/** Limits the work in the transaction that deletes the inbox. Further scheduled drafts fail at their time. */
 const MAX_DRAFTS = 1_000;
 
-/** Takes the plans off an inbox's scheduled drafts, because the inbox is being deleted. */
+/** Unschedules the drafts of an inbox that is being deleted. */
 export async function unscheduleDraftsOfInbox(
   transaction: Transaction,
   outbox: Outbox,

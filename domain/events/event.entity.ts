@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
-import { EVENTS_CHANNEL } from '../../platform/event-signals.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
@@ -27,14 +27,7 @@ export const EventEntity = defineEntity({
     },
   ],
   triggers: [
-    {
-      // Wakes who follows live; with the commit, and once for each id however many events a transaction records.
-      name: 'signal_event',
-      timing: 'after',
-      events: ['insert'],
-      forEach: 'row',
-      body: `perform pg_notify('${EVENTS_CHANNEL}', case when new.inbox_id is null then new.org_id else new.env_id end); return null;`,
-    },
+    functionTrigger({ name: 'signal_event', table: 'events', event: 'insert', calls: 'signal_event' }),
   ],
   properties: {
     id: primaryId(),

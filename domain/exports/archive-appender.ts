@@ -40,7 +40,7 @@ export class ArchiveAppender {
   /** Begins a file that comes in pieces, unless it has begun. */
   openFile(name: string, modifiedAt: number): void {
     if (this.position.entry) return;
-    const { offset, large: zip64 } = this.position;
+    const { offset, zip64 } = this.position;
     const { bytes, entry } = openEntry({ name, modifiedAt, offset, zip64 });
     this.append([bytes]);
     this.position.entry = entry;
@@ -65,7 +65,7 @@ export class ArchiveAppender {
   }
 
   /** Notes a file that is not there, or not all of it. */
-  miss(file: string, reason: 'gone' | 'cut short', sizeBytes: number): void {
+  recordMissing(file: string, reason: 'gone' | 'cut short', sizeBytes: number): void {
     this.#missing += `${JSON.stringify({ file, reason, size_bytes: sizeBytes })}\n`;
     this.position.missing += 1;
   }
@@ -83,7 +83,7 @@ export class ArchiveAppender {
     this.position.piece = 0;
   }
 
-  step(): ArchiveStep {
+  toStep(): ArchiveStep {
     return {
       bytes: this.#bytes,
       directory: Buffer.concat(this.#directory),

@@ -1,23 +1,23 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { ObjectPiece, Storage } from '../../platform/storage.ts';
+import type { ObjectRange, Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import type { ArchiveAppender } from './archive-appender.ts';
-import { attachmentFile, messageFile } from './archive-names.ts';
+import { attachmentPath, messagePath } from './archive-names.ts';
 import type { ArchivePosition } from './archive-position.ts';
-import type { Walk } from './exported-table.ts';
+import type { KeysetScan } from './exported-table.ts';
 import { DRAFTS, MESSAGES } from './exported-tables.ts';
-import { nextKeys, type PagePosition } from './read-pages.ts';
+import { type PagePosition, readNextKeys } from './read-pages.ts';
 
 export type FileFolder = 'messages' | 'attachments';
 
 interface FileSource {
-  walk: Walk;
+  scan: KeysetScan;
   /** SQL over a page's `(:keys)`; `parent` is the key a file hangs on, in the order of the keys. */
   sql: string;
 }
 
 interface FileRow {
-  parent: string;
+  ownerId: string;
   position: number;
   id: string;
   filename: string;
@@ -27,29 +27,29 @@ interface FileRow {
 }
 
 /** Small files are mostly waiting for storage. */
-const FILES_AT_ONCE = 16;
+const MAX_CONCURRENT_READS = 16;
 /** Of small ones; larger ones are fewer, by their bytes. */
-const FILES_A_STEP = 128;
+const MAX_FILES_PER_STEP = 128;
 /** Of rows looked at for files; most messages have no attachment. */
-const PARENTS_AT_ONCE = 200;
+const OWNERS_PER_PAGE = 200;
 
-const attachmentsOf = (column: string) =>
-  `select ${column} as parent, position, id, filename, storage_key as "storageKey", size_bytes as "sizeBytes",
+const selectAttachments = (column: string) =>
+  `select ${column} as "ownerId", position, id, filename, storage_key as "storageKey", size_bytes as "sizeBytes",
      created_at as "createdAt"
    from attachments where ${column} in (:keys) order by ${column}, position, id`;
 
 const SOURCES: Record<FileFolder, FileSource[]> = {
   messages: [
     {
-      walk: { ...MESSAGES, pageSize: FILES_A_STEP },
-      sql: `select id as parent, 0 as position, id, '' as filename, raw_key as "storageKey",
+      scan: { ...MESSAGES, pageSize: MAX_FILES_PER_STEP },
+      sql: `select id as "ownerId", 0 as position, id, '' as filename, raw_key as "storageKey",
           size_bytes as "sizeBytes", created_at as "createdAt"
         from messages where id in (:keys) and raw_key is not null order by id`,
     },
   ],
   attachments: [
-    { walk: { ...MESSAGES, pageSize: PARENTS_AT_ONCE }, sql: attachmentsOf('message_id') },
-    { walk: { ...DRAFTS, weight: null, pageSize: PARENTS_AT_ONCE }, sql: attachmentsOf('draft_id') },
+    { scan: { ...MESSAGES, pageSize: OWNERS_PER_PAGE }, sql: selectAttachments('message_id') },
+    { scan: { ...DRAFTS, weight: null, pageSize: OWNERS_PER_PAGE }, sql: selectAttachments('draft_id') },
   ],
 };
 
@@ -61,7 +61,7 @@ export interface FilePage {
 }
 
 /** @returns undefined where the folder has no such source, null at the source's end. */
-export async function nextFiles(
+export async function readNextFiles(
   em: EntityManager,
   folder: FileFolder,
   { source, after, lastFile }: ArchivePosition,
@@ -69,17 +69,17 @@ export async function nextFiles(
 ): Promise<FilePage | null | undefined> {
   const found = SOURCES[folder][source];
   if (!found) return undefined;
-  const page = await nextKeys(em, found.walk, after, startedAt);
+  const page = await readNextKeys(em, found.scan, after, startedAt);
   if (!page) return null;
   const marks = page.keys.map(() => '?').join();
   const files =
     page.keys.length === 0 ? [] : await em.execute<FileRow[]>(found.sql.replace(':keys', marks), page.keys);
-  return { ...page, files: files.filter((file) => !isBehind(file, lastFile)) };
+  return { ...page, files: files.filter((file) => !isAlreadyWritten(file, lastFile)) };
 }
 
 /** Whether a file of the row that was left in the middle is written already. */
-function isBehind(file: FileRow, last: ArchivePosition['lastFile']): boolean {
-  if (file.parent !== last?.parent) return false;
+function isAlreadyWritten(file: FileRow, last: ArchivePosition['lastFile']): boolean {
+  if (file.ownerId !== last?.ownerId) return false;
   return file.position < last.position || (file.position === last.position && file.id <= last.id);
 }
 
@@ -91,12 +91,12 @@ export async function writeFiles(
   appender: ArchiveAppender,
   folder: FileFolder,
   { files, keys, after }: FilePage,
-  storage: Pick<Storage, 'getPiece'>,
+  storage: Pick<Storage, 'getRange'>,
   pieceBytes: number,
 ): Promise<void> {
   const turn = files.slice(0, countWithin(files, pieceBytes));
   let written: FileRow | undefined;
-  for await (const { file, piece } of inOrder(turn, storage, pieceBytes)) {
+  for await (const { file, piece } of readInOrder(turn, storage, pieceBytes)) {
     written = file;
     await writeFile(appender, folder, file, piece);
     if (appender.position.file) break;
@@ -107,31 +107,31 @@ export async function writeFiles(
     position.lastFile = null;
     return;
   }
-  const { parent, position: place, id } = written;
+  const { ownerId: parent, position: place, id } = written;
   // The page may be the first of another environment.
-  const begin = position.after?.outer === after.outer ? position.after.key : '';
-  const before = keys.filter((key) => key < parent).at(-1);
-  position.after = { outer: after.outer, key: before ?? begin };
-  position.lastFile = { parent, position: place, id };
+  const begin = position.after?.parentId === after.parentId ? position.after.key : '';
+  const before = keys.filter((key) => key < ownerId).at(-1);
+  position.after = { parentId: after.parentId, key: before ?? begin };
+  position.lastFile = { ownerId, position: index, id };
 }
 
 /** The first pieces of files. Some are asked for ahead; one that was written is not kept. */
-async function* inOrder(
+async function* readInOrder(
   files: FileRow[],
-  storage: Pick<Storage, 'getPiece'>,
+  storage: Pick<Storage, 'getRange'>,
   pieceBytes: number,
-): AsyncGenerator<{ file: FileRow; piece: ObjectPiece | null }> {
-  const asked: { file: FileRow; piece: Promise<ObjectPiece | null> }[] = [];
+): AsyncGenerator<{ file: FileRow; piece: ObjectRange | null }> {
+  const asked: { file: FileRow; piece: Promise<ObjectRange | null> }[] = [];
   const queue = files.values();
   const ask = () => {
     const { value: file } = queue.next();
     if (!file) return;
-    const piece = pieceOf(storage, file.storageKey, 0, pieceBytes);
+    const piece = readPiece(storage, file.storageKey, 0, pieceBytes);
     // Whoever waits for it learns of it; after another's failure nobody does.
     piece.catch(() => {});
     asked.push({ file, piece });
   };
-  for (let ahead = 0; ahead < FILES_AT_ONCE; ahead += 1) ask();
+  for (let ahead = 0; ahead < MAX_CONCURRENT_READS; ahead += 1) ask();
   for (let next = asked.shift(); next; next = asked.shift()) {
     yield { file: next.file, piece: await next.piece };
     ask();
@@ -143,7 +143,7 @@ function countWithin(files: FileRow[], limitBytes: number): number {
   let sum = 0;
   const end = files.findIndex(({ sizeBytes }, index) => {
     sum += sizeBytes;
-    return index === FILES_A_STEP || (index > 0 && sum > limitBytes);
+    return index === MAX_FILES_PER_STEP || (index > 0 && sum > limitBytes);
   });
   return end === -1 ? files.length : end;
 }
@@ -152,45 +152,45 @@ async function writeFile(
   appender: ArchiveAppender,
   folder: FileFolder,
   file: FileRow,
-  piece: ObjectPiece | null,
+  piece: ObjectRange | null,
 ): Promise<void> {
-  const name = folder === 'messages' ? messageFile(file.id) : attachmentFile(file.id, file.filename);
-  if (!piece) return appender.miss(name, 'gone', file.sizeBytes);
+  const name = folder === 'messages' ? messagePath(file.id) : attachmentPath(file.id, file.filename);
+  if (!piece) return appender.recordMissing(name, 'gone', file.sizeBytes);
   const modifiedAt = new Date(file.createdAt).getTime();
   appender.count('files', folder, 1);
   if (piece.bytes.length >= piece.totalBytes) return appender.addFile(name, modifiedAt, piece.bytes);
   appender.openFile(name, modifiedAt);
   await appender.addToFile(piece.bytes);
   const { storageKey } = file;
-  appender.position.file = { storageKey, next: piece.bytes.length, totalBytes: piece.totalBytes };
+  appender.position.file = { storageKey, offset: piece.bytes.length, totalBytes: piece.totalBytes };
 }
 
 /** The next piece of the file that is open. One that storage has lost meanwhile ends where it is. */
 export async function continueFile(
   appender: ArchiveAppender,
-  storage: Pick<Storage, 'getPiece'>,
+  storage: Pick<Storage, 'getRange'>,
   pieceBytes: number,
 ): Promise<void> {
   const { file, entry } = appender.position;
   if (!file || !entry) throw new Error('No file is open');
-  const piece = await pieceOf(storage, file.storageKey, file.next, pieceBytes);
+  const piece = await readPiece(storage, file.storageKey, file.offset, pieceBytes);
   if (piece) await appender.addToFile(piece.bytes);
-  else appender.miss(entry.name, 'cut short', file.totalBytes);
-  const next = file.next + (piece?.bytes.length ?? 0);
+  else appender.recordMissing(entry.name, 'cut short', file.totalBytes);
+  const next = file.offset + (piece?.bytes.length ?? 0);
   const over = !piece || piece.bytes.length === 0 || next >= file.totalBytes;
   if (over) appender.closeFile();
-  appender.position.file = over ? null : { ...file, next };
+  appender.position.file = over ? null : { ...file, offset: next };
 }
 
 /** @returns null where the object is gone. */
-async function pieceOf(
-  storage: Pick<Storage, 'getPiece'>,
+async function readPiece(
+  storage: Pick<Storage, 'getRange'>,
   storageKey: string,
   start: number,
   maxBytes: number,
-): Promise<ObjectPiece | null> {
+): Promise<ObjectRange | null> {
   try {
-    return await storage.getPiece(storageKey, start, maxBytes);
+    return await storage.getRange(storageKey, start, maxBytes);
   } catch (error) {
     if (error instanceof StorageError && error.failure === 'missing') return null;
     throw error;

@@ -1,43 +1,43 @@
 import type { ZipEntry } from '../../platform/zip.ts';
 
-/** A file too large to be read at once, of which some is written. */
+/** A partly written file that is too large to read at once. */
 export interface OpenFile {
   storageKey: string;
-  /** Of the next byte to be read. */
-  next: number;
+  /** Offset of the next byte to read. */
+  offset: number;
   totalBytes: number;
 }
 
-/** How far the writing of an archive came: all that the next step needs to know, as JSON. */
+/** Progress of an archive: everything the next step needs, serializable as JSON. */
 export interface ArchivePosition {
-  /** What the writer calls the plan it began with; another one's stages are others. */
+  /** Hash of the plan the archive was started with. Other plans have other stages. */
   plan: string;
   /** Index into the plan. */
   stage: number;
   /** Index into the sources of the stage. */
   source: number;
-  /** The last row written of the source; empty at its beginning. */
-  after: { outer: string; key: string } | null;
+  /** The last row written of the source; null at its beginning. */
+  after: { parentId: string; key: string } | null;
   entry: ZipEntry | null;
   file: OpenFile | null;
-  /** The last file written of a row that has several; empty where all of the rows before are done. */
-  lastFile: { parent: string; position: number; id: string } | null;
-  /** Some file in it may grow beyond 4 GiB. */
-  large: boolean;
-  /** Bytes of the archive so far. */
+  /** The last file written of a row whose files are not all written; null otherwise. */
+  lastFile: { ownerId: string; position: number; id: string } | null;
+  /** Whether a file in the archive may exceed 4 GiB. */
+  zip64: boolean;
+  /** Archive size so far, in bytes. */
   offset: number;
-  /** Where the central directory begins; 0 before it does. */
+  /** Offset of the central directory; 0 until it is written. */
   directoryOffset: number;
   entries: number;
-  /** The last piece whose directory, or missing files, were written. */
-  piece: number;
-  /** Written, by the name of the table's file and of the folder. */
+  /** The last segment whose directory records, or missing files, were written. */
+  segment: number;
+  /** Rows written, by table, and files written, by folder. */
   rows: Record<string, number>;
   files: Record<string, number>;
-  missing: number;
+  missingFiles: number;
 }
 
-export const BEGINNING: Omit<ArchivePosition, 'plan' | 'large'> = {
+export const INITIAL_POSITION: Omit<ArchivePosition, 'plan' | 'zip64'> = {
   stage: 0,
   source: 0,
   after: null,
@@ -47,8 +47,8 @@ export const BEGINNING: Omit<ArchivePosition, 'plan' | 'large'> = {
   offset: 0,
   directoryOffset: 0,
   entries: 0,
-  piece: 0,
+  segment: 0,
   rows: {},
   files: {},
-  missing: 0,
+  missingFiles: 0,
 };

@@ -1,6 +1,6 @@
 /** What `manifest.json` says the archive is. A change that breaks a reader is another version (docs/export.md). */
-export const FORMAT = 'agent-email-export';
-export const VERSION = 1;
+export const EXPORT_FORMAT = 'agent-email-export';
+export const EXPORT_FORMAT_VERSION = 1;
 
 export const README = `This archive holds all that an organization has in its agent email service.
 

@@ -2,22 +2,22 @@ import type { Database } from '../../platform/database/database.ts';
 import type { ExportedTable } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
 
-/** What there is to be exported, about: it changes meanwhile. */
-export interface OrganizationSize {
+/** Estimated size of an export. The data changes while it is written. */
+export interface ArchiveEstimate {
   rows: number;
   files: number;
-  /** No archive of it is longer. */
+  /** Upper bound of the archive's size. */
   bytes: number;
 }
 
-const BYTES_A_ROW = 1024;
+const BYTES_PER_ROW = 1024;
 
-/** Counts under row-level security, a table a transaction. */
-export async function measureOrganization(
+/** Counts under row-level security, one transaction per table. */
+export async function estimateArchive(
   database: Pick<Database, 'readAsTenant'>,
   organizationId: string,
-): Promise<OrganizationSize> {
-  const size: OrganizationSize = { rows: 0, files: 0, bytes: 0 };
+): Promise<ArchiveEstimate> {
+  const size: ArchiveEstimate = { rows: 0, files: 0, bytes: 0 };
   const one = async (sql: string) => {
     const [row] = await database.readAsTenant(organizationId, (em) =>
       em.execute<{ count: string; bytes: string }[]>(sql),
@@ -26,38 +26,38 @@ export async function measureOrganization(
   };
   for (const exported of EXPORTED_TABLES) {
     const { count } = await one(
-      `select count(*) as count from "${exported.table}" ${ofOrganization(exported)}`,
+      `select count(*) as count from "${exported.table}" ${organizationCondition(exported)}`,
     );
     size.rows += count;
-    size.bytes += count * BYTES_A_ROW;
+    size.bytes += count * BYTES_PER_ROW;
   }
-  const mails = await one(
+  const messages = await one(
     `select count(raw_key) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from messages`,
   );
   const files = await one(
     `select count(*) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from attachments
      where message_id is not null or draft_id is not null`,
   );
-  size.files = mails.count + files.count;
-  // A mail is there as it was, and its text in its row once or twice more.
-  size.bytes += 3 * mails.bytes + files.bytes;
+  size.files = messages.count + files.count;
+  // A message counts up to three times: the raw file, and its text once or twice in its row.
+  size.bytes += 3 * messages.bytes + files.bytes;
   return size;
 }
 
-/** By an index that leads through them: row-level security alone would look at the rows of every organization. */
-function ofOrganization({ table, sources }: ExportedTable): string {
+/** Restricts the count to an index: with row-level security alone it would scan the rows of every organization. */
+function organizationCondition({ table, sources }: ExportedTable): string {
   const [source] = sources;
-  const within =
-    source && 'walk' in source ? source.walk.table === table && source.walk.within : source?.within;
-  return within ? `where "${within.column}" in (select id from "${within.table}")` : '';
+  const parent =
+    source && 'scan' in source ? source.scan.table === table && source.scan.parent : source?.parent;
+  return parent ? `where "${parent.column}" in (select id from "${parent.table}")` : '';
 }
 
-/** S3 takes 10,000 parts; some are left for what comes meanwhile. */
-const PARTS = 8_000;
-const MEBIBYTE = 1024 * 1024;
+/** S3 allows 10,000 parts; the rest is headroom for data added meanwhile. */
+const MAX_PARTS = 8_000;
+const MIB_BYTES = 1024 * 1024;
 
-/** Bytes of each part: the least, up to 39 GiB; beyond, an eight-thousandth of the archive. */
-export function partSizeFor(archiveBytes: number, minBytes: number): number {
-  const needed = archiveBytes / PARTS;
-  return needed <= minBytes ? minBytes : Math.ceil(needed / MEBIBYTE) * MEBIBYTE;
+/** Part size in bytes: `minBytes` for up to `MAX_PARTS` parts, else the archive size divided by `MAX_PARTS`. */
+export function choosePartSize(archiveBytes: number, minBytes: number): number {
+  const needed = archiveBytes / MAX_PARTS;
+  return needed <= minBytes ? minBytes : Math.ceil(needed / MIB_BYTES) * MIB_BYTES;
 }

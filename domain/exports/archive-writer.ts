@@ -3,34 +3,34 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { endOfArchive } from '../../platform/zip.ts';
 import { ArchiveAppender, type ArchiveStep } from './archive-appender.ts';
-import { continueFile, type FileFolder, nextFiles, writeFiles } from './archive-files.ts';
-import { attachmentFile } from './archive-names.ts';
-import { type ArchivePosition, BEGINNING } from './archive-position.ts';
-import { FORMAT, README, VERSION } from './archive-readme.ts';
+import { continueFile, type FileFolder, readNextFiles, writeFiles } from './archive-files.ts';
+import { attachmentPath } from './archive-names.ts';
+import { type ArchivePosition, INITIAL_POSITION } from './archive-position.ts';
+import { EXPORT_FORMAT, EXPORT_FORMAT_VERSION, README } from './archive-readme.ts';
 import type { Export } from './export.entity.ts';
-import type { ExportedTable } from './exported-table.ts';
+import { type ExportedTable, fileNameOf } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
-import { nextLines } from './read-pages.ts';
+import { readNextLines } from './read-pages.ts';
 
-export interface ArchiveOf extends Pick<Export, 'id' | 'organizationId' | 'requestedBy'> {
+export interface ArchiveSource extends Pick<Export, 'id' | 'organizationId' | 'requestedBy'> {
   startedAt: Date;
-  files: Pick<Storage, 'getPiece'>;
+  files: Pick<Storage, 'getRange'>;
 }
 
 export interface ArchiveWriter {
   /** Where an archive begins. @param large some file in it may grow beyond 4 GiB. */
-  beginning(large: boolean): ArchivePosition;
+  initialPosition(large: boolean): ArchivePosition;
   /** Whether the position is of an archive as this release writes it: one begun by another has other tables. */
-  knows(position: ArchivePosition): boolean;
+  isCompatible(position: ArchivePosition): boolean;
   /**
    * The next bytes of an archive: a page of rows, some files, a piece of a large one. Depends on nothing but the
    * position, so that any process may go on with any step; repeated, it is made of what is there then.
    *
    * @throws StorageError `unavailable`; an object that is gone is written down instead.
    */
-  step(archive: ArchiveOf, position: ArchivePosition): Promise<ArchiveStep>;
+  writeStep(archive: ArchiveSource, position: ArchivePosition): Promise<ArchiveStep>;
   /** Whether the next step reads what those before it remember: it has to be stored first. */
-  readsBack(position: ArchivePosition): boolean;
+  readsCheckpoints(position: ArchivePosition): boolean;
   isComplete(position: ArchivePosition): boolean;
 }
 
@@ -57,7 +57,7 @@ const PLAN: Stage[] = [
   { kind: 'end' },
 ];
 
-const PLAN_NAME = createHash('sha256').update(JSON.stringify(PLAN)).digest('base64url');
+const PLAN_HASH = createHash('sha256').update(JSON.stringify(PLAN)).digest('base64url');
 
 /** Small beside a part: what of a piece is in no part is written into the export's row. */
 const PIECE_BYTES = 1024 * 1024;
@@ -67,15 +67,15 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   const typeOf = columnTypes(database);
   const kindAt = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
 
-  async function writeStage(stage: Stage, archive: ArchiveOf, appender: ArchiveAppender): Promise<void> {
+  async function writeStage(stage: Stage, archive: ArchiveSource, appender: ArchiveAppender): Promise<void> {
     switch (stage.kind) {
       case 'readme':
         await appender.addFile('README.txt', archive.startedAt.getTime(), Buffer.from(README));
         return appender.nextStage();
       case 'files':
-        return writeSomeFiles(stage.folder, archive, appender);
+        return writeFileStep(stage.folder, archive, appender);
       case 'table':
-        return writeSomeRows(stage.table, archive, appender);
+        return writeRowStep(stage.table, archive, appender);
       case 'missing':
         return writeMissing(archive, appender);
       case 'manifest':
@@ -87,24 +87,24 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     }
   }
 
-  async function writeSomeFiles(folder: FileFolder, archive: ArchiveOf, appender: ArchiveAppender) {
+  async function writeFileStep(folder: FileFolder, archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
     if (position.file) return continueFile(appender, archive.files, pieceBytes);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
-      nextFiles(em, folder, position, archive.startedAt),
+      readNextFiles(em, folder, position, archive.startedAt),
     );
     if (page === undefined) appender.nextStage();
     else if (page === null) appender.nextSource();
     else await writeFiles(appender, folder, page, archive.files, pieceBytes);
   }
 
-  async function writeSomeRows(table: ExportedTable, archive: ArchiveOf, appender: ArchiveAppender) {
+  async function writeRowStep(table: ExportedTable, archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
-    appender.openFile(`data/${table.table}.jsonl`, archive.startedAt.getTime());
+    appender.openFile(`data/${fileNameOf(table)}.jsonl`, archive.startedAt.getTime());
     const source = table.sources[position.source];
     if (!source) return closeTable(appender);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
-      nextLines(em, {
+      readNextLines(em, {
         table,
         source,
         after: position.after,
@@ -116,16 +116,16 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       appender.nextSource();
       return position.source < table.sources.length ? undefined : closeTable(appender);
     }
-    const lines = table.table === 'attachments' ? page.lines.map(withFile) : page.lines;
+    const lines = table.table === 'attachments' ? page.lines.map(addFilePath) : page.lines;
     if (lines.length > 0) await appender.addToFile(Buffer.from(`${lines.join('\n')}\n`));
-    appender.count('rows', table.table, lines.length);
+    appender.count('rows', fileNameOf(table), lines.length);
     position.after = page.after;
   }
 
-  async function writeMissing(archive: ArchiveOf, appender: ArchiveAppender) {
+  async function writeMissing(archive: ArchiveSource, appender: ArchiveAppender) {
     appender.openFile('data/missing_files.jsonl', archive.startedAt.getTime());
     const [piece] = await database.statement<{ number: number; missing: string }>(
-      `select number, missing from export_pieces where export_id = ? and number > ? and missing <> ''
+      `select number, missing_files as missing from export_segments where export_id = ? and number > ? and missing_files <> ''
        order by number limit 1`,
       [archive.id, appender.position.piece],
     );
@@ -138,20 +138,20 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     appender.nextStage();
   }
 
-  async function writeManifest(archive: ArchiveOf, appender: ArchiveAppender) {
+  async function writeManifest(archive: ArchiveSource, appender: ArchiveAppender) {
     const { rows, files, missing } = appender.position;
     const manifest = {
-      format: FORMAT,
-      version: VERSION,
+      format: EXPORT_FORMAT,
+      version: EXPORT_FORMAT_VERSION,
       export_id: archive.id,
       organization_id: archive.organizationId,
       requested_by: archive.requestedBy,
       started_at: archive.startedAt.toISOString(),
       completed_at: new Date().toISOString(),
-      tables: EXPORTED_TABLES.map(({ table }) => ({
-        name: table,
-        file: `data/${table}.jsonl`,
-        rows: rows[table] ?? 0,
+      tables: EXPORTED_TABLES.map(fileNameOf).map((name) => ({
+        name,
+        file: `data/${name}.jsonl`,
+        rows: rows[name] ?? 0,
       })),
       files: { messages: files.messages ?? 0, attachments: files.attachments ?? 0 },
       missing_files: missing,
@@ -161,11 +161,11 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     appender.nextStage();
   }
 
-  async function writeDirectory(archive: ArchiveOf, appender: ArchiveAppender) {
+  async function writeDirectory(archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
     position.directoryOffset ||= position.offset;
     const [piece] = await database.statement<{ number: number; directory: Buffer }>(
-      `select number, directory from export_pieces where export_id = ? and number > ? and directory <> ''
+      `select number, central_directory as directory from export_segments where export_id = ? and number > ? and central_directory <> ''
        order by number limit 1`,
       [archive.id, position.piece],
     );
@@ -175,16 +175,16 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   }
 
   return {
-    beginning: (large) => ({ ...BEGINNING, plan: PLAN_NAME, large }),
-    knows: ({ plan }) => plan === PLAN_NAME,
-    async step(archive, position) {
+    initialPosition: (large) => ({ ...INITIAL_POSITION, plan: PLAN_HASH, zip64: large }),
+    isCompatible: ({ plan }) => plan === PLAN_HASH,
+    async writeStep(archive, position) {
       const stage = PLAN[position.stage];
       if (!stage) throw new RangeError('The archive is complete');
       const appender = new ArchiveAppender(position);
       await writeStage(stage, archive, appender);
-      return appender.step();
+      return appender.toStep();
     },
-    readsBack: (position) =>
+    readsCheckpoints: (position) =>
       position.piece === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
     isComplete: ({ stage }) => stage >= PLAN.length,
   };
@@ -203,9 +203,9 @@ function writeEnd(appender: ArchiveAppender): void {
 }
 
 /** The name in the archive is not the sender's, so the row says it. */
-function withFile(line: string): string {
+function addFilePath(line: string): string {
   const row = JSON.parse(line) as { id: string; filename: string };
-  return JSON.stringify({ ...row, file: attachmentFile(row.id, row.filename) });
+  return JSON.stringify({ ...row, file: attachmentPath(row.id, row.filename) });
 }
 
 function columnTypes({ orm }: Pick<Database, 'orm'>): (table: string, column: string) => string {

@@ -7,7 +7,10 @@ import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Export } from './export.entity.ts';
 
 /** The start of an export's run; also what the reconciler uses for one that has lost its run. */
-export function startOfExport({ id, organizationId }: Pick<Export, 'id' | 'organizationId'>): StartCommand {
+export function buildExportStart({
+  id,
+  organizationId,
+}: Pick<Export, 'id' | 'organizationId'>): StartCommand {
   return {
     workflowType: EXPORT_ORGANIZATION,
     workflowId: exportOrganizationWorkflowId(id),

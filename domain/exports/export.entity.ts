@@ -10,7 +10,7 @@ export type ExportStatus = (typeof EXPORT_STATUSES)[number];
 
 /**
  * One archive of all an organization has. While it is written the row says how far it came: a worker that takes over
- * goes on from `position`, with `carry` as the first bytes of the next part.
+ * goes on from `position`, with `partBuffer` as the first bytes of the next part.
  */
 export const ExportEntity = defineEntity({
   name: 'Export',
@@ -24,8 +24,8 @@ export const ExportEntity = defineEntity({
       expression: `create unique index "exports_running_unique" on "exports" ("org_id") where "status" in ('queued', 'running')`,
     },
     {
-      name: 'exports_left_over_index',
-      expression: `create index "exports_left_over_index" on "exports" ("updated_at") where "status" = 'ready' or "upload_id" is not null`,
+      name: 'exports_cleanup_index',
+      expression: `create index "exports_cleanup_index" on "exports" ("updated_at") where "status" = 'ready' or "upload_id" is not null`,
     },
   ],
   properties: {
@@ -45,7 +45,7 @@ export const ExportEntity = defineEntity({
     partSizeBytes: p.integer().default(0),
     /** Empty before the writing has begun and after it has ended. */
     position: p.json().$type<ArchivePosition>().strictNullable().lazy(),
-    carry: p.blob().strictNullable().lazy(),
+    partBuffer: p.blob().strictNullable().lazy(),
     rowsDone: p.bigint('number').default(0),
     rowsTotal: p.bigint('number').default(0),
     filesDone: p.bigint('number').default(0),
@@ -57,7 +57,7 @@ export const ExportEntity = defineEntity({
     /** Until when a ready one is offered; its bytes go a day later, so that links given out last work. */
     expiresAt: timestamp().strictNullable(),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

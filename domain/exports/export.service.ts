@@ -10,14 +10,14 @@ import {
   exportOrganizationWorkflowId,
 } from '../../workflows/exports/export-organization.contract.ts';
 import type { Scope } from '../identity/scope.ts';
-import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
+import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
-import { startOfExport } from './export-start.ts';
+import { buildExportStart } from './export-start.ts';
 
 export interface ExportDetails {
   export: Export;
   /** The one before, where it came to no archive: whoever polls learns of it so. */
-  failedBefore: Export | null;
+  previousFailure: Export | null;
   /** Of a ready one. */
   link: { url: string; expiresAt: Date } | null;
 }
@@ -55,16 +55,16 @@ export function createExportService({
   now = () => new Date(),
 }: ExportServiceOptions): ExportService {
   /** Signing asks nobody, but needs no transaction either. */
-  async function detailsOf({ row, before }: { row: Export; before: Export | null }): Promise<ExportDetails> {
-    const failedBefore = before && ENDED_WITHOUT.includes(before.status) ? before : null;
-    if (row.status !== 'ready') return { export: row, failedBefore, link: null };
+  async function toDetails({ row, before }: { row: Export; before: Export | null }): Promise<ExportDetails> {
+    const failedBefore = before && UNSUCCESSFUL.includes(before.status) ? before : null;
+    if (row.status !== 'ready') return { export: row, previousFailure: failedBefore, link: null };
     const url = await storage.presignGet(row.storageKey, {
       filename: `${row.id}.zip`,
       contentType: 'application/zip',
       expiresInSeconds: LINK_LIFETIME_SECONDS,
     });
     const expiresAt = new Date(now().getTime() + LINK_LIFETIME_SECONDS * 1000);
-    return { export: row, failedBefore, link: { url, expiresAt } };
+    return { export: row, previousFailure: failedBefore, link: { url, expiresAt } };
   }
 
   async function find(
@@ -80,23 +80,23 @@ export function createExportService({
       lockMode ? { lockMode } : {},
     );
     if (!row) throw notFound('export', exportId);
-    expireWhenDue(row, now());
+    expireIfDue(row, now());
     return row;
   }
 
   return {
     async startOrJoin(scope, organizationId, { fresh }) {
       requireWholeOrganization(scope, organizationId);
-      return detailsOf(
+      return toDetails(
         await database.transaction(scope, async (transaction) => {
           const { em } = transaction;
-          const latest = await latestOf(em, organizationId);
-          if (latest) expireWhenDue(latest, now());
-          if (latest && (RUNNING.includes(latest.status) || isOffered(latest, fresh, now())))
-            return { row: latest, before: await latestOf(em, organizationId, latest.id) };
-          const id = await insertOnce(em, scope, now());
+          const latest = await findLatest(em, organizationId);
+          if (latest) expireIfDue(latest, now());
+          if (latest && (RUNNING.includes(latest.status) || isAvailable(latest, fresh, now())))
+            return { row: latest, before: await findLatest(em, organizationId, latest.id) };
+          const id = await insertUnlessRunning(em, scope, now());
           if (id)
-            outbox.enqueue(transaction, organizationId, { start: startOfExport({ id, organizationId }) });
+            outbox.enqueue(transaction, organizationId, { start: buildExportStart({ id, organizationId }) });
           const row = id
             ? await em.findOneOrFail(ExportEntity, { id })
             : await em.findOneOrFail(ExportEntity, { organizationId, status: { $in: RUNNING } });
@@ -108,7 +108,7 @@ export function createExportService({
     async get(scope, organizationId, exportId) {
       requireWholeOrganization(scope, organizationId);
       const row = await database.transaction(scope, ({ em }) => find(em, scope, exportId));
-      return detailsOf({ row, before: null });
+      return toDetails({ row, before: null });
     },
 
     async remove(scope, organizationId, exportId) {
@@ -120,7 +120,7 @@ export function createExportService({
         if (found.status === 'ready') {
           Object.assign(found, { status: 'expired', expiresAt: at });
           const { storageKey } = found;
-          await em.upsert(DiscardedObjectEntity, { storageKey, organizationId, dueAt: at, deleting: false });
+          await releaseObject(em, { organizationId, storageKey, dueAt: at });
         } else if (RUNNING.includes(found.status)) {
           Object.assign(found, { status: 'canceled', statusDetail: 'Canceled.', completedAt: at });
           const workflowId = exportOrganizationWorkflowId(exportId);
@@ -130,28 +130,32 @@ export function createExportService({
         }
         return found;
       });
-      return detailsOf({ row, before: null });
+      return toDetails({ row, before: null });
     },
   };
 }
 
 const RUNNING: Export['status'][] = ['queued', 'running'];
-const ENDED_WITHOUT: Export['status'][] = ['failed', 'canceled'];
+const UNSUCCESSFUL: Export['status'][] = ['failed', 'canceled'];
 
 /** Repeated with `fresh`, the same call would else start one archive after another and never come to a link. */
 const FRESH_FOR_MS = 10 * 60_000;
 
-function isOffered({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
+function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
   if (status !== 'ready') return false;
   return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < FRESH_FOR_MS);
 }
 
 /** Says so before the sweep has written it down. */
-function expireWhenDue(row: Export, now: Date): void {
+function expireIfDue(row: Export, now: Date): void {
   if (row.status === 'ready' && row.expiresAt && row.expiresAt <= now) row.status = 'expired';
 }
 
-async function latestOf(em: EntityManager, organizationId: string, before?: string): Promise<Export | null> {
+async function findLatest(
+  em: EntityManager,
+  organizationId: string,
+  before?: string,
+): Promise<Export | null> {
   const [latest] = await em.find(
     ExportEntity,
     { organizationId, ...(before === undefined ? {} : { id: { $lt: before } }) },
@@ -161,7 +165,7 @@ async function latestOf(em: EntityManager, organizationId: string, before?: stri
 }
 
 /** @returns null where one runs: it was started at the same time. */
-async function insertOnce(em: EntityManager, scope: Scope, at: Date): Promise<string | null> {
+async function insertUnlessRunning(em: EntityManager, scope: Scope, at: Date): Promise<string | null> {
   const id = newId('export');
   const inserted = await em.execute<{ id: string }[]>(
     `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)

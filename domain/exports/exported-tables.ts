@@ -1,69 +1,69 @@
 import type { IdKind } from '../../platform/ids.ts';
 import { EXPORTED_HISTORY } from './exported-history.ts';
-import type { ExportedTable, RowSource, Walk } from './exported-table.ts';
+import type { ExportedTable, KeysetScan, RowSource } from './exported-table.ts';
 
-const whole = (table: string, idKind: IdKind | null, key = 'id'): Walk => ({
+const fullTable = (table: string, idKind: IdKind | null, key = 'id'): KeysetScan => ({
   table,
   key,
   idKind,
-  within: null,
+  parent: null,
   weight: null,
   pageSize: 500,
 });
-const itself = (walk: Walk): RowSource => ({
-  walk,
+const ownRows = (walk: KeysetScan): RowSource => ({
+  scan: walk,
   where: `t.${walk.key} in (:keys)`,
   order: `t.${walk.key}`,
 });
-const of = (walk: Walk, column: string, order: string): RowSource => ({
-  walk,
+const childRows = (walk: KeysetScan, column: string, order: string): RowSource => ({
+  scan: walk,
   where: `t.${column} in (:keys)`,
   order,
 });
 
-const length = (column: string) => `coalesce(octet_length(${column}), 0)`;
-export const MESSAGES: Walk = {
+const byteLength = (column: string) => `coalesce(octet_length(${column}), 0)`;
+export const MESSAGES: KeysetScan = {
   table: 'messages',
   key: 'id',
   idKind: 'message',
-  within: { table: 'environments', column: 'env_id' },
+  parent: { table: 'environments', column: 'env_id' },
   weight: null,
   pageSize: 500,
 };
-const MESSAGE_BODIES: Walk = {
+const MESSAGE_BODIES: KeysetScan = {
   ...MESSAGES,
   // `octet_length` of text that lies out of line reads none of it; JSON is as long as it says, compressed.
-  weight: `1000 + ${length('subject')} + ${length('text_body')} + ${length('html_body')} + ${length('extracted_text')} + 4 * pg_column_size(headers)`,
+  weight: `1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')} + ${byteLength('extracted_text')} + 4 * pg_column_size(headers)`,
 };
-export const DRAFTS: Walk = {
-  ...whole('drafts', 'draft'),
-  weight: `1000 + ${length('text_body')} + ${length('html_body')}`,
+export const DRAFTS: KeysetScan = {
+  ...fullTable('drafts', 'draft'),
+  weight: `1000 + ${byteLength('text_body')} + ${byteLength('html_body')}`,
 };
-const EVENTS: Walk = {
+const EVENTS: KeysetScan = {
   ...MESSAGES,
   table: 'events',
   idKind: 'event',
   weight: '500 + 4 * pg_column_size(data)',
 };
-const DELIVERIES: Walk = {
-  ...whole('webhook_deliveries', 'webhookDelivery'),
-  within: { table: 'webhook_endpoints', column: 'endpoint_id' },
+const DELIVERIES: KeysetScan = {
+  ...fullTable('webhook_deliveries', 'webhookDelivery'),
+  parent: { table: 'webhook_endpoints', column: 'endpoint_id' },
 };
-const DOMAINS = whole('domains', null);
+const DOMAINS = fullTable('domains', null);
 
-const RUN_OF_ITS_OWN = 'belongs to the run that moves the row';
+const INTERNAL_STATE = 'belongs to the run that moves the row';
 
 /** What an export holds, in the order of its files: whatever a row refers to comes before it. */
 export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'organizations',
     columns: ['id', 'name', 'slug', 'status', 'tier', 'created_at', 'updated_at'],
-    sources: [itself(whole('organizations', null))],
+    sources: [ownRows(fullTable('organizations', null))],
   },
   {
     table: 'environments',
     columns: ['id', 'name', 'kind', 'status', 'created_at', 'updated_at'],
-    sources: [itself(whole('environments', null))],
+    sources: [ownRows(fullTable('environments', null))],
   },
   {
     table: 'members',
@@ -72,7 +72,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       email: { sql: '(select u.email from users u where u.id = t.user_id)', of: [] },
       name: { sql: '(select u.name from users u where u.id = t.user_id)', of: [] },
     },
-    sources: [itself(whole('members', null, 'user_id'))],
+    sources: [ownRows(fullTable('members', null, 'user_id'))],
   },
   {
     table: 'retention_policies',
@@ -85,17 +85,18 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'changed_at',
       'created_at',
     ],
-    withheld: {
-      resume_warned_at: RUN_OF_ITS_OWN,
-      reminded_at: RUN_OF_ITS_OWN,
-      version: RUN_OF_ITS_OWN,
+    omitted: {
+      resume_warned_at: INTERNAL_STATE,
+      reminded_at: INTERNAL_STATE,
+      version: INTERNAL_STATE,
     },
-    sources: [itself(whole('retention_policies', null, 'org_id'))],
+    sources: [ownRows(fullTable('retention_policies', null, 'org_id'))],
   },
   {
-    table: 'own_limits',
+    table: 'custom_limits',
+    fileName: 'own_limits',
     columns: ['counter', 'amount', 'warning_percent', 'updated_at'],
-    sources: [itself(whole('own_limits', null, 'counter'))],
+    sources: [ownRows(fullTable('custom_limits', null, 'counter'))],
   },
   {
     table: 'domains',
@@ -114,21 +115,21 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'updated_at',
     ],
-    withheld: {
-      missed_checks: RUN_OF_ITS_OWN,
-      episode: RUN_OF_ITS_OWN,
-      episode_started_at: RUN_OF_ITS_OWN,
-      next_look_at: RUN_OF_ITS_OWN,
-      last_looked_at: RUN_OF_ITS_OWN,
-      checked_at: RUN_OF_ITS_OWN,
+    omitted: {
+      failed_checks: INTERNAL_STATE,
+      episode: INTERNAL_STATE,
+      episode_started_at: INTERNAL_STATE,
+      next_check_at: INTERNAL_STATE,
+      last_checked_at: INTERNAL_STATE,
+      reconciled_at: INTERNAL_STATE,
     },
-    sources: [itself(DOMAINS)],
+    sources: [ownRows(DOMAINS)],
   },
   {
     table: 'dkim_keys',
     columns: ['domain_id', 'selector', 'state', 'public_key', 'created_at', 'retired_at'],
-    withheld: { private_key: 'a secret' },
-    sources: [of(DOMAINS, 'domain_id', 't.domain_id, t.selector')],
+    omitted: { private_key: 'a secret' },
+    sources: [childRows(DOMAINS, 'domain_id', 't.domain_id, t.selector')],
   },
   {
     table: 'inboxes',
@@ -151,11 +152,11 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'purge_requested_at',
       'purged_at',
     ],
-    withheld: { checked_at: RUN_OF_ITS_OWN },
+    omitted: { reconciled_at: INTERNAL_STATE },
     sources: [
-      itself({
-        ...whole('inboxes', 'inbox'),
-        within: { table: 'environments', column: 'env_id' },
+      ownRows({
+        ...fullTable('inboxes', 'inbox'),
+        parent: { table: 'environments', column: 'env_id' },
       }),
     ],
   },
@@ -173,8 +174,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'last_used_at',
       'created_at',
     ],
-    withheld: { token_hash: 'of a secret' },
-    sources: [itself(whole('api_keys', 'apiKey'))],
+    omitted: { token_hash: 'of a secret' },
+    sources: [ownRows(fullTable('api_keys', 'apiKey'))],
   },
   {
     table: 'threads',
@@ -201,7 +202,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       {
         // No index leads through an organization's threads in an order that stays, so each is met with its newest
         // message. Retention deletes the oldest ones meanwhile; met with its first, a thread would be met again.
-        walk: { ...MESSAGES, newestFirst: true },
+        scan: { ...MESSAGES, newestFirst: true },
         where: `t.id in (select m.thread_id from messages m where m.id in (:keys)
           and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < :bound))`,
         order: 't.id',
@@ -260,12 +261,12 @@ export const EXPORTED_TABLES: ExportedTable[] = [
         of: ['raw_key'],
       },
     },
-    withheld: {
+    omitted: {
       submitted_key: 'the bytes a mail program handed over, gone once the mail is made of them',
-      tracked: RUN_OF_ITS_OWN,
-      checked_at: RUN_OF_ITS_OWN,
+      tracked: INTERNAL_STATE,
+      reconciled_at: INTERNAL_STATE,
     },
-    sources: [itself(MESSAGE_BODIES)],
+    sources: [ownRows(MESSAGE_BODIES)],
   },
   {
     table: 'message_recipients',
@@ -280,7 +281,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'sent_at',
       'updated_at',
     ],
-    sources: [of(MESSAGES, 'message_id', 't.message_id, t.position')],
+    sources: [childRows(MESSAGES, 'message_id', 't.message_id, t.position')],
   },
   {
     table: 'send_attempts',
@@ -298,8 +299,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'started_at',
       'finished_at',
     ],
-    withheld: { recorded: RUN_OF_ITS_OWN },
-    sources: [of(MESSAGES, 'message_id', 't.message_id, t.position, t.number')],
+    omitted: { recorded: INTERNAL_STATE },
+    sources: [childRows(MESSAGES, 'message_id', 't.message_id, t.position, t.number')],
   },
   {
     table: 'drafts',
@@ -325,8 +326,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'updated_at',
     ],
-    withheld: { plan: RUN_OF_ITS_OWN, checked_at: RUN_OF_ITS_OWN },
-    sources: [itself(DRAFTS)],
+    omitted: { schedule_version: INTERNAL_STATE, reconciled_at: INTERNAL_STATE },
+    sources: [ownRows(DRAFTS)],
   },
   {
     table: 'attachments',
@@ -345,10 +346,10 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'disposition',
       'created_at',
     ],
-    withheld: { storage_key: 'the file is in the archive, under `file`' },
+    omitted: { storage_key: 'the file is in the archive, under `file`' },
     sources: [
-      of(MESSAGES, 'message_id', 't.message_id, t.position, t.id'),
-      of(DRAFTS, 'draft_id', 't.draft_id, t.position, t.id'),
+      childRows(MESSAGES, 'message_id', 't.message_id, t.position, t.id'),
+      childRows(DRAFTS, 'draft_id', 't.draft_id, t.position, t.id'),
     ],
   },
   {
@@ -364,12 +365,12 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'diagnostic',
       'created_at',
     ],
-    sources: [itself(whole('suppressions', 'suppression'))],
+    sources: [ownRows(fullTable('suppressions', 'suppression'))],
   },
   {
     table: 'list_entries',
     columns: ['id', 'direction', 'effect', 'entry', 'env_id', 'inbox_id', 'created_at'],
-    sources: [itself(whole('list_entries', 'listEntry'))],
+    sources: [ownRows(fullTable('list_entries', 'listEntry'))],
   },
   {
     table: 'webhook_endpoints',
@@ -384,19 +385,19 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'disabled',
       'disabled_reason',
       'failing_since',
-      'failures_in_row',
       'created_at',
       'updated_at',
       'deleted_at',
     ],
-    withheld: { secret: 'a secret', previous_secret: 'a secret' },
-    sources: [itself(whole('webhook_endpoints', 'webhookEndpoint'))],
+    derived: { failures_in_row: { sql: 't.consecutive_failures', of: ['consecutive_failures'] } },
+    omitted: { secret: 'a secret', previous_secret: 'a secret' },
+    sources: [ownRows(fullTable('webhook_endpoints', 'webhookEndpoint'))],
   },
   {
     table: 'events',
     columns: ['id', 'env_id', 'inbox_id', 'type', 'data', 'test', 'created_at'],
-    withheld: { transaction_id: 'a number of this database alone' },
-    sources: [itself(EVENTS)],
+    omitted: { transaction_id: 'a number of this database alone' },
+    sources: [ownRows(EVENTS)],
   },
   {
     table: 'webhook_deliveries',
@@ -414,8 +415,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'completed_at',
     ],
-    withheld: { attempts_before: RUN_OF_ITS_OWN, checked_at: RUN_OF_ITS_OWN },
-    sources: [itself(DELIVERIES)],
+    omitted: { prior_attempts: INTERNAL_STATE, reconciled_at: INTERNAL_STATE },
+    sources: [ownRows(DELIVERIES)],
   },
   {
     table: 'webhook_delivery_attempts',
@@ -430,7 +431,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'error',
     ],
     // An answer is up to 4 KiB, and there may be dozens of attempts.
-    sources: [of({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', 't.delivery_id, t.number')],
+    sources: [childRows({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', 't.delivery_id, t.number')],
   },
   {
     table: 'webhook_bulk_jobs',
@@ -449,8 +450,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'completed_at',
     ],
-    withheld: { position: RUN_OF_ITS_OWN, checked_at: RUN_OF_ITS_OWN },
-    sources: [itself(whole('webhook_bulk_jobs', 'bulkJob'))],
+    omitted: { position: INTERNAL_STATE, reconciled_at: INTERNAL_STATE },
+    sources: [ownRows(fullTable('webhook_bulk_jobs', 'bulkJob'))],
   },
   {
     table: 'notifications',
@@ -467,8 +468,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'sent_at',
     ],
-    withheld: { dedupe_key: 'a key of this database alone', checked_at: RUN_OF_ITS_OWN },
-    sources: [itself(whole('notifications', 'notification'))],
+    omitted: { dedupe_key: 'a key of this database alone', reconciled_at: INTERNAL_STATE },
+    sources: [ownRows(fullTable('notifications', 'notification'))],
   },
   ...EXPORTED_HISTORY,
 ];
@@ -476,8 +477,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
 /** Tables whose rows are in no export, each with its reason. A guard test wants every table in one place or the other. */
 export const NOT_EXPORTED: Record<string, string> = {
   address_claims: 'who holds an address, service-wide; the addresses are those of the inboxes',
-  discarded_objects: 'bytes about to be deleted',
-  export_pieces: 'what a running export has to remember',
+  unclaimed_objects: 'bytes about to be deleted',
+  export_segments: 'what a running export has to remember',
   exports: 'archives of this organization, as the API tells of them',
   idempotency_keys: 'answers of the last day, sealed',
   inbound_receipts: 'how mail reached this service, for operators; the raw message has its trace fields',

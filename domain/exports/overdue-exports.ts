@@ -2,10 +2,10 @@ import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Export } from './export.entity.ts';
 import type { ExportRunner } from './export-runner.ts';
-import { startOfExport } from './export-start.ts';
+import { buildExportStart } from './export-start.ts';
 
-/** Exports that have lost their run. One an operator ended is canceled, and leaves nothing in storage. */
-export function overdueExports(database: Database, runner: Pick<ExportRunner, 'giveUp'>): OverdueSource {
+/** Exports without a running workflow. If an operator stopped the run, the export is canceled and its upload removed. */
+export function overdueExports(database: Database, runner: Pick<ExportRunner, 'abort'>): OverdueSource {
   return {
     name: 'exports',
     async take(limit) {
@@ -16,9 +16,9 @@ export function overdueExports(database: Database, runner: Pick<ExportRunner, 'g
         limit,
       });
       return rows.map((row) => ({
-        start: startOfExport(row),
+        start: buildExportStart(row),
         whenStopped: async () => {
-          await runner.giveUp(row.id, 'canceled', 'Stopped by an operator.');
+          await runner.abort(row.id, 'canceled', 'Stopped by an operator.');
         },
       }));
     },

@@ -1,55 +1,55 @@
-import type { UploadedPart } from '../../platform/part-uploads.ts';
-import type { Checkpoints, OpenArchive, Snapshot } from './open-archive.ts';
+import type { UploadedPart } from '../../platform/multipart-uploads.ts';
+import type { ArchiveSnapshot, Checkpoints, PartBuffer } from './part-buffer.ts';
 
 /** Puts parts while the archive goes on, one at a time and in order, and writes down how far it was then. */
 export interface PartSender {
   /** Begins to put the parts that are full, once those before them are there. @throws what became of those. */
-  sendFull(): Promise<void>;
+  sendFullParts(): Promise<void>;
   /** Puts the last part, and waits for all of them. */
-  sendRest(): Promise<void>;
+  sendLastPart(): Promise<void>;
   /** Waits for all parts; then everything so far is written down. */
-  noteAll(): Promise<void>;
+  saveCheckpoint(): Promise<void>;
   /** Waits until nothing is under way any more, whatever became of it. */
   settled(): Promise<void>;
 }
 
 export interface PartSenderOptions {
-  archive: OpenArchive;
+  buffer: PartBuffer;
   checkpoints: Checkpoints;
   put: (number: number, bytes: Buffer) => Promise<UploadedPart>;
   now: () => Date;
 }
 
-export function createPartSender({ archive, checkpoints, put, now }: PartSenderOptions): PartSender {
-  let underWay: Promise<void> = Promise.resolve();
+export function createPartSender({ buffer: archive, checkpoints, put, now }: PartSenderOptions): PartSender {
+  let inFlight: Promise<void> = Promise.resolve();
 
-  async function send(parts: Buffer[], snapshot: Snapshot): Promise<void> {
+  async function send(parts: Buffer[], snapshot: ArchiveSnapshot): Promise<void> {
     const sent: UploadedPart[] = [];
     for (const [index, bytes] of parts.entries()) sent.push(await put(checkpoints.parts + 1 + index, bytes));
     await checkpoints.save(snapshot, sent, now());
-    for (const bytes of parts) archive.giveBack(bytes);
+    for (const bytes of parts) archive.recycle(bytes);
   }
 
   return {
-    async sendFull() {
-      await underWay;
-      underWay = send(archive.takeFull(), archive.snapshot());
+    async sendFullParts() {
+      await inFlight;
+      inFlight = send(archive.takeFullParts(), archive.takeSnapshot());
       // Whoever waits for it next learns of its failure.
-      underWay.catch(() => {});
+      inFlight.catch(() => {});
     },
 
-    async sendRest() {
-      await underWay;
+    async sendLastPart() {
+      await inFlight;
       if (archive.unsentBytes === 0) return;
-      const parts = [...archive.takeFull(), archive.takeRest()].filter(({ length }) => length > 0);
-      await send(parts, archive.snapshot());
+      const parts = [...archive.takeFullParts(), archive.takeLastPart()].filter(({ length }) => length > 0);
+      await send(parts, archive.takeSnapshot());
     },
 
-    async noteAll() {
-      await underWay;
-      if (archive.hasNews) await checkpoints.save(archive.snapshot(), [], now());
+    async saveCheckpoint() {
+      await inFlight;
+      if (archive.hasUnsaved) await checkpoints.save(archive.takeSnapshot(), [], now());
     },
 
-    settled: () => underWay.catch(() => {}),
+    settled: () => inFlight.catch(() => {}),
   };
 }

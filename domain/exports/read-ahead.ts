@@ -1,10 +1,10 @@
-import type { ObjectPiece, Storage } from '../../platform/storage.ts';
+import type { ObjectRange, Storage } from '../../platform/storage.ts';
 
 /** Asks for the next piece of a file while the one before it is written. For one reader; it keeps a piece at most. */
-export function readAhead(storage: Pick<Storage, 'getPiece'>): Pick<Storage, 'getPiece'> {
-  let ahead: { key: string; start: number; maxBytes: number; piece: Promise<ObjectPiece> } | undefined;
+export function withReadAhead(storage: Pick<Storage, 'getRange'>): Pick<Storage, 'getRange'> {
+  let ahead: { key: string; start: number; maxBytes: number; piece: Promise<ObjectRange> } | undefined;
 
-  function take(key: string, start: number, maxBytes: number): Promise<ObjectPiece> | undefined {
+  function take(key: string, start: number, maxBytes: number): Promise<ObjectRange> | undefined {
     if (ahead?.key !== key || ahead.start !== start || ahead.maxBytes !== maxBytes) return undefined;
     const { piece } = ahead;
     ahead = undefined;
@@ -12,11 +12,11 @@ export function readAhead(storage: Pick<Storage, 'getPiece'>): Pick<Storage, 'ge
   }
 
   return {
-    async getPiece(key, start, maxBytes) {
-      const piece = await (take(key, start, maxBytes) ?? storage.getPiece(key, start, maxBytes));
+    async getRange(key, start, maxBytes) {
+      const piece = await (take(key, start, maxBytes) ?? storage.getRange(key, start, maxBytes));
       const next = start + piece.bytes.length;
       if (piece.bytes.length > 0 && next < piece.totalBytes) {
-        const following = storage.getPiece(key, next, maxBytes);
+        const following = storage.getRange(key, next, maxBytes);
         // Whoever takes it learns of it; perhaps nobody does.
         following.catch(() => {});
         ahead = { key, start: next, maxBytes, piece: following };

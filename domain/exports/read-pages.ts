@@ -4,100 +4,99 @@ import type { ArchivePosition } from './archive-position.ts';
 import {
   type ExportedTable,
   isoTime,
+  type KeysetScan,
   type RangeSource,
   type RowSource,
-  type Walk,
-  type Within,
 } from './exported-table.ts';
 
 export type PagePosition = NonNullable<ArchivePosition['after']>;
 
-/** Bytes of rows read at once, about. One row alone may be longer. Of larger pages Node collects the strings too late. */
+/** Approximate bytes read at once; a single row may be longer. Larger pages leave too many uncollected strings in memory. */
 const PAGE_BYTES = 256 * 1024;
-/** Empty environments, or endpoints, passed in one transaction. */
-const OUTERS_AT_ONCE = 50;
+/** Parents without rows skipped in one transaction. */
+const MAX_EMPTY_PARENTS = 50;
 
 /**
- * The next page of a walk, in the transaction of one organization.
+ * Reads the next page of a scan. Runs in a transaction scoped to one organization.
  *
- * @param startedAt rows made later are left out.
- * @returns null at the end; no keys where many outer rows have none.
+ * @param startedAt excludes rows created later.
+ * @returns null at the end; no keys after many parents without rows.
  */
-export async function nextKeys(
+export async function readNextKeys(
   em: EntityManager,
-  walk: Walk,
+  scan: KeysetScan,
   after: ArchivePosition['after'],
   startedAt: Date,
 ): Promise<{ keys: string[]; after: PagePosition } | null> {
-  let place = after ?? (await nextOuter(em, walk, ''));
-  for (let outers = 0; place && outers < OUTERS_AT_ONCE; outers += 1) {
-    const keys = await keysAfter(em, walk, place, startedAt);
+  let position = after ?? (await findNextParent(em, scan, ''));
+  for (let parents = 0; position && parents < MAX_EMPTY_PARENTS; parents += 1) {
+    const keys = await readKeysAfter(em, scan, position, startedAt);
     const last = keys.at(-1);
-    if (last !== undefined) return { keys, after: { outer: place.outer, key: last } };
-    place = await nextOuter(em, walk, place.outer);
+    if (last !== undefined) return { keys, after: { parentId: position.parentId, key: last } };
+    position = await findNextParent(em, scan, position.parentId);
   }
-  return place && { keys: [], after: place };
+  return position && { keys: [], after: position };
 }
 
-async function keysAfter(
+async function readKeysAfter(
   em: EntityManager,
-  walk: Walk,
-  place: PagePosition,
+  scan: KeysetScan,
+  position: PagePosition,
   startedAt: Date,
 ): Promise<string[]> {
-  const { sql, values } = rangeOf(walk, place, boundOf(walk, startedAt));
+  const { sql, values } = buildKeyRange(scan, position, findUpperBound(scan, startedAt));
   const rows = await em.execute<{ key: string; weight: number | string }[]>(
-    `select "${walk.key}" as key, ${walk.weight ?? '0'} as weight from "${walk.table}"
-     where ${sql} limit ${walk.pageSize}`,
+    `select "${scan.key}" as key, ${scan.weight ?? '0'} as weight from "${scan.table}"
+     where ${sql} limit ${scan.pageSize}`,
     values,
   );
-  return takeWeighing(rows, PAGE_BYTES);
+  return takeUpToWeight(rows, PAGE_BYTES);
 }
 
 /**
- * Within something, both columns are compared as rows: with an equality on the outer one the planner may take the
- * primary key for the order, and walk through the rows of everybody else.
+ * With a parent, compares both columns as a row: with an equality on the parent column the planner may scan the primary
+ * key instead, through all other tenants' rows.
  */
-function rangeOf(
-  { key, within, newestFirst = false }: Walk,
-  place: PagePosition,
+function buildKeyRange(
+  { key, parent, newestFirst = false }: KeysetScan,
+  position: PagePosition,
   bound: string | null,
 ): { sql: string; values: string[] } {
-  if (!within)
+  if (!parent)
     return {
       sql: `"${key}" > ? ${bound === null ? '' : `and "${key}" < ?`} order by "${key}"`,
-      values: [place.key, ...(bound === null ? [] : [bound])],
+      values: [position.key, ...(bound === null ? [] : [bound])],
     };
-  const row = `("${within.column}", "${key}")`;
-  const [from, to] = newestFirst ? ['', place.key || bound] : [place.key, bound];
+  const row = `("${parent.column}", "${key}")`;
+  const [from, to] = newestFirst ? ['', position.key || bound] : [position.key, bound];
   const direction = newestFirst ? 'desc' : 'asc';
-  const end = to === null ? `"${within.column}" <= ?` : `${row} < (?, ?)`;
+  const end = to === null ? `"${parent.column}" <= ?` : `${row} < (?, ?)`;
   return {
-    sql: `${row} > (?, ?) and ${end} order by "${within.column}" ${direction}, "${key}" ${direction}`,
-    values: [place.outer, from ?? '', place.outer, ...(to === null ? [] : [to])],
+    sql: `${row} > (?, ?) and ${end} order by "${parent.column}" ${direction}, "${key}" ${direction}`,
+    values: [position.parentId, from ?? '', position.parentId, ...(to === null ? [] : [to])],
   };
 }
 
-/** Rows whose ids are not below it were made after the export began. */
-function boundOf({ idKind }: Walk, startedAt: Date): string | null {
+/** Exclusive upper bound of the ids: rows at or above it were created after the export started. */
+function findUpperBound({ idKind }: KeysetScan, startedAt: Date): string | null {
   return idKind && lowestIdAt(idKind, new Date(startedAt.getTime() + 1));
 }
 
-async function nextOuter(
+async function findNextParent(
   em: EntityManager,
-  { within }: { within: Within | null },
-  outer: string,
+  { parent }: Pick<KeysetScan, 'parent'>,
+  parentId: string,
 ): Promise<PagePosition | null> {
-  if (!within) return outer === '' ? { outer: 'whole', key: '' } : null;
+  if (!parent) return parentId === '' ? { parentId: 'none', key: '' } : null;
   const [next] = await em.execute<{ id: string }[]>(
-    `select id from "${within.table}" where id > ? order by id limit 1`,
-    [outer],
+    `select id from "${parent.table}" where id > ? order by id limit 1`,
+    [parentId],
   );
-  return next ? { outer: next.id, key: '' } : null;
+  return next ? { parentId: next.id, key: '' } : null;
 }
 
-/** As many as weigh no more than `limit`, and at least one. */
-export function takeWeighing(rows: { key: string; weight: number | string }[], limit: number): string[] {
+/** Returns the keys of the first rows whose total weight is within `limit`, at least one. */
+export function takeUpToWeight(rows: { key: string; weight: number | string }[], limit: number): string[] {
   let sum = 0;
   const end = rows.findIndex(({ weight }, index) => {
     sum += Number(weight);
@@ -106,12 +105,12 @@ export function takeWeighing(rows: { key: string; weight: number | string }[], l
   return rows.slice(0, end === -1 ? rows.length : end).map(({ key }) => key);
 }
 
-export interface LinesWanted {
+export interface LinesQuery {
   table: ExportedTable;
   source: RowSource | RangeSource;
   after: ArchivePosition['after'];
   startedAt: Date;
-  /** Of a column, as PostgreSQL has it. */
+  /** PostgreSQL type of a column. */
   typeOf: (column: string) => string;
 }
 
@@ -121,80 +120,86 @@ interface Lines {
 }
 
 /**
- * The next rows as JSON texts; PostgreSQL writes them, so that no value is changed on its way.
+ * Reads the next rows as JSON. PostgreSQL serializes them, so that no value is converted on the way.
  *
  * @returns null at the end of the source.
  */
-export async function nextLines(em: EntityManager, wanted: LinesWanted): Promise<Lines | null> {
-  const { source, after, startedAt } = wanted;
-  if (!('walk' in source)) return nextOfRange(em, wanted, source);
-  const page = await nextKeys(em, source.walk, after, startedAt);
-  return page && { lines: await linesOf(em, wanted, source, page.keys), after: page.after };
+export async function readNextLines(em: EntityManager, query: LinesQuery): Promise<Lines | null> {
+  const { source, after, startedAt } = query;
+  if (!('scan' in source)) return readRangeLines(em, query, source);
+  const page = await readNextKeys(em, source.scan, after, startedAt);
+  return page && { lines: await readLines(em, query, source, page.keys), after: page.after };
 }
 
-async function linesOf(
+async function readLines(
   em: EntityManager,
-  { table, typeOf, startedAt }: LinesWanted,
+  { table, typeOf, startedAt }: LinesQuery,
   source: RowSource,
   keys: string[],
 ): Promise<string[]> {
   if (keys.length === 0) return [];
-  const bound = source.where.includes(':bound') ? [boundOf(source.walk, startedAt)] : [];
+  const bound = source.where.includes(':bound') ? [findUpperBound(source.scan, startedAt)] : [];
   const where = source.where.replace(':keys', keys.map(() => '?').join()).replace(':bound', '?');
   const rows = await em.execute<{ line: string }[]>(
     `select row_to_json(r)::text as line from (
-       select ${selection(table, typeOf)} from "${table.table}" t where ${where} order by ${source.order}) r`,
+       select ${buildSelectList(table, typeOf)} from "${table.table}" t where ${where} order by ${source.order}) r`,
     [...keys, ...bound],
   );
   return rows.map(({ line }) => line);
 }
 
-async function nextOfRange(
+async function readRangeLines(
   em: EntityManager,
-  wanted: LinesWanted,
+  query: LinesQuery,
   source: RangeSource,
 ): Promise<Lines | null> {
-  let place = wanted.after ?? (await nextOuter(em, source, ''));
-  for (let outers = 0; place && outers < OUTERS_AT_ONCE; outers += 1) {
-    const rows = await em.execute<{ key: string; line: string }[]>(...rangeStatement(wanted, source, place));
+  let position = query.after ?? (await findNextParent(em, source, ''));
+  for (let parents = 0; position && parents < MAX_EMPTY_PARENTS; parents += 1) {
+    const rows = await em.execute<{ key: string; line: string }[]>(
+      ...buildRangeQuery(query, source, position),
+    );
     const last = rows.at(-1);
-    if (last) return { lines: rows.map(({ line }) => line), after: { outer: place.outer, key: last.key } };
-    place = await nextOuter(em, source, place.outer);
+    if (last)
+      return { lines: rows.map(({ line }) => line), after: { parentId: position.parentId, key: last.key } };
+    position = await findNextParent(em, source, position.parentId);
   }
-  return place && { lines: [], after: place };
+  return position && { lines: [], after: position };
 }
 
-/** The key of the last row is its columns as a JSON array; empty at the beginning. */
-export function rangeStatement(
-  { table, typeOf }: Pick<LinesWanted, 'table' | 'typeOf'>,
+/** `position.key` holds the key columns of the last row as a JSON array; empty at the beginning. */
+export function buildRangeQuery(
+  { table, typeOf }: Pick<LinesQuery, 'table' | 'typeOf'>,
   { key, next, pageSize }: RangeSource,
-  place: PagePosition,
+  position: PagePosition,
 ): [string, unknown[]] {
-  const last = place.key === '' ? [] : (JSON.parse(place.key) as string[]);
-  const behind = last.length === 0 ? 'true' : `(${key.join(', ')}) > (${last.map(() => '?').join(', ')})`;
+  const last = position.key === '' ? [] : (JSON.parse(position.key) as string[]);
+  const afterLast = last.length === 0 ? 'true' : `(${key.join(', ')}) > (${last.map(() => '?').join(', ')})`;
   const values: unknown[] = [];
-  const rows = next.replace(/:(outer|behind|limit)\b/g, (_mark, name: string) => {
+  const rows = next.replace(/:(parent|after|limit)\b/g, (_mark, name: string) => {
     if (name === 'limit') return String(pageSize);
-    values.push(...(name === 'outer' ? [place.outer] : last));
-    return name === 'outer' ? '?' : behind;
+    values.push(...(name === 'parent' ? [position.parentId] : last));
+    return name === 'parent' ? '?' : afterLast;
   });
-  const own = key.map((column) => `t."${column}"`).join(', ');
+  const keyColumns = key.map((column) => `t."${column}"`).join(', ');
   return [
-    `select json_build_array(${own})::text as key,
-       (select row_to_json(r)::text from (select ${selection(table, typeOf)}) r) as line
-     from (${rows}) t order by ${own}`,
+    `select json_build_array(${keyColumns})::text as key,
+       (select row_to_json(r)::text from (select ${buildSelectList(table, typeOf)}) r) as line
+     from (${rows}) t order by ${keyColumns}`,
     values,
   ];
 }
 
-function selection({ columns, derived = {} }: ExportedTable, typeOf: (column: string) => string): string {
-  const plain = columns.map((column) => `${written(`t."${column}"`, typeOf(column))} as "${column}"`);
-  const further = Object.entries(derived).map(([name, { sql }]) => `${sql} as "${name}"`);
-  return [...plain, ...further].join(', ');
+function buildSelectList(
+  { columns, derived = {} }: ExportedTable,
+  typeOf: (column: string) => string,
+): string {
+  const plain = columns.map((column) => `${formatColumn(`t."${column}"`, typeOf(column))} as "${column}"`);
+  const computed = Object.entries(derived).map(([name, { sql }]) => `${sql} as "${name}"`);
+  return [...plain, ...computed].join(', ');
 }
 
-/** As the API writes it. */
-function written(column: string, type: string): string {
+/** SQL: a column in the API's format. */
+function formatColumn(column: string, type: string): string {
   if (type.startsWith('timestamptz')) return isoTime(column);
   return type === 'bytea' ? `encode(${column}, 'hex')` : column;
 }

@@ -4,14 +4,14 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
-import { receiveVerdict } from '../deliverability/receive-lists.ts';
+import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
 import { findThread } from '../messages/find-thread.ts';
 import { type Message, MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
 import type { Thread } from '../messages/thread.entity.ts';
-import { addToThread, startThread } from '../messages/thread-summary.ts';
+import { addToThread, createThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
-import type { ReadMail } from '../mime/parser/pool.ts';
-import { previewOf } from '../mime/preview.ts';
+import type { ParsedInboundMail } from '../mime/parser/pool.ts';
+import { createPreview } from '../mime/preview.ts';
 import { isAutomated } from './auto-submitted.ts';
 import { signalsOf } from './derive-signals.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
@@ -22,7 +22,7 @@ import { threadOfReturnPath } from './thread-of-return-path.ts';
 
 /** A mail that was read, and what was found out about it. */
 export interface ExaminedMail {
-  mail: ReadMail;
+  mail: ParsedInboundMail;
   authentication: Authentication;
   spam: SpamVerdict;
 }
@@ -36,7 +36,7 @@ export async function storeReceived(
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
   const { arc, spf, dkim, dmarc } = authentication;
-  const listed = (await receiveVerdict(em, inboxId, storableText(from.email)))?.effect;
+  const listed = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
   // Whoever forges a From that is allowed gains nothing by it.
   const isWelcome = listed === 'allow' && dmarc === 'pass';
   const labels = [
@@ -49,7 +49,7 @@ export async function storeReceived(
     (await threadOfReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
   const thread =
     joined ??
-    startThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
+    createThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
   const automated = isAutomated(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
     id: messageIdOfReceipt(receipt.id),
@@ -66,7 +66,7 @@ export async function storeReceived(
     bcc: [],
     replyTo: mail.replyTo,
     subject: mail.subject,
-    preview: previewOf(mail.extractedText || mail.text, mail.html),
+    preview: createPreview(mail.extractedText || mail.text, mail.html),
     textBody: mail.text,
     htmlBody: mail.html,
     extractedText: mail.extractedText,
@@ -100,7 +100,7 @@ export async function storeReceived(
   return message;
 }
 
-function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }: ReadMail): void {
+function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }: ParsedInboundMail): void {
   em.persist(
     attachments.map(({ stored, ...part }, position) =>
       em.create(AttachmentEntity, {

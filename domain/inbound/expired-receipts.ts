@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
+import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
 /** Long enough to look into what a provider reported, or why a mail did not come a second time. */
 const KEPT_DAYS = 30;
@@ -18,9 +19,7 @@ export async function removeSpentReceipts(database: Database): Promise<number> {
          where (kind = 'report' or duplicate_of is not null) and status = 'processed'
            and processed_at < now() - ? * interval '1 day'
          limit ? for update skip locked) returning raw_key, org_id),
-       discarded as (insert into discarded_objects (storage_key, org_id, due_at)
-         select distinct on (raw_key) raw_key, org_id, now() from gone
-         on conflict (storage_key) do update set due_at = excluded.due_at)
+       discarded as (${releaseObjectsSql('select distinct on (raw_key) raw_key, org_id, now() from gone')})
        select count(*)::int as count from gone`,
       [KEPT_DAYS, BATCH],
     );

@@ -2,18 +2,18 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { refusesValue } from '../../platform/database/failures.ts';
 import { timeOfId } from '../../platform/ids.ts';
-import { createSlots } from '../../platform/slots.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { outcomesOf } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
 import { MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
-import { unreadMail } from '../mime/parse-mail.ts';
-import type { MailReader, ReadMail } from '../mime/parser/pool.ts';
+import { emptyParsedMail } from '../mime/parse-mail.ts';
+import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
-import { DiscardedObjectEntity } from '../stored-objects/discarded-object.entity.ts';
-import { noteUsage } from '../usage/count-usage.ts';
+import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
+import { recordUsage } from '../usage/count-usage.ts';
 import { type ExaminedMail, storeReceived } from './create-received-message.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
@@ -40,7 +40,7 @@ export interface IngestServiceOptions {
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
   relayedIsDelivered: boolean;
-  reader: Pick<MailReader, 'read'>;
+  reader: Pick<ParserPool, 'read'>;
   authenticate: Authenticate;
   scanForSpam: ScanForSpam;
   /** Fewer than the reader's processes, so that small mail never waits for large. */
@@ -49,7 +49,7 @@ export interface IngestServiceOptions {
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { database } = options;
-  const largeMails = createSlots(options.largeMailsAtOnce);
+  const largeMails = createSemaphore(options.largeMailsAtOnce);
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
@@ -57,7 +57,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       if (receipt.status === 'processed') return 'processed before';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
       if (receipt.sizeBytes <= SMALL_MAIL_BYTES) return ingestMail(options, receipt);
-      const release = await largeMails.take();
+      const release = await largeMails.acquire();
       return ingestMail(options, receipt).finally(release);
     },
   };
@@ -73,7 +73,7 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
   if (!reported) return false;
   return database.systemTransaction(async (transaction) => {
     if (await finish(transaction, receipt.id, {}))
-      await outcomes.fold(transaction, receipt.messageId, reported);
+      await outcomes.apply(transaction, receipt.messageId, reported);
     return true;
   });
 }
@@ -88,7 +88,7 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   } catch (error) {
     // It would be refused again for ever, and nobody see the mail.
     if (!refusesValue(error)) throw error;
-    const mail = { ...unreadMail('The mail holds something that cannot be stored.'), extractedText: '' };
+    const mail = { ...emptyParsedMail('The mail holds something that cannot be stored.'), extractedText: '' };
     return keep(options, receipt, { ...examined, mail, sha256 });
   }
 }
@@ -102,7 +102,7 @@ async function examine(
   const messageId = messageIdOfReceipt(receipt.id);
   const { clientIp, mailFrom, verdicts } = receipt;
   const [mail, authentication, scanned] = await Promise.all([
-    reader.read(await raw.open(), {
+    reader.parse(await raw.open(), {
       async storeFile(index, content, contentType) {
         const key = `attachments/${messageId}/${index}`;
         return { key, stored: await storage.putStream(key, content, { contentType }) };
@@ -144,12 +144,12 @@ async function keep(
 
 /** What came to a return path was let in without being counted, and is not refused now. */
 function countReportAsMail({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
-  return noteUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
+  return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
 }
 
 /** In the month it was counted in. */
 function giveBack({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
-  return noteUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
+  return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
 }
 
 /** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
@@ -190,7 +190,7 @@ function isKnownFingerprint(error: unknown): boolean {
 function settleDuplicate(
   database: Database,
   receipt: Receipt,
-  { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ReadMail, 'attachments'>,
+  { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ParsedInboundMail, 'attachments'>,
 ): Promise<string | undefined> {
   return database.systemTransaction(async (transaction) => {
     const { em } = transaction;
@@ -217,12 +217,9 @@ function settleDuplicate(
 async function discard(
   { em }: Transaction,
   { organizationId }: Receipt,
-  attachments: ReadMail['attachments'],
+  attachments: ParsedInboundMail['attachments'],
 ): Promise<void> {
   if (attachments.length === 0) return;
-  const dueAt = new Date();
-  await em.insertMany(
-    DiscardedObjectEntity,
-    attachments.map(({ storageKey }) => ({ storageKey, organizationId, dueAt, deleting: false })),
-  );
+  const storageKeys = attachments.map(({ storageKey }) => storageKey);
+  await insertUnclaimed(em, organizationId, { storageKeys });
 }

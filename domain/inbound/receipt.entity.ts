@@ -26,8 +26,8 @@ export const ReceiptEntity = defineEntity({
       expression: `create index "inbound_receipts_unprocessed_index" on "inbound_receipts" ("received_at") where "status" = 'received'`,
     },
     {
-      name: 'inbound_receipts_spent_index',
-      expression: `create index "inbound_receipts_spent_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null`,
+      name: 'inbound_receipts_expired_index',
+      expression: `create index "inbound_receipts_expired_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null`,
     },
     {
       name: 'inbound_receipts_fingerprint_unique',
@@ -68,7 +68,7 @@ export const ReceiptEntity = defineEntity({
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     receivedAt: timestamp(),
     processedAt: timestamp().strictNullable(),
   },

@@ -10,7 +10,7 @@ import {
   receiveMessageWorkflowId,
 } from '../../workflows/inbound/receive-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
-import { receiveVerdict } from '../deliverability/receive-lists.ts';
+import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
 import { readAtMost } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { tokenOf } from '../delivery-reports/report-token.ts';
@@ -19,7 +19,7 @@ import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
-import { createRoomWatch } from '../usage/room-watch.ts';
+import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
 import { messageIdOfReceipt } from './inbound-ids.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
@@ -65,7 +65,7 @@ export interface ReceiptServiceOptions {
 
 export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
   const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
-  const received = createRoomWatch({ counter: 'messages_received', now });
+  const received = createQuotaCache({ counter: 'messages_received', now });
   return {
     resolve: (address, sender, others = []) =>
       database.autocommit(async (em) => {
@@ -76,8 +76,8 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
         if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
-        if ((await receiveVerdict(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
-        const room = await received.roomOf(em, organizationId);
+        if ((await findReceiveListMatch(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
+        const room = await received.remaining(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
         const isFull = room !== null && room <= mailsWithin(organizationId, others, id);
         return isFull ? { kind: 'full', route } : route;
@@ -124,7 +124,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
             receivedAt: mail.receivedAt,
           });
           transaction.em.persist(receipt);
-          outbox.enqueue(transaction, route.organizationId, { start: startOfReceive(receipt) });
+          outbox.enqueue(transaction, route.organizationId, { start: buildReceiveStart(receipt) });
           kept += 1;
           const { organizationId } = route;
           if (route.kind === 'mail') mails.set(organizationId, (mails.get(organizationId) ?? 0) + 1);
@@ -217,7 +217,7 @@ function distinctRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
 }
 
 /** The start of a mail's way in; also what the reconciler uses for one that has lost its run. */
-export function startOfReceive(
+export function buildReceiveStart(
   receipt: Pick<
     Receipt,
     'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'messageId' | 'kind' | 'sizeBytes'

@@ -1,6 +1,7 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
+import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 import type { AcceptedMail } from './accepted-mail.ts';
 import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
@@ -45,9 +46,7 @@ export async function removeOldReports(database: Database): Promise<number> {
            select id, received_at, row_number() over (order by received_at desc, id desc) as place
            from unattributed_reports) kept
          where place > ? or received_at < now() - ? * interval '1 day' limit ?) returning raw_key),
-       discarded as (insert into discarded_objects (storage_key, org_id, due_at)
-         select raw_key, null, now() from gone
-         on conflict (storage_key) do update set due_at = excluded.due_at)
+       discarded as (${releaseObjectsSql('select raw_key, null::text, now() from gone')})
        select count(*)::int as count from gone`,
       [MOST_KEPT, KEPT_DAYS, BATCH],
     );

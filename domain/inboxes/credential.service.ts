@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { randomText, sha256 } from '../../platform/crypto.ts';
+import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
@@ -15,7 +15,7 @@ export interface InboxCredentials {
 }
 
 /** The inbox of a mail program, and since when its password holds. */
-export interface LoggedIn {
+export interface AuthenticatedInbox {
   inbox: Inbox;
   rotatedAt: Date;
 }
@@ -30,7 +30,7 @@ export interface CredentialService {
    */
   rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
   /** The inbox a mail program may send for; null where name or password is wrong, in the same time. */
-  authenticate(username: string, password: string): Promise<LoggedIn | null>;
+  authenticate(username: string, password: string): Promise<AuthenticatedInbox | null>;
 }
 
 /** 190 bits in base62. */
@@ -49,7 +49,7 @@ export function createCredentialService({ database }: { database: Database }): C
       database.transaction(scope, async ({ em }) => {
         requirePermission(scope, 'messages:send');
         const inbox = await findInbox(em, scope, inboxId);
-        const password = randomText(PASSWORD_LENGTH);
+        const password = randomBase62(PASSWORD_LENGTH);
         const rotatedAt = new Date();
         await em.upsert(InboxCredentialEntity, {
           inboxId: inbox.id,
@@ -67,7 +67,7 @@ export function createCredentialService({ database }: { database: Database }): C
           deletedAt: null,
         });
         const credential = inbox && (await em.findOne(InboxCredentialEntity, { inboxId: inbox.id }));
-        const expected = credential?.passwordHash ?? NOBODYS;
+        const expected = credential?.passwordHash ?? NO_PASSWORD_HASH;
         const right = timingSafeEqual(sha256(password), expected);
         return right && credential ? { inbox, rotatedAt: credential.rotatedAt } : null;
       }),
@@ -75,4 +75,4 @@ export function createCredentialService({ database }: { database: Database }): C
 }
 
 /** Nothing has this hash. */
-const NOBODYS = Buffer.alloc(32);
+const NO_PASSWORD_HASH = Buffer.alloc(32);

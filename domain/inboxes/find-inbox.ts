@@ -5,13 +5,17 @@ import { type Inbox, InboxEntity } from './inbox.entity.ts';
 
 /** @throws AppError `not_found`, also for a deleted inbox. */
 export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
-  const inbox = await findInboxOrDeleted(em, scope, inboxId);
+  const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
   if (inbox.deletedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
 
 /** A deleted inbox's messages stay readable. */
-export async function findInboxOrDeleted(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
+export async function findInboxIncludingDeleted(
+  em: EntityManager,
+  scope: Scope,
+  inboxId: string,
+): Promise<Inbox> {
   const { organizationId, environmentId } = scope;
   const inbox = reachesInbox(scope, inboxId)
     ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })

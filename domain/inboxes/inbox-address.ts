@@ -10,14 +10,14 @@ export interface InboxAddress {
 }
 
 /** How a caller names the address it wants; nothing given asks for a random one. */
-export interface WantedAddress {
+export interface AddressRequest {
   username?: string;
   domain?: string;
   email?: string;
 }
 
 /** Mailboxes that speak for a whole domain (RFC 2142), and those the service itself sends from or takes reports at. */
-const RESERVED = new Set([
+const RESERVED_USERNAMES = new Set([
   'postmaster',
   'abuse',
   'hostmaster',
@@ -31,7 +31,7 @@ const RESERVED = new Set([
 ]);
 
 /** On the shared domain these would pass for the service's own; on one of their own, organizations want them. */
-const RESERVED_ON_SHARED = new Set([
+const RESERVED_ON_SHARED_DOMAIN = new Set([
   'webmaster',
   'noc',
   'security',
@@ -52,7 +52,7 @@ const RESERVED_ON_SHARED = new Set([
 ]);
 
 /** A dot-atom (RFC 5321) of the characters every system takes. A plus-tag is the sender's to add. */
-const USERNAME = /^[a-z0-9](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}[a-z0-9_-]$|^[a-z0-9]$/;
+const USERNAME_PATTERN = /^[a-z0-9](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}[a-z0-9_-]$|^[a-z0-9]$/;
 
 const ADJECTIVES =
   'amber bold brave bright brisk calm clear clever cobalt coral crisp dapper eager early fair fleet gentle glad golden grand green happy hazel honest jolly keen kind light lively lucky lunar mellow merry mild neat nimble noble opal pearl plain proud quick quiet rapid royal ruby sage sharp silver smart smooth snug solar steady still sunny sure swift tidy true vivid warm wise witty';
@@ -64,33 +64,43 @@ const NOUNS =
  *
  * @throws AppError `validation_error`.
  */
-export function parseInboxAddress(wanted: WantedAddress, sharedDomain: string): InboxAddress {
+export function parseInboxAddress(wanted: AddressRequest, sharedDomain: string): InboxAddress {
   if (wanted.email !== undefined) {
     const at = wanted.email.lastIndexOf('@');
     if (at < 1) throw invalid('/body/email', 'is not an e-mail address', 'Give an address as name@domain.');
-    return address('/body/email', wanted.email.slice(0, at), wanted.email.slice(at + 1), sharedDomain);
+    return validateAddress(
+      '/body/email',
+      wanted.email.slice(0, at),
+      wanted.email.slice(at + 1),
+      sharedDomain,
+    );
   }
   const username = wanted.username ?? randomUsername();
-  return address('/body/username', username, wanted.domain ?? sharedDomain, sharedDomain);
+  return validateAddress('/body/username', username, wanted.domain ?? sharedDomain, sharedDomain);
 }
 
-function address(path: string, localPart: string, domainPart: string, sharedDomain: string): InboxAddress {
+function validateAddress(
+  path: string,
+  localPart: string,
+  domainPart: string,
+  sharedDomain: string,
+): InboxAddress {
   const username = localPart.toLowerCase();
   const shared = domainPart.toLowerCase() === sharedDomain.toLowerCase();
-  const domain = shared ? sharedDomain.toLowerCase() : customDomain(domainPart);
+  const domain = shared ? sharedDomain.toLowerCase() : parseCustomDomain(domainPart);
   if (username.includes('+'))
     throw invalid(
       path,
       'must not hold a plus-tag',
       'Leave the plus-tag out: mail to name+tag reaches the inbox name.',
     );
-  if (!USERNAME.test(username))
+  if (!USERNAME_PATTERN.test(username))
     throw invalid(
       path,
       'must be 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit',
       'Choose another name, or none for a random one.',
     );
-  if (RESERVED.has(username) || (shared && RESERVED_ON_SHARED.has(username)))
+  if (RESERVED_USERNAMES.has(username) || (shared && RESERVED_ON_SHARED_DOMAIN.has(username)))
     throw invalid(path, 'is reserved', 'Choose another name, or none for a random one.');
   return { email: `${username}@${domain}`, username, domain };
 }
@@ -103,7 +113,7 @@ export function baseAddress(address: string): string {
 }
 
 /** What is no domain at all is answered like one that is not verified: the caller's next step is the same. */
-function customDomain(given: string): string {
+function parseCustomDomain(given: string): string {
   const parsed = parseDomainName(given);
   if ('problem' in parsed) throw domainNotVerified(given);
   return parsed.name;

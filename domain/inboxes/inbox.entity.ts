@@ -14,8 +14,8 @@ export const InboxEntity = defineEntity({
     { properties: ['environmentId', 'id'] },
     { properties: ['domainId'] },
     {
-      name: 'inboxes_purges_index',
-      expression: `create index "inboxes_purges_index" on "inboxes" ("purge_requested_at") where "purge_requested_at" is not null and "purged_at" is null`,
+      name: 'inboxes_pending_purge_index',
+      expression: `create index "inboxes_pending_purge_index" on "inboxes" ("purge_requested_at") where "purge_requested_at" is not null and "purged_at" is null`,
     },
   ],
   uniques: [
@@ -55,7 +55,7 @@ export const InboxEntity = defineEntity({
     purgeRequestedAt: timestamp().strictNullable(),
     purgedAt: timestamp().strictNullable(),
     /** When the reconciler last looked after the purge’s run. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
   },
 });
 

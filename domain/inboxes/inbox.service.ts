@@ -6,20 +6,20 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
-import { requireRoomFor } from '../usage/capped-things.ts';
+import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
-import { findInbox, findInboxOrDeleted } from './find-inbox.ts';
+import { findInbox, findInboxIncludingDeleted } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import {
+  type AddressRequest,
   domainNotVerified,
   type InboxAddress,
   parseInboxAddress,
-  type WantedAddress,
 } from './inbox-address.ts';
-import { startOfPurge } from './purge.service.ts';
+import { buildPurgeStart } from './purge.service.ts';
 
 /** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
-export interface NewInbox extends WantedAddress {
+export interface NewInbox extends AddressRequest {
   displayName?: string;
   name?: string;
   clientId?: string;
@@ -71,25 +71,25 @@ export interface InboxServiceOptions {
 }
 
 /** Tries at a random address; each has better than a million to one to be free. */
-const RANDOM_TRIES = 5;
+const MAX_RANDOM_ATTEMPTS = 5;
 
 export function createInboxService(options: InboxServiceOptions): InboxService {
   const { database, outbox, onDelete } = options;
   return {
     create: (scope, input) =>
       database.transaction(scope, async (transaction) => {
-        refuseMixedVariants(input);
-        refuseFeedbackAddress(input, options);
+        rejectMixedVariants(input);
+        rejectFeedbackAddress(input, options);
         const existing = await findByClientId(transaction.em, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw boundToInbox();
-        await requireRoomFor(transaction.em, scope.organizationId, 'inboxes');
+        await requireQuota(transaction.em, scope.organizationId, 'inboxes');
         return { inbox: await createInbox(transaction, scope, input, options), created: true };
       }),
 
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
-        const inboxes = await em.find(InboxEntity, listWhere(scope, page), {
+        const inboxes = await em.find(InboxEntity, buildListFilter(scope, page), {
           orderBy: { id: page.order },
           limit: page.limit + 1,
         });
@@ -118,14 +118,14 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
     delete: (scope, inboxId, { purge }) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const inbox = await (purge ? findInboxOrDeleted : findInbox)(em, scope, inboxId);
+        const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(em, scope, inboxId);
         if (!inbox.deletedAt) {
           await closeInbox(transaction, inbox);
           await onDelete(transaction, inbox.id);
         }
         if (!purge || inbox.purgeRequestedAt) return;
         inbox.purgeRequestedAt = new Date();
-        outbox.enqueue(transaction, inbox.organizationId, { start: startOfPurge(inbox) });
+        outbox.enqueue(transaction, inbox.organizationId, { start: buildPurgeStart(inbox) });
       }),
   };
 }
@@ -139,7 +139,7 @@ async function closeInbox({ em }: Transaction, inbox: Inbox): Promise<void> {
   );
 }
 
-function listWhere(scope: Scope, page: PageRequest): FilterQuery<Inbox> {
+function buildListFilter(scope: Scope, page: PageRequest): FilterQuery<Inbox> {
   const [after] = page.after ?? [];
   return {
     organizationId: scope.organizationId,
@@ -208,9 +208,9 @@ async function claimAddress(
   { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
 ): Promise<InboxAddress & { domainId: string | null }> {
   const named = input.email !== undefined || input.username !== undefined;
-  for (let tries = named ? 1 : RANDOM_TRIES; tries > 0; tries -= 1) {
+  for (let attemptsLeft = named ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
-    const domainId = await domainIdOf(em, scope, address.domain, options);
+    const domainId = await findDomainId(em, scope, address.domain, options);
     const [row] = await em.execute<{ claimed: boolean }[]>('select claim_address(?, ?, ?) as claimed', [
       address.email,
       scope.organizationId,
@@ -228,7 +228,7 @@ async function claimAddress(
  * @returns null for the shared domain.
  * @throws AppError `domain_not_verified`.
  */
-async function domainIdOf(
+async function findDomainId(
   em: EntityManager,
   { organizationId }: Scope,
   domainName: string,
@@ -240,7 +240,7 @@ async function domainIdOf(
   return domainId;
 }
 
-function refuseFeedbackAddress(
+function rejectFeedbackAddress(
   { email, username, domain }: NewInbox,
   { feedbackAddress, mailDomain }: Pick<InboxServiceOptions, 'feedbackAddress' | 'mailDomain'>,
 ): void {
@@ -253,7 +253,7 @@ function refuseFeedbackAddress(
     );
 }
 
-function refuseMixedVariants(input: NewInbox): void {
+function rejectMixedVariants(input: NewInbox): void {
   const byUsername =
     input.username !== undefined || input.domain !== undefined || input.displayName !== undefined;
   const byEmail = input.email !== undefined || input.name !== undefined;

@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
-import { COUNT_MESSAGE } from '../metrics/metric-delta.entity.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -60,47 +60,39 @@ export const MessageEntity = defineEntity({
     },
   ],
   triggers: [
-    {
-      // However a message goes, its bytes are looked at afterwards: those of a received one may be another's, too.
-      name: 'discard_raw',
-      timing: 'after',
-      events: ['delete'],
-      forEach: 'row',
-      body: 'insert into unclaimed_objects (storage_key, org_id, due_at) select key, old.org_id, now() from unnest(array[old.raw_key, old.submitted_key]) key where key is not null on conflict (storage_key) do update set due_at = excluded.due_at; return null;',
-    },
-    // What a message is found by is written with it, whoever writes it, and again only when its labels change.
-    {
-      name: 'index_message',
-      timing: 'after',
-      events: ['insert'],
-      forEach: 'row',
-      body: 'insert into message_search (message_id, org_id, env_id, inbox_id, document) values (new.id, new.org_id, new.env_id, new.inbox_id, search_document(new)); return null;',
-    },
-    {
+    functionTrigger({
+      name: 'release_objects',
+      table: 'messages',
+      event: 'delete',
+      calls: 'release_message_objects',
+    }),
+    functionTrigger({ name: 'index_message', table: 'messages', event: 'insert', calls: 'index_message' }),
+    functionTrigger({
       name: 'reindex_labels',
-      timing: 'after',
-      events: ['update'],
-      forEach: 'row',
-      when: '(old.labels IS DISTINCT FROM new.labels)',
-      body: 'update message_search set document = ts_delete(document, search_labels(old.labels)) || array_to_tsvector(search_labels(new.labels)) where message_id = new.id; return null;',
-    },
-    // What happens to a message counts in the metrics of its hour, whoever changes it.
-    {
-      name: 'count_new',
-      timing: 'after',
-      events: ['insert'],
-      forEach: 'row',
-      when: "((COALESCE(new.sent_at, new.delivered_at, new.bounced_at, new.complained_at, new.received_at) IS NOT NULL) OR (new.status = 'rejected'::text))",
-      body: COUNT_MESSAGE,
-    },
-    {
-      name: 'count_change',
-      timing: 'after',
-      events: ['update'],
-      forEach: 'row',
-      when: "((old.sent_at IS DISTINCT FROM new.sent_at) OR (old.delivered_at IS DISTINCT FROM new.delivered_at) OR (old.bounced_at IS DISTINCT FROM new.bounced_at) OR (old.complained_at IS DISTINCT FROM new.complained_at) OR (old.received_at IS DISTINCT FROM new.received_at) OR (old.announced IS DISTINCT FROM new.announced) OR ((new.status = 'rejected'::text) AND (old.status <> 'rejected'::text)))",
-      body: COUNT_MESSAGE,
-    },
+      table: 'messages',
+      event: 'update',
+      when: 'old.labels is distinct from new.labels',
+      calls: 'reindex_message_labels',
+    }),
+    // Metrics count every outcome, whoever records it.
+    functionTrigger({
+      name: 'count_insert',
+      table: 'messages',
+      event: 'insert',
+      when: `coalesce(new.sent_at, new.delivered_at, new.bounced_at, new.complained_at, new.received_at) is not null
+        or new.status = 'rejected'`,
+      calls: 'count_message',
+    }),
+    functionTrigger({
+      name: 'count_update',
+      table: 'messages',
+      event: 'update',
+      when: `old.sent_at is distinct from new.sent_at or old.delivered_at is distinct from new.delivered_at
+        or old.bounced_at is distinct from new.bounced_at or old.complained_at is distinct from new.complained_at
+        or old.received_at is distinct from new.received_at or old.announced is distinct from new.announced
+        or new.status = 'rejected' and old.status <> 'rejected'`,
+      calls: 'count_message',
+    }),
   ],
   properties: {
     id: primaryId(),

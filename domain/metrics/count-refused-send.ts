@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { MetricDeltaEntity } from './metric-delta.entity.ts';
-import { hourOf } from './metric-range.ts';
+import { startOfHour } from './metric-range.ts';
 
-/** Counts a send that was refused at the call and left no message; goes with the caller's flush. */
+/** Counts a send that was refused before a message was created. Written with the caller's flush. */
 export function countRefusedSend(
   em: EntityManager,
   inbox: { id: string; organizationId: string; environmentId: string },
@@ -14,7 +14,7 @@ export function countRefusedSend(
       organizationId,
       environmentId,
       inboxId,
-      hour: hourOf(at),
+      hour: startOfHour(at),
       rejected: 1,
     }),
   );

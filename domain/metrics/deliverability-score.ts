@@ -1,86 +1,91 @@
 import type { MetricCounts } from './metric-counts.ts';
 
-/** What became of the mail of a time; rates are shares from 0 to 1. `docs/metrics.md` explains each. */
+/** Outcomes of the messages sent in a time range. Rates are between 0 and 1; `docs/metrics.md` defines each. */
 export interface Deliverability {
-  /** 0 to 100; null where too few mails were sent to judge. */
+  /** 0 to 100; null if too few messages were sent for a score. */
   score: number | null;
   deliveryRate: number;
   bounceRate: number;
   complaintRate: number;
   rejectionRate: number;
-  /** Mails attempted. */
+  /** Messages attempted. */
   sampleSize: number;
   warnings: string[];
 }
 
-/** One bounce among fewer says nothing. */
-const LEAST_SAMPLE = 20;
+/** With fewer sends, a single bounce would dominate the score. */
+const MIN_SAMPLE_SIZE = 20;
 
-interface Rule {
-  /** Points that are lost in full at `worst`, and in proportion below. */
+interface Penalty {
+  /** Points deducted in full at `maxRate`, and proportionally below it. */
   points: number;
-  worst: number;
+  maxRate: number;
 }
 
-/** Each is gone at twice the rate mailbox providers act at. */
-const RULES = {
-  bounce: { points: 50, worst: 0.1 },
-  complaint: { points: 40, worst: 0.006 },
-  rejection: { points: 10, worst: 0.2 },
-} satisfies Record<string, Rule>;
+/** All points are lost at twice the rate at which mailbox providers act. */
+const PENALTIES = {
+  bounce: { points: 50, maxRate: 0.1 },
+  complaint: { points: 40, maxRate: 0.006 },
+  rejection: { points: 10, maxRate: 0.2 },
+} satisfies Record<string, Penalty>;
 
-/** What the large mailbox and sending providers publish: from the first a sender is watched, from the second it is limited. */
+/** Published by large mailbox and sending providers: `warning` puts a sender under review, `critical` limits it. */
 const THRESHOLDS = {
-  Bounces: { warning: 0.02, critical: 0.05 },
-  Complaints: { warning: 0.001, critical: 0.003 },
+  bounce: { warning: 0.02, critical: 0.05 },
+  complaint: { warning: 0.001, critical: 0.003 },
 } as const;
 
-/** Score, rates and warnings of what was counted in a time. */
-export function judgeDeliverability(counts: MetricCounts): Deliverability {
+/** Computes score, rates and warnings from the counts of a time range. */
+export function scoreDeliverability(counts: MetricCounts): Deliverability {
   const { attempted } = counts;
   const rates = {
-    deliveryRate: share(counts.delivered, attempted),
-    bounceRate: share(counts.bounced, attempted),
-    complaintRate: share(counts.complained, attempted),
-    rejectionRate: share(counts.rejected, attempted + counts.rejected),
+    deliveryRate: ratio(counts.delivered, attempted),
+    bounceRate: ratio(counts.bounced, attempted),
+    complaintRate: ratio(counts.complained, attempted),
+    rejectionRate: ratio(counts.rejected, attempted + counts.rejected),
   };
-  if (attempted < LEAST_SAMPLE)
+  if (attempted < MIN_SAMPLE_SIZE)
     return {
       score: null,
       ...rates,
       sampleSize: attempted,
-      warnings: [`${attempted} sends are too few for a score, which needs ${LEAST_SAMPLE}.`],
+      warnings: [`A score needs at least ${MIN_SAMPLE_SIZE} sends; there were ${attempted}.`],
     };
   const lost =
-    pointsLost(RULES.bounce, rates.bounceRate) +
-    pointsLost(RULES.complaint, rates.complaintRate) +
-    pointsLost(RULES.rejection, rates.rejectionRate);
+    deduction(PENALTIES.bounce, rates.bounceRate) +
+    deduction(PENALTIES.complaint, rates.complaintRate) +
+    deduction(PENALTIES.rejection, rates.rejectionRate);
   return {
     score: Math.round(100 - lost),
     ...rates,
     sampleSize: attempted,
-    warnings: [...warningOf('Bounces', rates.bounceRate), ...warningOf('Complaints', rates.complaintRate)],
+    warnings: [
+      ...findWarnings('bounce', rates.bounceRate),
+      ...findWarnings('complaint', rates.complaintRate),
+    ],
   };
 }
 
-/** A report may come in another hour than its mail went: in a short time there can be more of them than mails. */
-function share(part: number, whole: number): number {
+/** Capped at 1: a report can arrive in a later hour than its send, so a short range can have more reports than sends. */
+function ratio(part: number, whole: number): number {
   if (whole === 0) return 0;
   return Math.round(Math.min(1, part / whole) * 1_000_000) / 1_000_000;
 }
 
-function pointsLost({ points, worst }: Rule, rate: number): number {
+function deduction({ points, maxRate: worst }: Penalty, rate: number): number {
   return points * Math.min(1, rate / worst);
 }
 
-function warningOf(name: keyof typeof THRESHOLDS, rate: number): string[] {
+function findWarnings(name: keyof typeof THRESHOLDS, rate: number): string[] {
   const { warning, critical } = THRESHOLDS[name];
   const level = rate >= critical ? 'critical' : 'warning';
   if (rate < warning) return [];
   const threshold = rate >= critical ? critical : warning;
-  return [`${name} are at ${percent(rate)}, the ${level} threshold is ${percent(threshold)}.`];
+  return [
+    `The ${name} rate is ${formatPercent(rate)}; the ${level} threshold is ${formatPercent(threshold)}.`,
+  ];
 }
 
-function percent(rate: number): string {
-  return `${Number((rate * 100).toFixed(2))} %`;
+function formatPercent(rate: number): string {
+  return `${Number((rate * 100).toFixed(2))}%`;
 }

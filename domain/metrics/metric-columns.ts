@@ -1,12 +1,11 @@
 import { p } from '@mikro-orm/core';
+import { COUNT_COLUMNS, type CountColumn } from './metric-counts.ts';
 
-/** A column for each of `COUNT_COLUMNS`: of what is counted, and of what is folded. */
-export const countColumns = () => ({
-  sent: p.integer().default(0),
-  delivered: p.integer().default(0),
-  bounced: p.integer().default(0),
-  complained: p.integer().default(0),
-  rejected: p.integer().default(0),
-  received: p.integer().default(0),
-  attempted: p.integer().default(0),
-});
+const countColumn = () => p.integer().default(0);
+
+/** An integer column for each of `COUNT_COLUMNS`, shared by hours and deltas. */
+export const countColumns = () =>
+  Object.fromEntries(COUNT_COLUMNS.map((name) => [name, countColumn()])) as Record<
+    CountColumn,
+    ReturnType<typeof countColumn>
+  >;

@@ -6,8 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { countColumns } from './metric-columns.ts';
 
 /**
- * What happened to the mail of a subject in an hour (UTC). Written by `foldMetrics` alone; what was not folded yet
- * stands in `metric_deltas`. Messages that are deleted stay counted.
+ * Counts of a subject in an hour (UTC). Written only by `applyMetricDeltas`; newer changes are in `metric_deltas`. Deleted
+ * messages stay counted.
  */
 export const MetricHourEntity = defineEntity({
   name: 'MetricHour',
@@ -16,7 +16,7 @@ export const MetricHourEntity = defineEntity({
   properties: {
     environmentId: () =>
       p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').primary().deleteRule('cascade'),
-    /** Empty string: the whole environment; else an inbox's id, or the domain of the inboxes' addresses. */
+    /** Empty: the whole environment; else an inbox id or a domain of inbox addresses. */
     subject: idColumn().primary(),
     hour: timestamp().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),

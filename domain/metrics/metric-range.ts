@@ -3,56 +3,56 @@ import { AppError } from '../../platform/errors.ts';
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Years have four digits, also where the hour's end is rounded up. */
+/** Rounding up to a full hour must not leave four-digit years. */
 const LATEST_MS = Date.UTC(9999, 11, 31, 23);
 
-/** What was asked for; each may be left out. */
-export interface AskedRange {
+/** The range as requested; both ends are optional. */
+export interface RequestedRange {
   start?: Date | undefined;
   end?: Date | undefined;
 }
 
-/** Whole hours (UTC): from the one `start` begins to the one before `end`. */
+/** Whole hours (UTC): `start` is inclusive, `end` exclusive. */
 export interface MetricRange {
   start: Date;
   end: Date;
 }
 
-/** The beginning of the hour (UTC) a moment is in. */
-export function hourOf(time: Date): Date {
+/** The start of the hour (UTC) that contains a time. */
+export function startOfHour(time: Date): Date {
   return new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);
 }
 
 /**
- * Every hour that the asked range touches, whole. Without an end it goes up to `now`; without a start it is the 24 hours
- * up to and with the one the end is in.
+ * Widens the requested range to whole hours. The default end is `now`; the default start is 24 hours before the end of
+ * the last hour.
  *
- * @throws AppError `unprocessable` where nothing lies between the two, or more than `maxDays`.
+ * @throws AppError `unprocessable` if the range is empty or longer than `maxDays`.
  */
-export function readRange(asked: AskedRange, now: Date, maxDays: number): MetricRange {
-  const last = asked.end ?? now;
-  // The hour that an end lies in counts; one that begins at the end does not.
+export function resolveRange(requested: RequestedRange, now: Date, maxDays: number): MetricRange {
+  const last = requested.end ?? now;
+  // Includes the hour that contains the end, but not one that starts exactly at it.
   const end = new Date(Math.min(Math.ceil(last.getTime() / HOUR_MS) * HOUR_MS, LATEST_MS));
-  const start = asked.start ? hourOf(asked.start) : new Date(end.getTime() - DAY_MS);
-  if (asked.start && (asked.start >= last || start >= end))
-    throw refusal(
-      `start (${asked.start.toISOString()}) is not before end (${last.toISOString()}${asked.end ? '' : ', now'}).`,
-      'Give a start before the end.',
+  const start = requested.start ? startOfHour(requested.start) : new Date(end.getTime() - DAY_MS);
+  if (requested.start && (requested.start >= last || start >= end))
+    throw rangeError(
+      `start (${requested.start.toISOString()}) is not before end (${last.toISOString()}${requested.end ? '' : ', now'}).`,
+      'Set start to a time before end.',
     );
-  if (asked.start && last.getTime() - asked.start.getTime() > maxDays * DAY_MS)
-    throw refusal(
-      `From start to end are more than ${maxDays} days.`,
-      `Ask for at most ${maxDays} days at a time.`,
+  if (requested.start && last.getTime() - requested.start.getTime() > maxDays * DAY_MS)
+    throw rangeError(
+      `The range from start to end is longer than ${maxDays} days.`,
+      `Request at most ${maxDays} days at a time.`,
     );
   return { start, end };
 }
 
-/** The beginnings of the range's hours, oldest first. */
-export function hoursOf({ start, end }: MetricRange): Date[] {
+/** The start of every hour in the range, oldest first. */
+export function listHours({ start, end }: MetricRange): Date[] {
   const count = Math.round((end.getTime() - start.getTime()) / HOUR_MS);
   return Array.from({ length: count }, (_, index) => new Date(start.getTime() + index * HOUR_MS));
 }
 
-function refusal(detail: string, fix: string): AppError {
+function rangeError(detail: string, fix: string): AppError {
   return new AppError('unprocessable', { detail, fix });
 }

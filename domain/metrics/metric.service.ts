@@ -1,16 +1,16 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { Scope } from '../identity/scope.ts';
-import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
-import { type Deliverability, judgeDeliverability } from './deliverability-score.ts';
-import { addCounts, type MetricCounts, noCounts } from './metric-counts.ts';
-import { type AskedRange, hoursOf, type MetricRange, readRange } from './metric-range.ts';
-import { type MetricSubject, metricStatement } from './metric-statement.ts';
+import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
+import { type Deliverability, scoreDeliverability } from './deliverability-score.ts';
+import { addCounts, type MetricCounts, zeroCounts } from './metric-counts.ts';
+import { buildMetricQuery, type MetricSubject } from './metric-query.ts';
+import { listHours, type MetricRange, type RequestedRange, resolveRange } from './metric-range.ts';
 
-/** Whose mail, and of which time. Without inbox and domain: all the credential may see of its environment. */
-export interface MetricFilter extends AskedRange {
+/** Filters by time, inbox and domain. Without inbox and domain: everything the credential sees of its environment. */
+export interface MetricFilter extends RequestedRange {
   inboxId?: string | undefined;
-  /** Of the inboxes' addresses, in any case. */
+  /** Domain of the inbox addresses, case-insensitive. */
   domain?: string | undefined;
 }
 
@@ -24,20 +24,20 @@ export interface MetricsOverview {
   summary: MetricCounts;
 }
 
-/** What happened to mail, by the hour it happened in. Exact at once; a message that was deleted stays counted. */
+/** What happened to mail, by the hour it happened in. Exact at once; a message that was deleted stays rows. */
 export interface MetricService {
   /**
-   * Each hour of the range, oldest first; one in which nothing happened with zeros.
+   * Returns every hour of the range, oldest first; hours without events have zeros.
    *
-   * @throws AppError `not_found` where the inbox is out of reach; `unprocessable` for a range that is none, or longer
-   * than {@link MAX_ACTIVITY_DAYS} days.
+   * @throws AppError `not_found` if the credential does not see the inbox; `unprocessable` for an empty range or one
+   * longer than {@link MAX_ACTIVITY_DAYS} days.
    */
   activity(scope: Scope, filter: MetricFilter): Promise<HourCounts[]>;
-  /** @throws AppError as `activity`, the longest range being {@link MAX_SUMMARY_DAYS} days. */
+  /** @throws AppError like `activity`, with at most {@link MAX_SUMMARY_DAYS} days. */
   deliverability(scope: Scope, filter: MetricFilter): Promise<Deliverability>;
-  /** @throws AppError as `deliverability`. */
+  /** @throws AppError like `deliverability`. */
   summary(scope: Scope, filter: MetricFilter): Promise<MetricCounts>;
-  /** All three of the last 24 hours. */
+  /** Returns all three for the last 24 hours. */
   overview(scope: Scope): Promise<MetricsOverview>;
 }
 
@@ -53,51 +53,51 @@ export function createMetricService({
   database,
   now = () => new Date(),
 }: MetricServiceOptions): MetricService {
-  async function hourly(scope: Scope, filter: MetricFilter): Promise<HourCounts[]> {
-    const range = readRange(filter, now(), MAX_ACTIVITY_DAYS);
-    const counted = await count(database, scope, { filter, range, by: 'hour' });
-    const known = new Map(counted.map((row) => [new Date(row.hour).getTime(), row]));
-    return hoursOf(range).map((hour) => ({ ...(known.get(hour.getTime()) ?? noCounts()), hour }));
+  async function readHourly(scope: Scope, filter: MetricFilter): Promise<HourCounts[]> {
+    const range = resolveRange(filter, now(), MAX_ACTIVITY_DAYS);
+    const rows = await readCounts(database, scope, { filter, range, granularity: 'hour' });
+    const known = new Map(rows.map((row) => [new Date(row.hour).getTime(), row]));
+    return listHours(range).map((hour) => ({ ...(known.get(hour.getTime()) ?? zeroCounts()), hour }));
   }
-  async function total(scope: Scope, filter: MetricFilter): Promise<MetricCounts> {
-    const range = readRange(filter, now(), MAX_SUMMARY_DAYS);
-    const [counts] = await count(database, scope, { filter, range, by: 'range' });
-    return counts ?? noCounts();
+  async function readTotal(scope: Scope, filter: MetricFilter): Promise<MetricCounts> {
+    const range = resolveRange(filter, now(), MAX_SUMMARY_DAYS);
+    const [counts] = await readCounts(database, scope, { filter, range, granularity: 'range' });
+    return counts ?? zeroCounts();
   }
   return {
-    activity: hourly,
-    deliverability: async (scope, filter) => judgeDeliverability(await total(scope, filter)),
-    summary: total,
+    activity: readHourly,
+    deliverability: async (scope, filter) => scoreDeliverability(await readTotal(scope, filter)),
+    summary: readTotal,
     async overview(scope) {
-      const activity = await hourly(scope, {});
-      const summary = activity.reduce<MetricCounts>(addCounts, noCounts());
-      return { activity, deliverability: judgeDeliverability(summary), summary };
+      const activity = await readHourly(scope, {});
+      const summary = activity.reduce<MetricCounts>(addCounts, zeroCounts());
+      return { activity, deliverability: scoreDeliverability(summary), summary };
     },
   };
 }
 
-function count(
+function readCounts(
   database: Database,
   scope: Scope,
-  { filter, ...asked }: { filter: MetricFilter; range: MetricRange; by: 'hour' | 'range' },
+  { filter, ...query }: { filter: MetricFilter; range: MetricRange; granularity: 'hour' | 'range' },
 ): Promise<HourCounts[]> {
   return database.transaction(scope, async ({ em }) => {
-    const subject = await subjectOf(em, scope, filter);
-    if (subject === 'nothing') return [];
+    const subject = await resolveSubject(em, scope, filter);
+    if (subject === 'none') return [];
     return em.execute<HourCounts[]>(
-      ...metricStatement({ environmentId: scope.environmentId, subject, ...asked }),
+      ...buildMetricQuery({ environmentId: scope.environmentId, subject, ...query }),
     );
   });
 }
 
-/** A credential of one inbox sees the mail of that inbox, whatever it asks for. */
-async function subjectOf(
+/** A credential bound to an inbox only ever sees that inbox. */
+async function resolveSubject(
   em: EntityManager,
   scope: Scope,
   { inboxId = scope.inboxId, domain }: MetricFilter,
-): Promise<MetricSubject | 'nothing'> {
+): Promise<MetricSubject | 'none'> {
   const name = domain?.toLowerCase();
   if (inboxId === undefined) return name === undefined ? { kind: 'environment' } : { kind: 'domain', name };
-  const inbox = await findInboxOrDeleted(em, scope, inboxId);
-  return name === undefined || inbox.domain === name ? { kind: 'inbox', id: inbox.id } : 'nothing';
+  const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
+  return name === undefined || inbox.domain === name ? { kind: 'inbox', id: inbox.id } : 'none';
 }

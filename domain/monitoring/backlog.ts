@@ -20,52 +20,53 @@ export type BacklogKind = (typeof BACKLOG_KINDS)[number];
 
 export interface Backlog {
   kind: BacklogKind;
-  /** At most {@link MOST_COUNTED}. */
+  /** At most {@link MAX_COUNTED}. */
   count: number;
   /** Of the oldest among those counted; null where nobody asks how old they are. */
   oldestSeconds: number | null;
 }
 
 /** Beyond this the number does not matter, and counting would be work for a database that has too much of it. */
-export const MOST_COUNTED = 10_000;
+export const MAX_COUNTED = 10_000;
 
-const some = (columns: string, rows: string) => `(select ${columns} from ${rows} limit ${MOST_COUNTED}) rows`;
-const age = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
+const boundedRows = (columns: string, rows: string) =>
+  `(select ${columns} from ${rows} limit ${MAX_COUNTED}) rows`;
+const ageSeconds = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
 
 // Each part reads a partial index that holds no more than what waits, in the order it is due.
 const BACKLOG = `
-  select 'outbox' as kind, count(*)::int as count, ${age('created_at')} as "oldestSeconds"
-    from ${some('created_at', 'outbox where dead_at is null order by available_at')}
+  select 'outbox' as kind, count(*)::int as count, ${ageSeconds('created_at')} as "oldestSeconds"
+    from ${boundedRows('created_at', 'outbox where dead_at is null order by available_at')}
   union all
-  select 'outbox_dead', count(*)::int, ${age('dead_at')}
-    from ${some('dead_at', 'outbox where dead_at is not null order by dead_at')}
+  select 'outbox_dead', count(*)::int, ${ageSeconds('dead_at')}
+    from ${boundedRows('dead_at', 'outbox where dead_at is not null order by dead_at')}
   union all
   select kind, count(*) filter (where kind = 'webhook_pending' or next_attempt_at <= now())::int,
-      case kind when 'webhook_pending' then ${age('created_at')} end
-    from ${some('created_at, next_attempt_at', `webhook_deliveries where status = 'pending' order by next_attempt_at`)}
+      case kind when 'webhook_pending' then ${ageSeconds('created_at')} end
+    from ${boundedRows('created_at, next_attempt_at', `webhook_deliveries where status = 'pending' order by next_attempt_at`)}
       cross join (values ('webhook_pending'), ('webhook_due')) kinds (kind)
     group by kind
   union all
-  select 'webhook_held', count(*)::int, ${age('created_at')}
-    from ${some('created_at', `webhook_deliveries where status = 'held' order by created_at`)}
+  select 'webhook_held', count(*)::int, ${ageSeconds('created_at')}
+    from ${boundedRows('created_at', `webhook_deliveries where status = 'held' order by created_at`)}
   union all
-  select 'message_' || status, count(*)::int, ${age('created_at')}
-    from ${some(
+  select 'message_' || status, count(*)::int, ${ageSeconds('created_at')}
+    from ${boundedRows(
       'status, coalesce(queued_at, created_at) as created_at',
       `messages where status in ('queued', 'sending', 'deferred', 'needs_attention') order by updated_at`,
     )}
     group by status
   union all
-  select 'receipt', count(*)::int, ${age('received_at')}
-    from ${some('received_at', `inbound_receipts where status = 'received' order by received_at`)}
+  select 'receipt', count(*)::int, ${ageSeconds('received_at')}
+    from ${boundedRows('received_at', `inbound_receipts where status = 'received' order by received_at`)}
   union all
-  select 'notification', count(*)::int, ${age('created_at')}
-    from ${some('created_at', `notifications where status in ('pending', 'sending') order by next_attempt_at`)}
+  select 'notification', count(*)::int, ${ageSeconds('created_at')}
+    from ${boundedRows('created_at', `notifications where status in ('pending', 'sending') order by next_attempt_at`)}
   union all
-  select 'discarded_object', count(*)::int, ${age('due_at')}
-    from ${some('due_at', 'discarded_objects where due_at <= now() order by due_at')}
+  select 'discarded_object', count(*)::int, ${ageSeconds('due_at')}
+    from ${boundedRows('due_at', 'unclaimed_objects where due_at <= now() order by due_at')}
   union all
-  select 'metric_delta', count(*)::int, null from ${some('1', 'metric_deltas')}`;
+  select 'metric_delta', count(*)::int, null from ${boundedRows('1', 'metric_deltas')}`;
 
 /** Counts what waits, in one statement whose cost is bounded however much it is. As a worker, who sees every tenant. */
 export async function readBacklog(database: Pick<Database, 'statement'>): Promise<Backlog[]> {

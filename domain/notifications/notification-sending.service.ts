@@ -8,26 +8,26 @@ import {
   redactAddresses,
   type TransmissionResult,
 } from '../../platform/mail-transport/mail-transport.ts';
-import { NOTIFICATION_PAUSES_MS } from '../../workflows/notifications/send-notification.contract.ts';
+import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import { buildMime } from '../mime/build-mime.ts';
 import { signBytes } from '../mime/sign-mime.ts';
 import { type Notification, NotificationEntity } from './notification.entity.ts';
-import { renderLetter } from './render-letter.ts';
-import { type TemplateName, type TemplateParams, writeLetter } from './templates.ts';
+import { renderEmail } from './render-email.ts';
+import { renderTemplate, type TemplateName, type TemplateParams } from './templates.ts';
 
-export type SendingOutcome =
+export type SendOutcome =
   | { kind: 'settled'; status: string }
-  /** `detail` is without addresses. */
+  /** `detail` contains no addresses. */
   | { kind: 'retry'; delayMs: number; detail: string };
 
 export interface NotificationSendingService {
   /**
-   * Hands the mail to the transport if it has not been. What is being handed over is committed first, so that a mail
-   * whose worker died at it is not sent a second time.
+   * Sends a pending email. The attempt is committed before the transport is called, so that an email whose worker crashed
+   * during the attempt is not sent twice.
    */
-  send(notificationId: string): Promise<SendingOutcome>;
-  /** Gives it up; one that is settled stays as it is. Returns its status. */
+  send(notificationId: string): Promise<SendOutcome>;
+  /** Marks a pending email as failed; any other stays unchanged. Returns its status. */
   stop(notificationId: string): Promise<string>;
 }
 
@@ -35,9 +35,9 @@ export interface NotificationSendingOptions {
   database: Database;
   mailTransport: Pick<MailTransport, 'transmit'>;
   dkimKeys: DkimKeys;
-  /** From address of system mails. */
+  /** From address of system emails. */
   systemAddress: string;
-  /** Envelope sender. Nobody listens there: reports are not asked for, and what comes is refused at RCPT. */
+  /** Envelope sender. The address does not accept mail: no DSNs are requested, and any that arrive are rejected at RCPT. */
   returnPath: string;
 }
 
@@ -47,19 +47,19 @@ export function createNotificationSendingService(
   const { database, mailTransport, returnPath } = options;
   return {
     async send(notificationId) {
-      const mail = await write(options, notificationId);
-      if (!mail) return { kind: 'settled', status: 'gone' };
+      const email = await buildEmail(options, notificationId);
+      if (!email) return { kind: 'settled', status: 'gone' };
       const settled = await claimAttempt(database, notificationId);
       if (settled) return settled;
       const result = await mailTransport.transmit({
         sender: returnPath,
-        recipient: mail.recipient,
-        openRaw: async () => Readable.from([mail.bytes]),
-        sizeBytes: mail.bytes.length,
+        recipient: email.recipient,
+        openRaw: async () => Readable.from([email.bytes]),
+        sizeBytes: email.bytes.length,
         envelopeId: notificationId,
         reports: 'never',
       });
-      return settle(database, notificationId, result);
+      return recordResult(database, notificationId, result);
     },
 
     stop: (notificationId) => stopNotification(database, notificationId),
@@ -68,14 +68,14 @@ export function createNotificationSendingService(
 
 /** See {@link NotificationSendingService.stop}. */
 export function stopNotification(database: Database, notificationId: string): Promise<string> {
-  return withLocked(database, notificationId, (notification) => {
+  return withLockedNotification(database, notificationId, (notification) => {
     if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
     return notification?.status ?? 'gone';
   });
 }
 
-/** Before anything is claimed: what goes wrong here may be tried again. */
-async function write(
+/** Runs before the attempt is claimed, so that a failure here can be retried. */
+async function buildEmail(
   { database, dkimKeys, systemAddress }: NotificationSendingOptions,
   notificationId: string,
 ): Promise<{ recipient: string; bytes: Buffer } | null> {
@@ -85,7 +85,7 @@ async function write(
   if (!notification) return null;
   const domain = systemAddress.slice(systemAddress.lastIndexOf('@') + 1).toLowerCase();
   const params = notification.params as unknown as TemplateParams[TemplateName];
-  const mail = await buffer(
+  const email = await buffer(
     buildMime({
       messageId: `${notification.id}@${domain}`,
       date: notification.createdAt,
@@ -97,18 +97,18 @@ async function write(
       references: [],
       autoSubmitted: true,
       headers: {},
-      ...renderLetter(writeLetter(notification.template, params)),
+      ...renderEmail(renderTemplate(notification.template, params)),
     }),
   );
-  const key = await dkimKeys.signingKeyFor(notification.organizationId, domain);
-  return { recipient: notification.email, bytes: await signBytes(mail, key, notification.createdAt) };
+  const key = await dkimKeys.findSigningKey(notification.organizationId, domain);
+  return { recipient: notification.email, bytes: await signBytes(email, key, notification.createdAt) };
 }
 
-/** @returns null where the mail is now the caller's to hand over. */
-async function claimAttempt(database: Database, notificationId: string): Promise<SendingOutcome | null> {
-  return withLocked(database, notificationId, (notification) => {
+/** @returns null if the caller has claimed the attempt and must send. */
+async function claimAttempt(database: Database, notificationId: string): Promise<SendOutcome | null> {
+  return withLockedNotification(database, notificationId, (notification) => {
     if (!notification) return { kind: 'settled', status: 'gone' };
-    if (notification.status === 'sending') fail(notification, UNKNOWN);
+    if (notification.status === 'sending') fail(notification, OUTCOME_UNKNOWN);
     if (notification.status !== 'pending') return { kind: 'settled', status: notification.status };
     notification.status = 'sending';
     notification.attempts += 1;
@@ -116,19 +116,19 @@ async function claimAttempt(database: Database, notificationId: string): Promise
   });
 }
 
-const UNKNOWN = 'It may have left: the answer was lost. It is not sent again.';
+const OUTCOME_UNKNOWN = 'The relay’s answer was lost, so the email may have been sent. It is not sent again.';
 const MAX_ERROR_CHARACTERS = 2_000;
 
-async function settle(
+async function recordResult(
   database: Database,
   notificationId: string,
   result: TransmissionResult,
-): Promise<SendingOutcome> {
-  return withLocked(database, notificationId, (notification) => {
+): Promise<SendOutcome> {
+  return withLockedNotification(database, notificationId, (notification) => {
     if (!notification) return { kind: 'settled', status: 'gone' };
     notification.lastError = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
     if (result.kind === 'accepted') {
-      // Also where somebody took this worker for dead in between.
+      // Even if the attempt was meanwhile recorded as lost.
       Object.assign(notification, {
         status: 'sent',
         sentAt: new Date(),
@@ -136,14 +136,14 @@ async function settle(
         lastError: null,
       });
     } else if (result.kind === 'refused') fail(notification, notification.lastError);
-    else if (result.kind === 'ambiguous') fail(notification, `${UNKNOWN} ${notification.lastError}`);
+    else if (result.kind === 'ambiguous') fail(notification, `${OUTCOME_UNKNOWN} ${notification.lastError}`);
     else if (notification.status === 'sending') return defer(notification);
     return { kind: 'settled', status: notification.status };
   });
 }
 
-function defer(notification: Notification): SendingOutcome {
-  const delayMs = NOTIFICATION_PAUSES_MS[notification.attempts - 1];
+function defer(notification: Notification): SendOutcome {
+  const delayMs = NOTIFICATION_RETRY_DELAYS_MS[notification.attempts - 1];
   if (delayMs === undefined) {
     fail(notification, notification.lastError ?? 'No answer');
     return { kind: 'settled', status: notification.status };
@@ -157,7 +157,7 @@ function fail(notification: Notification, why: string): void {
   Object.assign(notification, { status: 'failed', nextAttemptAt: null, lastError: why });
 }
 
-function withLocked<T>(
+function withLockedNotification<T>(
   database: Database,
   notificationId: string,
   work: (notification: Notification | null) => T,

@@ -6,7 +6,8 @@ import {
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Notification } from './notification.entity.ts';
 
-export function startOfNotification({
+/** Starts the run that sends a notification. */
+export function buildNotificationStart({
   id,
   organizationId,
   template,

@@ -5,12 +5,12 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { TemplateName } from './templates.ts';
 
 /**
- * `sending`: being handed over, or its worker died at that; it may have left and is not sent again. `failed` says why
- * in `lastError`.
+ * `sending`: an attempt is running, or its worker crashed; the email may have been sent and is not sent again. `failed`:
+ * see `lastError`.
  */
 export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'failed';
 
-/** A mail of the service itself to one person. */
+/** An email from the service to one person. */
 export const NotificationEntity = defineEntity({
   name: 'Notification',
   tableName: 'notifications',
@@ -18,29 +18,29 @@ export const NotificationEntity = defineEntity({
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
-      name: 'notifications_open_index',
-      expression: `create index "notifications_open_index" on "notifications" ("next_attempt_at") where "status" in ('pending', 'sending')`,
+      name: 'notifications_unsent_index',
+      expression: `create index "notifications_unsent_index" on "notifications" ("next_attempt_at") where "status" in ('pending', 'sending')`,
     },
   ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Empty for people who are no users (yet). */
+    /** Null for people who are not users yet. */
     userId: idColumn().strictNullable(),
-    /** Where it goes, as it was when it was written. */
+    /** Recipient, as of when the row was created. */
     email: p.text(),
     template: p.text().$type<TemplateName>(),
-    /** What the template is filled with. */
+    /** Template parameters. */
     params: p.json().$type<Record<string, unknown>>(),
-    /** One mail for each, whoever asks how often. */
+    /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),
     status: p.text().$type<NotificationStatus>().default('pending'),
     attempts: p.integer().default(0),
     nextAttemptAt: timestamp().strictNullable(),
-    /** What the relay answered last, or why nothing more is tried. */
+    /** The relay's last answer, or why the email failed. */
     lastError: p.text().strictNullable(),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     sentAt: timestamp().strictNullable(),
   },

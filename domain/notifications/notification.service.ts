@@ -1,29 +1,28 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { startOfNotification } from './notification-start.ts';
+import { buildNotificationStart } from './notification-start.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
 
-export interface OwnersNotice<Name extends TemplateName> {
+export interface OwnerNotification<Name extends TemplateName> {
   organizationId: string;
   template: Name;
   params: TemplateParams[Name];
-  /** What it tells of, so that it is told once: the same key again writes nothing. */
+  /** Identifies the occasion: a repeated key creates no second email. */
   dedupeKey: string;
 }
 
 export interface NotificationService {
   /**
-   * Writes a mail to each owner of the organization, in the transaction of what it tells of. With the commit the runs
-   * start that send them.
+   * Creates an email to each owner of the organization. The runs that send them start after the transaction commits.
    */
   notifyOwners<Name extends TemplateName>(
     transaction: Transaction,
-    notice: OwnersNotice<Name>,
+    notice: OwnerNotification<Name>,
   ): Promise<void>;
 }
 
-/** Owners that are written to at most. */
+/** Maximum number of owners notified. */
 const MAX_OWNERS = 100;
 
 export function createNotificationService({
@@ -58,7 +57,7 @@ export function createNotificationService({
         );
         if (written.length > 0)
           outbox.enqueue(transaction, organizationId, {
-            start: startOfNotification({ id, organizationId, template }),
+            start: buildNotificationStart({ id, organizationId, template }),
           });
       }
     },

@@ -2,9 +2,9 @@ import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Notification } from './notification.entity.ts';
 import type { NotificationSendingService } from './notification-sending.service.ts';
-import { startOfNotification } from './notification-start.ts';
+import { buildNotificationStart } from './notification-start.ts';
 
-/** System mails whose next attempt has not happened. One an operator stopped has failed. */
+/** System emails whose next attempt is overdue. If an operator stopped the run, the email is marked as failed. */
 export function overdueNotifications(
   database: Database,
   sending: Pick<NotificationSendingService, 'stop'>,
@@ -19,7 +19,7 @@ export function overdueNotifications(
         limit,
       });
       return rows.map((row) => ({
-        start: startOfNotification(row),
+        start: buildNotificationStart(row),
         whenStopped: async () => {
           await sending.stop(row.id);
         },

@@ -1,69 +1,69 @@
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 
-/** What each template is filled with. Plain text throughout: rendering escapes it. */
+/** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
     environmentId: string;
     url: string;
     reason: string;
-    /** As people read it; null where attempts succeeded until then. */
+    /** Formatted; null if earlier attempts succeeded. */
     failingSince: string | null;
   };
   'export-ready': {
     organizationId: string;
     exportId: string;
     keyId: string;
-    /** Null where the key is gone. */
+    /** Null if the key no longer exists. */
     keyName: string | null;
     sizeBytes: number;
     expiresAt: string;
   };
-  'retention-set': RetentionWarning;
-  'retention-tomorrow': RetentionWarning;
+  'retention-set': RetentionWarningParams;
+  'retention-final-notice': RetentionWarningParams;
   'retention-reminder': {
     organizationId: string;
     days: number;
-    /** What is older goes within the month; as people read it. */
+    /** Formatted; messages older than this are deleted within a month. */
     before: string;
   };
-  'usage-warning': UsageNotice;
-  'usage-exceeded': UsageNotice;
+  'usage-warning': UsageAlertParams;
+  'usage-exceeded': UsageAlertParams;
 }
 
-interface UsageNotice {
+interface UsageAlertParams {
   organizationId: string;
   counter: UsageCounter;
   current: number;
   limit: number;
   percentage: number;
   kind: LimitKind;
-  /** The day the counter starts anew; null where it does not. */
+  /** Date on which the counter restarts; null for `storage_bytes`. */
   resetsAt: string | null;
 }
 
-interface RetentionWarning {
+interface RetentionWarningParams {
   organizationId: string;
   days: number;
-  /** As people read it. */
+  /** Formatted. */
   firstDeletionAt: string;
 }
 
 export type TemplateName = keyof TemplateParams;
 
-/** A mail as it is told, whatever it is rendered to. */
-export interface Letter {
+/** Content of an email, rendered as text and HTML. */
+export interface EmailContent {
   subject: string;
-  /** A text is a paragraph; a list of pairs says things by name. */
+  /** A string is a paragraph, a list of pairs a table. */
   body: (string | [name: string, value: string][])[];
 }
 
-const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Letter } = {
+const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
-    subject: `Webhook endpoint disabled: ${hostOf(url)}`,
+    subject: `Webhook endpoint disabled: ${formatHost(url)}`,
     body: [
-      'One of your webhook endpoints was disabled. Its events are kept, and none is delivered until it is enabled again.',
+      'One of your webhook endpoints has been disabled. We keep its events and deliver them once you enable the endpoint again.',
       [
         ['Endpoint', endpointId],
         ['Environment', environmentId],
@@ -71,128 +71,138 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Let
         ['Reason', reason],
         ...(failingSince === null ? [] : [['Failing since', failingSince] as [string, string]]),
       ],
-      `When the receiver works again, enable the endpoint: PATCH /api/v1/webhooks/endpoints/${endpointId} with {"disabled": false}. What waited is delivered then, oldest first.`,
+      `Once the receiver works again, enable the endpoint: PATCH /api/v1/webhooks/endpoints/${endpointId} with {"disabled": false}. Pending events are then delivered, oldest first.`,
     ],
   }),
-  'retention-set': ({ organizationId, days, firstDeletionAt }) => ({
-    subject: `Mail older than ${daysOf(days)} will be deleted, from ${firstDeletionAt} on`,
+  'retention-notice': ({ organizationId, days, firstDeletionAt }) => ({
+    subject: `Messages older than ${formatDays(days)} will be deleted starting ${firstDeletionAt}`,
     body: [
-      `The retention policy of your organization was changed: messages older than ${daysOf(days)} will be deleted, with their attachments, for good. Until then everything stays as it was.`,
+      `Your organization’s retention policy was changed. Messages older than ${formatDays(days)} and their attachments will be permanently deleted. Until then nothing changes.`,
       [
         ['Organization', organizationId],
-        ['Mail is kept for', daysOf(days)],
-        ['First deletion', `${firstDeletionAt}, with the daily run after it`],
+        ['Retention period', formatDays(days)],
+        ['First deletion', `first daily run after ${firstDeletionAt}`],
       ],
-      ...waysOut(organizationId),
+      ...postponeInstructions(organizationId),
     ],
   }),
 
-  'retention-tomorrow': ({ organizationId, days, firstDeletionAt }) => ({
-    subject: `Tomorrow mail older than ${daysOf(days)} is deleted`,
+  'retention-final-notice': ({ organizationId, days, firstDeletionAt }) => ({
+    subject: `Messages older than ${formatDays(days)} will be deleted tomorrow`,
     body: [
-      `By the retention policy of your organization messages older than ${daysOf(days)} are about to be deleted, with their attachments, for good.`,
+      `Under your organization’s retention policy, messages older than ${formatDays(days)} and their attachments are about to be permanently deleted.`,
       [
         ['Organization', organizationId],
-        ['Mail is kept for', daysOf(days)],
-        ['Deletion begins', firstDeletionAt],
+        ['Retention period', formatDays(days)],
+        ['Deletion starts', firstDeletionAt],
       ],
-      ...waysOut(organizationId),
+      ...postponeInstructions(organizationId),
     ],
   }),
 
   'retention-reminder': ({ organizationId, days, before }) => ({
-    subject: `Reminder: mail older than ${daysOf(days)} is deleted every day`,
+    subject: `Reminder: messages older than ${formatDays(days)} are deleted daily`,
     body: [
-      `By the retention policy of your organization messages older than ${daysOf(days)} are deleted every day. This is the reminder of the month.`,
+      `Under your organization’s retention policy, messages older than ${formatDays(days)} are deleted every day. This is your monthly reminder.`,
       [
         ['Organization', organizationId],
-        ['Mail is kept for', daysOf(days)],
-        ['Gone within a month', `mail of before ${before}`],
+        ['Retention period', formatDays(days)],
+        ['Deleted within a month', `messages from before ${before}`],
       ],
-      ...waysOut(organizationId),
+      ...postponeInstructions(organizationId),
     ],
   }),
 
   'export-ready': ({ organizationId, exportId, keyId, keyName, sizeBytes, expiresAt }) => ({
-    subject: `An export of your organization is ready: ${exportId}`,
+    subject: `Your organization’s export is ready: ${exportId}`,
     body: [
-      'An archive of all mail, files and settings of your organization was made. Whoever has the key below, or another one that may export, can download it.',
+      'An archive with all messages, files and settings of your organization has been created. It can be downloaded with the API key below or any other key that has the permission export:create.',
       [
         ['Organization', organizationId],
         ['Export', exportId],
-        ['Asked for by', keyName === null ? keyId : `${keyName} (${keyId})`],
+        ['Requested by', keyName === null ? keyId : `${keyName} (${keyId})`],
         ['Size', `${sizeBytes.toLocaleString('en-US')} bytes`],
-        ['Offered until', expiresAt],
+        ['Available until', expiresAt],
       ],
-      `To download it: GET /api/v1/organizations/${organizationId}/exports/${exportId}, which answers with a link. To take it away before its time: DELETE at the same path.`,
-      'If nobody of you asked for it, revoke the key.',
+      `To download it: GET /api/v1/organizations/${organizationId}/exports/${exportId}, which returns a download link. To delete it early: DELETE on the same path.`,
+      'If no one in your organization requested this export, revoke the key.',
     ],
   }),
 
-  'usage-warning': (notice) => ({
-    subject: `${notice.percentage} % of ${notice.counter} are used`,
+  'usage-warning': (params) => ({
+    subject: `${params.percentage}% of your ${params.counter} limit used`,
     body: [
-      usageSentence(notice),
-      usageFacts(notice),
-      notice.kind === 'hard' ? `At 100 %: ${AT_THE_LIMIT[notice.counter]}` : NOTHING_IS_REFUSED,
+      usageSentence(params),
+      usageTable(params),
+      params.kind === 'hard' ? `At 100%: ${HARD_LIMIT_EFFECT[params.counter]}` : SOFT_LIMIT_EFFECT,
       LIMITS_ADVICE,
     ],
   }),
 
-  'usage-exceeded': (notice) => ({
-    subject: `The limit of ${notice.counter} is reached`,
+  'usage-exceeded': (params) => ({
+    subject: `${params.counter} limit reached`,
     body: [
-      usageSentence(notice),
-      usageFacts(notice),
-      notice.kind === 'hard' ? AT_THE_LIMIT[notice.counter] : NOTHING_IS_REFUSED,
+      usageSentence(params),
+      usageTable(params),
+      params.kind === 'hard' ? HARD_LIMIT_EFFECT[params.counter] : SOFT_LIMIT_EFFECT,
       LIMITS_ADVICE,
     ],
   }),
 };
 
-/** What a hard limit does. */
-const AT_THE_LIMIT: Record<UsageCounter, string> = {
-  messages_sent: 'Nothing more is sent until the month is over or the limit is raised; drafts stay.',
+const HARD_LIMIT_EFFECT: Record<UsageCounter, string> = {
+  messages_sent:
+    'No more messages are sent until the month ends or the limit is raised. Your drafts are kept.',
   messages_received:
-    'Mail for you is put off. The servers of its senders try again for about 5 days, then it goes back to them as undeliverable.',
-  storage_bytes: 'No further files are taken with uploads, drafts and messages until some are deleted.',
-  api_calls: 'Calls of the API are refused, but for those that read what was used and change limits.',
-  webhook_deliveries: 'Webhook deliveries wait, and go out when the month is over or the limit is raised.',
+    'Incoming mail is deferred. Sending servers usually retry for about 5 days, then return the message as undeliverable.',
+  storage_bytes:
+    'New files are rejected in uploads, drafts and messages until existing ones are deleted or the limit is raised.',
+  api_calls: 'API calls are rejected, except those that read usage or read and change limits.',
+  webhook_deliveries: 'Webhook deliveries are held, and sent when the month ends or the limit is raised.',
 };
-const NOTHING_IS_REFUSED = 'The limit is soft: nothing is refused for it.';
+const SOFT_LIMIT_EFFECT = 'This is a soft limit: nothing is rejected.';
 const LIMITS_ADVICE =
-  'What was used: GET /api/v1/org/usage. Limits, and caps of your own: GET and PUT /api/v1/org/limits.';
+  'To see your usage: GET /api/v1/org/usage. To see your limits and set your own: GET and PUT /api/v1/org/limits.';
 
-/** The month by its name: what was reached in its last minutes is told in the next one. */
-function usageSentence({ percentage, counter, resetsAt }: UsageNotice): string {
-  const month = resetsAt && ` in ${new Date(Date.parse(resetsAt) - 1).toISOString().slice(0, 7)}`;
-  return `Your organization has used ${percentage} % of what it may have of ${counter}${month ?? ''}.`;
+/** Names the month, since a threshold crossed in its last minutes is reported in the next one. */
+function usageSentence({ percentage, counter, resetsAt }: UsageAlertParams): string {
+  const month = resetsAt && ` for ${new Date(Date.parse(resetsAt) - 1).toISOString().slice(0, 7)}`;
+  return `Your organization has used ${percentage}% of its ${counter} limit${month ?? ''}.`;
 }
 
-function usageFacts({ organizationId, counter, current, limit, resetsAt }: UsageNotice): [string, string][] {
+function usageTable({
+  organizationId,
+  counter,
+  current,
+  limit,
+  resetsAt,
+}: UsageAlertParams): [string, string][] {
   return [
     ['Organization', organizationId],
     ['Counter', counter],
     ['Used', String(current)],
     ['Limit', String(limit)],
-    ...(resetsAt === null ? [] : [['Starts anew', resetsAt] as [string, string]]),
+    ...(resetsAt === null ? [] : [['Resets on', resetsAt] as [string, string]]),
   ];
 }
 
-const daysOf = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
+const formatDays = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
 
-function waysOut(organizationId: string): string[] {
+function postponeInstructions(organizationId: string): string[] {
   const path = `/api/v1/organizations/${organizationId}`;
   return [
-    `To keep a copy, export everything first: GET ${path}/export.`,
-    `To put the deletion off: POST ${path}/retention-policy/postpone with {"days": 14} (1 to 90). To keep mail longer: PUT ${path}/retention-policy with {"retention_days": 0} (for ever) or another number; it holds at once.`,
+    `To keep a copy, export your data first: GET ${path}/export.`,
+    `To postpone deletion: POST ${path}/retention-policy/postpone with {"days": 14} (1 to 90). To keep messages longer: PUT ${path}/retention-policy with {"retention_days": 0} (forever) or a larger number; this takes effect immediately.`,
   ];
 }
 
-export function writeLetter<Name extends TemplateName>(template: Name, params: TemplateParams[Name]): Letter {
+export function renderTemplate<Name extends TemplateName>(
+  template: Name,
+  params: TemplateParams[Name],
+): EmailContent {
   return TEMPLATES[template](params);
 }
 
-function hostOf(url: string): string {
+function formatHost(url: string): string {
   return URL.canParse(url) ? new URL(url).host : url.slice(0, 100);
 }

@@ -3,21 +3,21 @@ import type { Database } from '../../platform/database/database.ts';
 import { idFromBytes, idToBytes, isId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 
-/** Younger ones may still get their row: a mail may take days to be stored where something is down. */
+/** A younger object may still get its row: storing a message can take days during an outage. */
 const MIN_OBJECT_AGE_MS = 7 * 86_400_000;
-/** Noted ones are looked at once more when they are due. */
+/** The sweep checks a registered object again after this delay, and only then deletes it. */
 const RECHECK_DELAY = '1 day';
-/** A page is followed by a pause as long as it took. */
+/** The search pauses after each page for as long as the page took, so that it uses half the capacity at most. */
 const MAX_PAUSE_MS = 10_000;
 
-/** Objects of mail; whatever else is in the bucket is somebody else's. */
+/** Prefixes of message objects, in key order. The search ignores everything else in the bucket. */
 const PREFIXES = ['attachments/', 'raw/'] as const;
 
 export interface OrphanSearchProgress {
-  /** The last key looked at; empty at the beginning. */
+  /** The last key scanned; empty at the beginning. */
   lastKey: string;
   scanned: number;
-  /** Objects that were written down as having nobody. */
+  /** Orphaned objects added to `unclaimed_objects`. */
   registered: number;
 }
 
@@ -29,48 +29,47 @@ export interface OrphanSearchOptions {
 }
 
 /**
- * Looks through the bucket, a page at a time, for objects that neither a row nor an entry of `unclaimed_objects` knows:
- * a listener was killed while a mail came in, a mail could be stored only without its files, a backup was restored.
- * Notes them, so that the sweep of storage looks at them and deletes them.
+ * Scans the bucket page by page for objects without a row and without an entry in `unclaimed_objects`, and registers
+ * them for the sweep ({@link sweepObjects}), which deletes them. Orphans remain when a listener is killed while it
+ * receives a message, when a message is stored without its files, or when a backup is restored.
  *
- * @param from where a search before this one ended.
- * @param progressed called after each page.
+ * @param from where the previous attempt ended.
+ * @param onPage called after each page.
  */
 export async function registerOrphanedObjects(
   { database, storage, now = () => new Date(), pause = sleep }: OrphanSearchOptions,
   from: OrphanSearchProgress,
-  progressed: (soFar: OrphanSearchProgress) => void,
+  onPage: (progress: OrphanSearchProgress) => void,
 ): Promise<OrphanSearchProgress> {
-  let soFar = from;
+  let progress = from;
   for (const prefix of PREFIXES) {
-    // Prefixes come in the order of their keys.
-    for (let isLast = soFar.lastKey > `${prefix}\uffff`; !isLast; ) {
+    for (let isLast = progress.lastKey > `${prefix}\uffff`; !isLast; ) {
       const startedAt = performance.now();
       const page = await storage.listPage(
         prefix,
-        soFar.lastKey.startsWith(prefix) ? soFar.lastKey : undefined,
+        progress.lastKey.startsWith(prefix) ? progress.lastKey : undefined,
       );
-      const youngest = now().getTime() - MIN_OBJECT_AGE_MS;
-      const old = page.objects
-        .filter(({ changedAt }) => changedAt.getTime() < youngest)
+      const modifiedBefore = now().getTime() - MIN_OBJECT_AGE_MS;
+      const oldKeys = page.objects
+        .filter(({ lastModified }) => lastModified.getTime() < modifiedBefore)
         .map(({ key }) => key);
-      const noted = await registerKeys(database, await findUnreferencedKeys(database, old));
-      soFar = {
-        lastKey: page.objects.at(-1)?.key ?? soFar.lastKey,
-        scanned: soFar.scanned + page.objects.length,
-        registered: soFar.registered + noted,
+      const registered = await registerKeys(database, await findUnreferencedKeys(database, oldKeys));
+      progress = {
+        lastKey: page.objects.at(-1)?.key ?? progress.lastKey,
+        scanned: progress.scanned + page.objects.length,
+        registered: progress.registered + registered,
       };
-      progressed(soFar);
+      onPage(progress);
       isLast = page.isLast || page.objects.length === 0;
       await pause(Math.min(MAX_PAUSE_MS, performance.now() - startedAt));
     }
   }
-  return soFar;
+  return progress;
 }
 
 const placeholders = (values: readonly unknown[]) => values.map(() => '?').join(', ');
 
-/** Of a page's keys those that nothing refers to. */
+/** Returns the keys that no row refers to. */
 async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
   const known = await database.statement<{ key: string }>(
@@ -81,20 +80,20 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
     [...keys, ...keys, ...keys, ...keys],
   );
   const knownKeys = new Set(known.map(({ key }) => key));
-  const left = keys.filter((key) => !knownKeys.has(key));
-  const owners = new Map(left.map((key) => [key, ownerIdsOf(key)]));
-  const present = await findExistingIds(database, [...owners.values()].flat());
-  // A key that is not named as ours are stays: better an object too many.
-  return left.filter((key) => {
-    const ids = owners.get(key) ?? [];
-    return ids.length > 0 && !ids.some((id) => present.has(id));
+  const unknownKeys = keys.filter((key) => !knownKeys.has(key));
+  const ownerIds = new Map(unknownKeys.map((key) => [key, ownerIdsOf(key)]));
+  const existingIds = await findExistingIds(database, [...ownerIds.values()].flat());
+  // A key without a recognizable owner is kept: an extra object is better than a lost one.
+  return unknownKeys.filter((key) => {
+    const ids = ownerIds.get(key) ?? [];
+    return ids.length > 0 && !ids.some((id) => existingIds.has(id));
   });
 }
 
 /**
- * The rows that may speak for an object by its name: the message whose bytes it has, and the receipt it is made of, of
- * which the files are put before there are rows of them. Nobody for what is named otherwise; so are submitted mails,
- * whose messages are called differently, and which are written down before they are put.
+ * The ids of rows that own an object according to its key: the message, and the receipt it is made from, whose files
+ * are stored before they have rows. Empty for other keys, and for submitted messages: their keys do not contain the
+ * message's id, and they are registered before they are stored.
  */
 function ownerIdsOf(key: string): string[] {
   if (key.startsWith('raw/submitted/')) return [];
@@ -108,7 +107,7 @@ function ownerIdsOf(key: string): string[] {
     : [idFromBytes('receipt', bytes), idFromBytes('message', bytes)];
 }
 
-/** Of the ids those of messages that are there, and of receipts whose mail is still to be stored. */
+/** Returns the ids of existing messages and of receipts that are not yet processed. */
 async function findExistingIds(database: Database, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await database.statement<{ id: string }>(

@@ -2,37 +2,21 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 
-/** Uploads, and objects, of one transaction. */
+/** Objects per transaction. */
 const BATCH_SIZE = 500;
-/** A sweep ends after these, or half a minute; the next one goes on where it ended. */
+/** A sweep ends after this many batches or {@link MAX_SWEEP_MS}; the next sweep continues. */
 const MAX_BATCHES = 20;
 const MAX_SWEEP_MS = 30_000;
-/** Three quarters of its time belong to others: mail is sent meanwhile. */
+/** A pause lasts three times as long as its batch, which leaves three quarters of the capacity to sending mail. */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 5_000;
 
-/** Removes uploads nothing has used for 24 h; their bytes are then found by {@link sweepObjects}. Returns how many. */
-export async function deleteUnusedUploads(database: Database): Promise<number> {
-  return database.systemTransaction(async ({ em }) => {
-    // One that is being attached is locked, and skipped.
-    const { affectedRows } = await em.execute<{ affectedRows: number }>(
-      `delete from attachments where id in (
-         select id from attachments
-         where message_id is null and draft_id is null and created_at < now() - interval '24 hours'
-         order by created_at limit ? for update skip locked)`,
-      [BATCH_SIZE],
-      'run',
-    );
-    return affectedRows;
-  });
-}
-
 /**
- * Deletes the bytes no row refers to any more. May die anywhere and run twice at once: an entry is first marked, then
- * its object deleted, then the entry. No row can come to a marked one: rows are made of rows that are there, which the
- * entry had none of, or by claiming an entry that is not marked.
+ * Deletes the objects that no row refers to any more. It may crash at any point and run concurrently: it first marks
+ * an entry, then deletes the object, then the entry. A marked object cannot get a new row: a row copies the key of an
+ * existing row, of which there is none, or claims an unmarked entry.
  *
- * @returns how many objects went.
+ * @returns the number of deleted objects.
  */
 export async function sweepObjects(
   database: Database,
@@ -55,7 +39,7 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
   if (keys.length === 0) return 0;
   await storage.deleteMany(keys);
   await database.systemTransaction(async ({ em }) => {
-    // What is left of receipts tells of a mail that is gone.
+    // The remaining receipts belong to deleted messages.
     await em.execute(`delete from inbound_receipts where raw_key in (${placeholders(keys)})`, keys);
     await em.execute(
       `delete from unclaimed_objects where deleting and storage_key in (${placeholders(keys)})`,
@@ -65,7 +49,10 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
   return keys.length;
 }
 
-/** Marks what is due and has no row; takes what has one off the list. One mail may be several receipts. */
+/**
+ * Marks the due entries whose object has no row, and deletes the entries whose object has one. Several receipts may
+ * belong to one message.
+ */
 async function markDueObjects(database: Database): Promise<string[]> {
   return database.systemTransaction(async ({ em }) => {
     const locked = await em.execute<{ key: string }[]>(
@@ -75,7 +62,7 @@ async function markDueObjects(database: Database): Promise<string[]> {
     );
     if (locked.length === 0) return [];
     const due = locked.map(({ key }) => key);
-    // A statement of its own, so that it sees what was committed while the locks were taken.
+    // A separate statement, so that it sees what was committed while the locks were taken.
     await em.execute(
       `delete from unclaimed_objects d where storage_key in (${placeholders(due)})
        and (exists (select from attachments a where a.storage_key = d.storage_key)

@@ -3,9 +3,9 @@ import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 
 /**
- * An object of storage that may have nobody: written down before bytes are put, taken out when a row refers to them,
- * written down again when such a row goes. What is due and has no row is deleted from storage (`sweepObjects`). Bytes
- * are therefore never without either a row or an entry here, whenever a process dies.
+ * A stored object that may have no owner. The entry is inserted before the bytes are stored, deleted when a row refers
+ * to them, and inserted again when such a row is deleted. `sweepObjects` deletes due objects without a row. Every
+ * object therefore always has a row or an entry here, whenever a process crashes.
  */
 export const UnclaimedObjectEntity = defineEntity({
   name: 'UnclaimedObject',
@@ -14,10 +14,10 @@ export const UnclaimedObjectEntity = defineEntity({
   indexes: [{ properties: ['dueAt'] }],
   properties: {
     storageKey: p.text().primary(),
-    /** No reference: the objects of an organization outlive its row. Empty where nobody knows whose it was. */
+    /** Not a foreign key: the objects outlive the organization's row. Null if the owner is unknown. */
     organizationId: idColumn().fieldName('org_id').strictNullable(),
     dueAt: timestamp(),
-    /** Its deletion has begun: nobody may refer to it any more. */
+    /** The object is being deleted: no row may refer to it any more. */
     deleting: p.boolean().default(false),
   },
 });

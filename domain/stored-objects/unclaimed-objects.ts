@@ -3,31 +3,54 @@ import type { Database, TenantScope } from '../../platform/database/database.ts'
 import { AppError } from '../../platform/errors.ts';
 import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
 
-/** Writes down, in its own transaction, what is about to be put: whatever happens to this process, it will be found. */
+/**
+ * Registers objects in their own transaction before they are stored, so that the sweep finds them if this process
+ * crashes.
+ *
+ * @param graceMs how long they may stay unclaimed.
+ */
 export function registerObjects(
   database: Database,
   scope: TenantScope,
   storageKeys: string[],
   graceMs: number,
 ): Promise<void> {
-  return database.transaction(scope, async ({ em }) => {
-    const dueAt = new Date(Date.now() + graceMs);
-    await em.insertMany(
-      UnclaimedObjectEntity,
-      storageKeys.map((storageKey) => ({
-        storageKey,
-        organizationId: scope.organizationId,
-        dueAt,
-        deleting: false,
-      })),
-    );
-  });
+  const dueAt = new Date(Date.now() + graceMs);
+  return database.transaction(scope, ({ em }) =>
+    insertUnclaimed(em, scope.organizationId, { storageKeys, dueAt }),
+  );
+}
+
+/** Adds objects that no row refers to. They must not be listed yet. */
+export async function insertUnclaimed(
+  em: EntityManager,
+  organizationId: string,
+  { storageKeys, dueAt = new Date() }: { storageKeys: string[]; dueAt?: Date },
+): Promise<void> {
+  await em.insertMany(
+    UnclaimedObjectEntity,
+    storageKeys.map((storageKey) => ({ storageKey, organizationId, dueAt, deleting: false })),
+  );
 }
 
 /**
- * Takes new objects out of the list of those that may have nobody: from this commit on a row refers to them.
+ * SQL that lists the objects of rows that are being deleted, for a statement that deletes many rows at once.
  *
- * @throws AppError `unavailable` where the request took so long that they are being deleted.
+ * @param rows SQL that gives storage key, organization and due time, each key once.
+ */
+export function releaseObjectsSql(rows: string): string {
+  return `insert into unclaimed_objects (storage_key, org_id, due_at) ${rows} on conflict (storage_key) do update set due_at = excluded.due_at`;
+}
+
+/** Makes a listed object due at once. */
+export async function expediteDeletion(em: EntityManager, storageKey: string): Promise<void> {
+  await em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() });
+}
+
+/**
+ * Deletes the entries of objects that a row refers to from this commit on.
+ *
+ * @throws AppError `unavailable` if the request took so long that the objects are already being deleted.
  */
 export async function claimObjects(em: EntityManager, storageKeys: string[]): Promise<void> {
   if (storageKeys.length === 0) return;
@@ -42,11 +65,14 @@ export async function claimObjects(em: EntityManager, storageKeys: string[]): Pr
   });
 }
 
-/** Gives up an object that no row refers to any more, or that was put in vain. */
+/** Makes an object due for deletion because no row refers to it any more. */
 export async function releaseObject(
   em: EntityManager,
-  organizationId: string,
-  storageKey: string,
+  {
+    organizationId,
+    storageKey,
+    dueAt = new Date(),
+  }: { organizationId: string; storageKey: string; dueAt?: Date },
 ): Promise<void> {
-  await em.upsert(UnclaimedObjectEntity, { storageKey, organizationId, dueAt: new Date(), deleting: false });
+  await em.upsert(UnclaimedObjectEntity, { storageKey, organizationId, dueAt, deleting: false });
 }

@@ -1,23 +1,23 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { type EffectiveLimit, effectiveLimit, roomWithin } from './effective-limit.ts';
-import { usageLimitExceeded } from './limit-exceeded.ts';
-import { type FactsRow, readFacts } from './limit-facts.ts';
+import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
+import { usageLimitExceeded } from './limit-errors.ts';
+import { type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
 import { monthOf } from './periods.ts';
 
 /**
- * Counts the calls of each organization in memory and writes them once a second at most, so that a request pays
- * nothing for it. What a crash may lose is that second; what several processes may let through beyond a limit, too.
+ * Counts API calls per organization in memory and writes them at most once a second, so that counting adds no latency
+ * to a request. A crash loses up to one second of counts; several processes together can exceed a limit by as much.
  */
 export interface ApiCallMeter {
-  /** A call that was answered. */
+  /** Counts one answered call. */
   count(organizationId: string): void;
-  /** What a call is refused with, as far as this process knows; undefined while there is room. */
-  refusal(organizationId: string): AppError | undefined;
-  /** Writes what was counted, and learns where its organizations stand. One at a time; another one waits for it. */
+  /** Returns the error to refuse a call with, as far as this process knows; undefined below the limit. */
+  findRefusal(organizationId: string): AppError | undefined;
+  /** Writes the pending counts and refreshes the known usage of their organizations. Calls are serialized. */
   flush(): Promise<void>;
-  /** Writes the rest. */
+  /** Stops the timer and writes the remaining counts. */
   close(): Promise<void>;
 }
 
@@ -25,51 +25,51 @@ export interface ApiCallMeterOptions {
   database: Pick<Database, 'statement'>;
   logger: Logger;
   now?: () => Date;
-  flushEveryMs?: number;
+  flushIntervalMs?: number;
 }
 
-/** Where an organization stood when its calls were last written; only kept where it has a hard limit. */
-interface KnownStanding {
+/** Usage at the last write; kept only for organizations with a hard limit. */
+interface LastKnownUsage {
   limit: EffectiveLimit;
   current: number;
   periodEndMs: number;
 }
 
-interface CallsRow extends FactsRow {
+interface CallsRow extends LimitInputsRow {
   org_id: string;
   current: number;
 }
 
-const FLUSH_EVERY_MS = 1_000;
+const DEFAULT_FLUSH_INTERVAL_MS = 1_000;
 
 const COUNT = `select org_id, tier, override_kind, override_amount::float8 as override_amount,
-  own_amount::float8 as own_amount, current::float8 as current from count_api_calls(?::jsonb, ?::timestamptz, ?::timestamptz)`;
+  custom_amount::float8 as custom_amount, current::float8 as current from count_api_calls(?::jsonb, ?::timestamptz, ?::timestamptz)`;
 
 export function createApiCallMeter({
   database,
   logger,
   now = () => new Date(),
-  flushEveryMs = FLUSH_EVERY_MS,
+  flushIntervalMs: flushEveryMs = DEFAULT_FLUSH_INTERVAL_MS,
 }: ApiCallMeterOptions): ApiCallMeter {
-  /** Calls not written yet; 0 asks only where the organization stands. */
-  let unwritten = new Map<string, number>();
-  const standings = new Map<string, KnownStanding>();
+  /** Calls not written yet; an entry of 0 only refreshes the known usage. */
+  let pendingCalls = new Map<string, number>();
+  const lastKnown = new Map<string, LastKnownUsage>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let flushing = Promise.resolve();
 
   function add(organizationId: string, calls: number): void {
-    unwritten.set(organizationId, (unwritten.get(organizationId) ?? 0) + calls);
-    // What could not be written at the end has nobody to write it.
+    pendingCalls.set(organizationId, (pendingCalls.get(organizationId) ?? 0) + calls);
+    // After close() nothing would run the timer's flush.
     if (!closed) timer ??= setTimeout(() => void flush(), flushEveryMs).unref();
   }
 
-  async function write(): Promise<void> {
+  async function writePending(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
-    const calls = unwritten;
+    const calls = pendingCalls;
     if (calls.size === 0) return;
-    unwritten = new Map();
+    pendingCalls = new Map();
     const time = now();
     const { start, end } = monthOf(time);
     try {
@@ -78,38 +78,38 @@ export function createApiCallMeter({
         time.toISOString(),
         start.toISOString(),
       ]);
-      for (const row of rows) learn(row, end);
+      for (const row of rows) updateLastKnown(row, end);
     } catch (error) {
-      logger.warn({ err: error }, 'api calls could not be written, and are kept');
+      logger.warn({ err: error }, 'writing API call counts failed; they are kept for the next flush');
       for (const [organizationId, count] of calls) add(organizationId, count);
     }
   }
 
-  function learn(row: CallsRow, periodEnd: Date): void {
-    const limit = effectiveLimit('api_calls', readFacts(row));
-    if (roomWithin(limit, row.current) === null) standings.delete(row.org_id);
-    else standings.set(row.org_id, { limit, current: row.current, periodEndMs: periodEnd.getTime() });
+  function updateLastKnown(row: CallsRow, periodEnd: Date): void {
+    const limit = effectiveLimit('api_calls', toLimitInputs(row));
+    if (remainingQuota(limit, row.current) === null) lastKnown.delete(row.org_id);
+    else lastKnown.set(row.org_id, { limit, current: row.current, periodEndMs: periodEnd.getTime() });
   }
 
   function flush(): Promise<void> {
-    flushing = flushing.then(write);
+    flushing = flushing.then(writePending);
     return flushing;
   }
 
   return {
     count: (organizationId) => add(organizationId, 1),
 
-    refusal(organizationId) {
-      const standing = standings.get(organizationId);
+    findRefusal(organizationId) {
+      const standing = lastKnown.get(organizationId);
       if (!standing) return undefined;
       const time = now();
       if (time.getTime() >= standing.periodEndMs) {
-        standings.delete(organizationId);
+        lastKnown.delete(organizationId);
         return undefined;
       }
-      const current = standing.current + (unwritten.get(organizationId) ?? 0);
-      if (roomWithin(standing.limit, current) !== 0) return undefined;
-      // Nothing is counted of it, and still its limit may be raised.
+      const current = standing.current + (pendingCalls.get(organizationId) ?? 0);
+      if (remainingQuota(standing.limit, current) !== 0) return undefined;
+      // A refused call is not counted, but the refresh notices a raised limit.
       add(organizationId, 0);
       return usageLimitExceeded('api_calls', standing.limit, time);
     },

@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { LEVEL_COUNTER, type UsageCounter } from './counters.ts';
+import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
-import { usageLimitExceeded } from './limit-exceeded.ts';
-import { FACTS, type FactsRow, factsOf, readFacts } from './limit-facts.ts';
+import { usageLimitExceeded } from './limit-errors.ts';
+import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
 import { monthOf } from './periods.ts';
 import { HARD_TIERS } from './tiers.ts';
 
@@ -10,54 +10,59 @@ export interface UsageChange {
   organizationId: string;
   counter: UsageCounter;
   amount: number;
-  /** Decides the month. */
+  /** Determines the month that is charged. */
   at: Date;
 }
 
-interface CountedRow extends FactsRow {
-  /** What the counter's row stands at, this change included; empty where the change is a delta. */
+interface CountedRow extends LimitInputsRow {
+  /** The counter's row including this change; null if the change was written as a delta. */
   counted: number | null;
-  /** What is not folded in yet adds no more than this. */
-  pending_at_most: number;
+  /** Upper bound of the deltas that are not applied yet. */
+  max_pending: number;
 }
 
-/** Whether something may be refused: only then the counter's row is locked and everybody who counts waits for it. */
-const MAY_REFUSE = `case when v.kind is null then o.tier in (${HARD_TIERS.map((tier) => `'${tier}'`).join(', ')})
+/** SQL: whether a hard limit applies. Only then is the counter's row updated directly, which serializes its writers. */
+const IS_ENFORCED = `case when v.kind is null then o.tier in (${HARD_TIERS.map((tier) => `'${tier}'`).join(', ')})
   else v.kind = 'hard' end or w.amount is not null`;
 
-const COUNT = `with facts as (
-    select o.id, ${FACTS}, ${MAY_REFUSE} as exact from organizations o ${factsOf('?')} where o.id = ?),
+const COUNT = `with org as (
+    select o.id, ${LIMIT_COLUMNS}, ${IS_ENFORCED} as is_enforced from organizations o ${joinLimits('?')} where o.id = ?),
   counted as (
     insert into usage_counters as c (org_id, counter, period_start, amount)
-    select id, ?, ?::timestamptz, ? from facts where exact
+    select id, ?, ?::timestamptz, ? from org where is_enforced
     on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
     returning c.amount),
   hourly as (
     insert into usage_hours as h (org_id, counter, hour, amount)
-    select facts.id, ?, date_trunc('hour', ?::timestamptz, 'UTC'), ? from facts, counted
+    select org.id, ?, date_trunc('hour', ?::timestamptz, 'UTC'), ? from org, counted
     on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
-  noted as (
-    insert into usage_deltas (org_id, counter, at, amount) select id, ?, ?, ? from facts where not exact)
-  select facts.*, counted.amount::float8 as counted,
-    case when exact then (${pendingSql('greatest(amount, 0)')}) else 0 end as pending_at_most
-  from facts left join counted on true`;
+  deferred as (
+    insert into usage_deltas (org_id, counter, at, amount) select id, ?, ?, ? from org where not is_enforced)
+  select org.*, counted.amount::float8 as counted,
+    case when is_enforced then (${pendingSql('greatest(amount, 0)')}) else 0 end as max_pending
+  from org left join counted on true`;
 
-/** Deltas of a month that are not folded in yet. */
+/** SQL that counts usage without a limit, for a statement of another room that has to count what it writes. */
+export function insertUsageDeltasSql(rows: string): string {
+  return `insert into usage_deltas (org_id, counter, at, amount) ${rows}`;
+}
+
+/** SQL: the sum of a month's deltas that are not applied yet. */
 function pendingSql(amount: string): string {
   return `select coalesce(sum(${amount}), 0)::float8 as pending from usage_deltas
     where org_id = ? and counter = ? and at >= ?::timestamptz and at < ?::timestamptz`;
 }
 
 /**
- * Counts, and refuses what is beyond a hard limit, in one statement. Belongs at the end of its transaction: where
- * something may be refused the counter's row stays locked until the commit, so of many that race for the last unit one
- * gets it. Elsewhere a delta is written and nobody waits.
+ * Counts a change and enforces a hard limit in one statement. Call it at the end of the transaction: under a hard limit
+ * the counter's row stays locked until the commit, so that only one of several concurrent callers gets the last unit.
+ * Without a hard limit it inserts a delta and takes no lock.
  *
- * @throws AppError `usage_limit_exceeded`; the transaction has to roll back then.
+ * @throws AppError `usage_limit_exceeded`; the caller must roll back.
  */
 export async function countWithinLimit(em: EntityManager, change: UsageChange): Promise<void> {
   const { organizationId, counter, amount, at } = change;
-  if (counter === LEVEL_COUNTER) throw new Error('Triggers count what is stored');
+  if (counter === STORAGE_COUNTER) throw new Error('storage_bytes is counted by triggers');
   const { start, end } = monthOf(at);
   const month = [start.toISOString(), end.toISOString()];
   const time = at.toISOString();
@@ -79,14 +84,14 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
     ...month,
   ]);
   if (!row || row.counted === null) return;
-  const limit = effectiveLimit(counter, readFacts(row));
-  const { refusedAbove } = limit;
-  if (refusedAbove === null) return;
-  // What was folded in while this waited for the row is in both, also what was given back, which would make room twice:
-  // so that only counts as used here, and near the limit is asked again, now that the row stays as it is.
-  if (row.counted + row.pending_at_most <= refusedAbove) return;
+  const limit = effectiveLimit(counter, toLimitInputs(row));
+  const { enforcedLimit } = limit;
+  if (enforcedLimit === null) return;
+  // Deltas applied while this statement waited for the row are in both numbers. Refunds among them would be subtracted
+  // twice, so `max_pending` ignores refunds; near the limit the exact sum is read again, now that the row is locked.
+  if (row.counted + row.max_pending <= enforcedLimit) return;
   const pending = await readPending(em, [organizationId, counter, ...month]);
-  if (row.counted + pending > refusedAbove) throw usageLimitExceeded(counter, limit, at);
+  if (row.counted + pending > enforcedLimit) throw usageLimitExceeded(counter, limit, at);
 }
 
 async function readPending(em: EntityManager, values: unknown[]): Promise<number> {
@@ -94,8 +99,8 @@ async function readPending(em: EntityManager, values: unknown[]): Promise<number
   return row?.pending ?? 0;
 }
 
-/** Counts without a limit, or gives back (a negative amount). Nobody waits for anybody. */
-export async function noteUsage(
+/** Counts without checking a limit, or refunds (negative amount). Takes no lock. */
+export async function recordUsage(
   em: EntityManager,
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-/** What is counted (specification, "Usage and retention"). */
+/** The usage counters (specification, "Usage and retention"). */
 export const USAGE_COUNTERS = [
   'messages_sent',
   'messages_received',
@@ -8,9 +8,9 @@ export const USAGE_COUNTERS = [
 ] as const;
 export type UsageCounter = (typeof USAGE_COUNTERS)[number];
 
-/** What has a limit of its own: the counters, and how many there may be of these. */
-export const LIMITED = [...USAGE_COUNTERS, 'inboxes', 'domains'] as const;
-export type Limited = (typeof LIMITED)[number];
+/** Everything that has a limit: the counters, and the number of inboxes and domains. */
+export const LIMITED_RESOURCES = [...USAGE_COUNTERS, 'inboxes', 'domains'] as const;
+export type LimitedResource = (typeof LIMITED_RESOURCES)[number];
 
-/** How much there is, whatever the month. The others begin anew with each. */
-export const LEVEL_COUNTER = 'storage_bytes' satisfies UsageCounter;
+/** A gauge: the current total. The other counters restart each month. */
+export const STORAGE_COUNTER = 'storage_bytes' satisfies UsageCounter;

@@ -1,57 +1,57 @@
 import type { Tier } from '../organizations/tier.ts';
-import type { Limited } from './counters.ts';
+import type { LimitedResource } from './counters.ts';
 import { type LimitKind, TIER_LIMITS } from './tiers.ts';
 
-/** What is known of an organization's limit on one thing. An override that has expired is none. */
-export interface LimitFacts {
+/** What determines an organization's limit on one resource. An expired override is left out. */
+export interface LimitInputs {
   tier: Tier;
   override: { limit: number | null; kind: LimitKind } | null;
-  /** The organization's own cap. */
-  ownLimit: number | null;
+  /** The limit the organization has set for itself; null: none. */
+  customLimit: number | null;
 }
 
 export interface EffectiveLimit {
   /** Null: unlimited. */
   limit: number | null;
   kind: LimitKind;
-  /** Whose word it is. */
+  /** Where the limit comes from; `own` is the organization's custom limit. */
   source: 'override' | 'tier' | 'own';
-  /** Beyond it things are refused; null: nothing ever is. */
-  refusedAbove: number | null;
+  /** Usage beyond it is refused; null: nothing is refused. */
+  enforcedLimit: number | null;
 }
 
-/** What the organization is allowed by others: an override, then its tier (which a subscription sets). */
+/** The limit the organization is granted: the override if there is one, else that of its tier. */
 export function allowedLimit(
-  limited: Limited,
-  { tier, override }: Omit<LimitFacts, 'ownLimit'>,
+  resource: LimitedResource,
+  { tier, override }: Omit<LimitInputs, 'customLimit'>,
 ): EffectiveLimit {
   const { kind, limits } = TIER_LIMITS[tier];
-  const allowed = override ?? { limit: limits[limited], kind };
+  const allowed = override ?? { limit: limits[resource], kind };
   return {
     ...allowed,
     source: override ? 'override' : 'tier',
-    refusedAbove: allowed.kind === 'hard' ? allowed.limit : null,
+    enforcedLimit: allowed.kind === 'hard' ? allowed.limit : null,
   };
 }
 
 /**
- * What holds: what is allowed, or the organization's own cap where that is no higher. Own caps are hard: one that a soft
- * limit has come to lie below (a downgrade) still refuses.
+ * The limit in effect: the custom limit if it is not higher than the allowed one, else the allowed one. Custom limits are
+ * hard and stay enforced even when a downgrade puts a soft limit below them.
  */
-export function effectiveLimit(limited: Limited, facts: LimitFacts): EffectiveLimit {
-  const allowed = allowedLimit(limited, facts);
-  const { ownLimit } = facts;
-  const isCapped = ownLimit !== null && (allowed.limit === null || ownLimit <= allowed.limit);
-  if (isCapped) return { limit: ownLimit, kind: 'hard', source: 'own', refusedAbove: ownLimit };
-  return { ...allowed, refusedAbove: allowed.refusedAbove ?? ownLimit };
+export function effectiveLimit(resource: LimitedResource, inputs: LimitInputs): EffectiveLimit {
+  const allowed = allowedLimit(resource, inputs);
+  const { customLimit } = inputs;
+  const isCustom = customLimit !== null && (allowed.limit === null || customLimit <= allowed.limit);
+  if (isCustom) return { limit: customLimit, kind: 'hard', source: 'own', enforcedLimit: customLimit };
+  return { ...allowed, enforcedLimit: allowed.enforcedLimit ?? customLimit };
 }
 
-/** How much more there may be before something is refused; null: nothing ever is. */
-export function roomWithin({ refusedAbove }: EffectiveLimit, current: number): number | null {
-  return refusedAbove === null ? null : Math.max(0, refusedAbove - current);
+/** How much may still be used before something is refused; null: nothing is refused. */
+export function remainingQuota({ enforcedLimit }: EffectiveLimit, current: number): number | null {
+  return enforcedLimit === null ? null : Math.max(0, enforcedLimit - current);
 }
 
-/** Share of the limit that is used, in percent, to two places; 100 only where all is. 0 where there is no limit. */
+/** Usage in percent of the limit, to two decimals; below the limit at most 99.99. 0 without a limit. */
 export function percentageOf(current: number, limit: number | null): number {
   if (limit === null) return 0;
   if (limit === 0) return 100;

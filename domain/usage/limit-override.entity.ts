@@ -2,28 +2,28 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import { LIMITED, type Limited } from './counters.ts';
+import { LIMITED_RESOURCES, type LimitedResource } from './counters.ts';
 import { LIMIT_KINDS, type LimitKind } from './tiers.ts';
 
-/** What an administrator allows one organization in place of its tier's limit. */
+/** A limit an administrator has set for one organization in place of its tier's limit. */
 export const LimitOverrideEntity = defineEntity({
   name: 'LimitOverride',
   tableName: 'limit_overrides',
   policies: tenantPolicies({ lookup: true }),
-  // Operators write rows by hand.
+  // Operators insert rows by hand.
   checks: [
     { name: 'limit_overrides_not_negative', expression: 'amount >= 0' },
-    { name: 'limit_overrides_limited', expression: oneOf('limited', LIMITED) },
+    { name: 'limit_overrides_resource', expression: oneOf('resource', LIMITED_RESOURCES) },
     { name: 'limit_overrides_kind', expression: oneOf('kind', LIMIT_KINDS) },
   ],
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
-    limited: p.text().$type<Limited>().primary(),
-    /** Empty: unlimited. */
+    resource: p.text().$type<LimitedResource>().primary(),
+    /** Null: unlimited. */
     amount: p.bigint('number').strictNullable(),
     kind: p.text().$type<LimitKind>(),
-    /** From then on the tier's limit holds again; empty: until it is removed. */
+    /** When the tier's limit applies again; null: when the row is deleted. */
     expiresAt: timestamp().strictNullable(),
     reason: p.text(),
     createdBy: p.text(),

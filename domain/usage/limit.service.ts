@@ -1,61 +1,64 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import type { Scope } from '../identity/scope.ts';
+import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { type Capped, readCapped } from './capped-things.ts';
-import { type Limited, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
+import { type LimitedResource, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
+import { CustomLimitEntity } from './custom-limit.entity.ts';
 import { allowedLimit } from './effective-limit.ts';
 import { LimitOverrideEntity } from './limit-override.entity.ts';
-import { OwnLimitEntity } from './own-limit.entity.ts';
-import { readStandings, type Standing } from './standings.ts';
+import { type ResourceQuota, readResourceQuotas } from './resource-quotas.ts';
 import type { LimitKind } from './tiers.ts';
 import { recordUsageEvent } from './usage-ledger.ts';
+import { readUsageStatuses, type UsageStatus } from './usage-status.ts';
 
-/** What an organization has of limits: those of its counters, and of inboxes and domains. */
-export interface LimitsReading {
+/** All limits of an organization: of its usage counters, and of its number of inboxes and domains. */
+export interface OrganizationLimits {
   tier: Tier;
-  standings: Standing[];
-  capped: Capped[];
+  counters: UsageStatus[];
+  resources: ResourceQuota[];
 }
 
-/** Undefined leaves as it is, null takes away. */
-export interface OwnLimitChange {
+/** Undefined keeps the value, null removes it. */
+export interface CustomLimitChange {
   limit?: number | null;
   warningPercent?: number | null;
 }
 
 export interface NewOverride {
-  limited: Limited;
+  resource: LimitedResource;
   /** Null: unlimited. */
   limit: number | null;
   kind: LimitKind;
-  /** Null: until it is removed. */
+  /** Null: valid until it is removed. */
   expiresAt: Date | null;
   reason: string;
 }
 
 export interface LimitService {
-  read(scope: Scope): Promise<LimitsReading>;
+  read(scope: Scope): Promise<OrganizationLimits>;
   /**
-   * Changes the organization's own caps and warning thresholds; counters that are not named stay as they are.
+   * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
    *
-   * @throws AppError `unprocessable` for a cap above what the organization is allowed, `permission_denied` for a
-   * credential that is not the whole organization's; nothing is changed then.
+   * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to an
+   * environment or inbox. Changes nothing then.
    */
-  setOwn(scope: Scope, changes: Partial<Record<UsageCounter, OwnLimitChange>>): Promise<LimitsReading>;
-  /** By an administrator, as everything below. @throws AppError `not_found`. */
+  setCustom(
+    scope: Scope,
+    changes: Partial<Record<UsageCounter, CustomLimitChange>>,
+  ): Promise<OrganizationLimits>;
+  /** For administrators, like the methods below. @throws AppError `not_found`. */
   setTier(organizationId: string, tier: Tier, actor: string): Promise<void>;
-  /** Takes the place of an override there is. @throws AppError `not_found`. */
+  /** Replaces an existing override. @throws AppError `not_found`. */
   setOverride(organizationId: string, override: NewOverride, actor: string): Promise<void>;
-  /** One that is not there may be removed, too. @throws AppError `not_found`. */
-  removeOverride(organizationId: string, limited: Limited, actor: string): Promise<void>;
+  /** Does nothing if there is no override. @throws AppError `not_found`. */
+  removeOverride(organizationId: string, resource: LimitedResource, actor: string): Promise<void>;
 }
 
 export interface LimitServiceOptions {
   database: Database;
-  /** What waited for room may find some now; runs in the transaction of the change. */
+  /** Runs in the transaction of the change: work held back by a limit may continue. */
   onChange?: (transaction: Transaction, organizationId: string) => Promise<void>;
   now?: () => Date;
 }
@@ -73,12 +76,12 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
   return {
     read: (scope) => database.transaction(scope, ({ em }) => read(em, scope.organizationId, now())),
 
-    setOwn: (scope, changes) =>
+    setCustom: (scope, changes) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         requireWholeOrganization(scope);
         await lockLimits(em, scope.organizationId);
-        await setOwn(em, scope, { changes, at: now() });
+        await updateCustomLimits(em, scope, { changes, at: now() });
         await em.flush();
         await options.onChange?.(transaction, scope.organizationId);
         return read(em, scope.organizationId, now());
@@ -99,12 +102,12 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         });
       }),
 
-    setOverride: (organizationId, { limited, limit, ...override }, actor) =>
+    setOverride: (organizationId, { resource, limit, ...override }, actor) =>
       change(organizationId, async ({ em }) => {
         await findOrganization(em, organizationId);
         await em.upsert(LimitOverrideEntity, {
           organizationId,
-          limited,
+          resource,
           amount: limit,
           ...override,
           createdBy: actor,
@@ -114,7 +117,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
           organizationId,
           actor,
           at: now(),
-          counter: limited,
+          counter: resource,
           kind: 'override_set',
           data: {
             limit,
@@ -125,16 +128,16 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         });
       }),
 
-    removeOverride: (organizationId, limited, actor) =>
+    removeOverride: (organizationId, resource, actor) =>
       change(organizationId, async ({ em }) => {
         await findOrganization(em, organizationId);
-        const removed = await em.nativeDelete(LimitOverrideEntity, { organizationId, limited });
+        const removed = await em.nativeDelete(LimitOverrideEntity, { organizationId, resource });
         if (removed === 0) return;
         recordUsageEvent(em, {
           organizationId,
           actor,
           at: now(),
-          counter: limited,
+          counter: resource,
           kind: 'override_removed',
           data: {},
         });
@@ -142,47 +145,55 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
   };
 }
 
-/** Changes of one organization's limits wait for each other: each tells the ledger what it found. */
+/** Serializes changes of an organization's limits, so that the ledger records the correct previous values. */
 async function lockLimits(em: EntityManager, organizationId: string): Promise<void> {
   await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
     JSON.stringify(['limits', organizationId]),
   ]);
 }
 
-async function read(em: EntityManager, organizationId: string, now: Date): Promise<LimitsReading> {
-  const standings = await readStandings(em, { organizationIds: [organizationId], now });
-  const [first] = standings;
+async function read(em: EntityManager, organizationId: string, now: Date): Promise<OrganizationLimits> {
+  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], now });
+  const [first] = statuses;
   if (!first) throw notFound('organization', organizationId);
-  return { tier: first.facts.tier, standings, capped: await readCapped(em, organizationId) };
+  return {
+    tier: first.limitInputs.tier,
+    counters: statuses,
+    resources: await readResourceQuotas(em, organizationId),
+  };
 }
 
-interface OwnChanges {
-  changes: Partial<Record<UsageCounter, OwnLimitChange>>;
+interface CustomLimitChanges {
+  changes: Partial<Record<UsageCounter, CustomLimitChange>>;
   at: Date;
 }
 
-async function setOwn(em: EntityManager, scope: Scope, { changes, at }: OwnChanges): Promise<void> {
+async function updateCustomLimits(
+  em: EntityManager,
+  scope: Scope,
+  { changes, at }: CustomLimitChanges,
+): Promise<void> {
   const { organizationId } = scope;
   const counters = USAGE_COUNTERS.filter((counter) => changes[counter] !== undefined);
-  const standings = await readStandings(em, { organizationIds: [organizationId], counters, now: at });
-  for (const { counter, facts } of standings) {
+  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], counters, now: at });
+  for (const { counter, limitInputs } of statuses) {
     const { limit, warningPercent } = changes[counter] ?? {};
-    if (typeof limit === 'number') refuseAbove(counter, limit, allowedLimit(counter, facts).limit);
-    const own =
-      (await em.findOne(OwnLimitEntity, { organizationId, counter })) ??
-      em.create(OwnLimitEntity, {
+    if (typeof limit === 'number') requireAllowed(counter, limit, allowedLimit(counter, limitInputs).limit);
+    const custom =
+      (await em.findOne(CustomLimitEntity, { organizationId, counter })) ??
+      em.create(CustomLimitEntity, {
         organizationId,
         counter,
         updatedAt: at,
         amount: null,
         warningPercent: null,
       });
-    em.persist(own);
-    const before = { limit: own.amount, warning_percent: own.warningPercent };
-    if (limit !== undefined) own.amount = limit;
-    if (warningPercent !== undefined) own.warningPercent = warningPercent;
-    own.updatedAt = at;
-    const after = { limit: own.amount, warning_percent: own.warningPercent };
+    em.persist(custom);
+    const before = { limit: custom.amount, warning_percent: custom.warningPercent };
+    if (limit !== undefined) custom.amount = limit;
+    if (warningPercent !== undefined) custom.warningPercent = warningPercent;
+    custom.updatedAt = at;
+    const after = { limit: custom.amount, warning_percent: custom.warningPercent };
     if (before.limit === after.limit && before.warning_percent === after.warning_percent) continue;
     recordUsageEvent(em, {
       organizationId,
@@ -195,21 +206,22 @@ async function setOwn(em: EntityManager, scope: Scope, { changes, at }: OwnChang
   }
 }
 
-/** An agent bound to a place must not cap the others. */
+/** A credential bound to an environment or inbox must not limit the others. */
 function requireWholeOrganization(scope: Scope): void {
-  if (!scope.environmentBound && scope.inboxId === undefined) return;
+  if (isOrganizationWide(scope)) return;
   throw new AppError('permission_denied', {
-    detail: 'Limits are the whole organization’s, and this credential is bound to a part of it.',
-    fix: 'Use a key of the whole organization.',
+    detail:
+      'Limits apply to the whole organization, but this credential is bound to an environment or inbox.',
+    fix: 'Use an API key that is bound to no environment and no inbox.',
   });
 }
 
 /** @throws AppError `unprocessable`. */
-function refuseAbove(counter: UsageCounter, wanted: number, allowed: number | null): void {
+function requireAllowed(counter: UsageCounter, wanted: number, allowed: number | null): void {
   if (allowed === null || wanted <= allowed) return;
   throw new AppError('unprocessable', {
-    detail: `The organization is allowed ${allowed} ${counter}; a cap of its own cannot be ${wanted}.`,
-    fix: `Set at most ${allowed}, or null for no cap of your own; for more, ask an owner to upgrade.`,
+    detail: `own_limit of ${counter} is ${wanted}, but the organization is allowed ${allowed}.`,
+    fix: `Set own_limit to ${allowed} or less, or to null for none; upgrade the organization for a higher limit.`,
     extensions: { counter, allowed },
   });
 }

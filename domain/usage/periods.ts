@@ -1,7 +1,7 @@
 /** A calendar month, UTC. */
 export interface Period {
   start: Date;
-  /** Exclusive: where the next one starts. */
+  /** Exclusive: the start of the next month. */
   end: Date;
 }
 

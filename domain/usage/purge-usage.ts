@@ -1,25 +1,29 @@
 import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
 
-/** The longest history that can be asked for, and a month. */
-export const USAGE_KEPT_DAYS = 400;
-/** Rows removed in one transaction; the next sweep goes on. */
-const BATCH = 5_000;
+/** The longest queryable history (366 days) plus a month. */
+export const USAGE_RETENTION_DAYS = 400;
+/** Rows deleted per table and call; the next sweep continues. */
+const BATCH_SIZE = 5_000;
 
-/** Removes hourly sums, entries of the ledger and alerts that are older. Months stay. @returns how many rows went. */
+/** Deletes old hourly sums and ledger entries; monthly totals stay. Returns how many rows. */
 export async function purgeUsage(database: Database, now: Date = new Date()): Promise<number> {
-  const until = new Date(now.getTime() - USAGE_KEPT_DAYS * 86_400_000).toISOString();
-  const remove = (table: string, key: string, time: string) =>
-    database.autocommit(async (em) => {
-      const { affectedRows } = await em.execute<{ affectedRows: number }>(
-        `delete from ${table} where (${key}) in (select ${key} from ${table} where ${time} < ? limit ?)`,
-        [until, BATCH],
-        'run',
-      );
-      return affectedRows;
-    });
-  return (
-    (await remove('usage_hours', 'org_id, counter, hour', 'hour')) +
-    (await remove('usage_events', 'id', 'at')) +
-    (await remove('usage_alerts', 'org_id, counter, threshold, period_start', 'period_start'))
+  const cutoff = usageCutoff(now);
+  const hours = await deleteRows(
+    database,
+    `delete from usage_hours where (org_id, counter, hour) in (
+       select org_id, counter, hour from usage_hours where hour < ? limit ?)`,
+    [cutoff, BATCH_SIZE],
   );
+  const events = await deleteRows(
+    database,
+    'delete from usage_events where id in (select id from usage_events where at < ? limit ?)',
+    [cutoff, BATCH_SIZE],
+  );
+  return hours + events;
+}
+
+/** What is older than this is deleted from the history of usage. ISO 8601. */
+export function usageCutoff(now: Date): string {
+  return new Date(now.getTime() - USAGE_RETENTION_DAYS * 86_400_000).toISOString();
 }

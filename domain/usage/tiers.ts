@@ -1,19 +1,19 @@
 import { TIERS, type Tier } from '../organizations/tier.ts';
-import type { Limited } from './counters.ts';
+import type { LimitedResource } from './counters.ts';
 
-/** `soft` warns, `hard` refuses what is beyond the limit. */
+/** A `soft` limit only warns; a `hard` limit refuses usage beyond it. */
 export const LIMIT_KINDS = ['soft', 'hard'] as const;
 export type LimitKind = (typeof LIMIT_KINDS)[number];
 
 export interface TierLimits {
   kind: LimitKind;
   /** Null: unlimited. */
-  limits: Readonly<Record<Limited, number | null>>;
+  limits: Readonly<Record<LimitedResource, number | null>>;
 }
 
 const GIB_BYTES = 1024 ** 3;
 
-/** The table of the design (limits-billing-retention.md, "Counters"). */
+/** The table in `docs/usage.md`, "Limits". */
 export const TIER_LIMITS: Readonly<Record<Tier, TierLimits>> = {
   free: {
     kind: 'hard',
@@ -65,5 +65,5 @@ export const TIER_LIMITS: Readonly<Record<Tier, TierLimits>> = {
   },
 };
 
-/** Tiers in which something may be refused although nobody said more. */
+/** Tiers whose own limits are hard. */
 export const HARD_TIERS: readonly Tier[] = TIERS.filter((tier) => TIER_LIMITS[tier].kind === 'hard');

@@ -5,8 +5,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { UsageCounter } from './counters.ts';
 
 /**
- * What a counter stands at, but for the deltas that are not folded in yet (`usage-delta.entity.ts`). A row for each
- * month; `storage_bytes`, a level, has one, of 1970.
+ * The value of a counter, without the deltas that are not applied yet (`usage-delta.entity.ts`). One row per month;
+ * `storage_bytes`, a gauge, has a single row with the period 1970-01-01.
  */
 export const UsageCounterEntity = defineEntity({
   name: 'UsageCounter',

@@ -4,8 +4,9 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { UsageCounter } from './counters.ts';
 
 /**
- * A change of a counter, until it is folded into it: writers only add rows, so none waits for another. Whoever reads a
- * counter adds what stands here. Without a foreign key, since what a deleted organization gives up is written after it.
+ * A change of a counter that is not applied to it yet. Writers only insert rows, so they never wait for each other;
+ * readers of a counter add its deltas. There is no foreign key, because deleting an organization writes deltas after the
+ * organization's row is gone.
  */
 export const UsageDeltaEntity = defineEntity({
   name: 'UsageDelta',
@@ -16,7 +17,7 @@ export const UsageDeltaEntity = defineEntity({
     id: p.bigint('string').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     counter: p.text().$type<UsageCounter>(),
-    /** When it happened, which decides the month. */
+    /** When it happened; determines the month. */
     at: timestamp(),
     amount: p.bigint('number'),
   },

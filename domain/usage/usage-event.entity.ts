@@ -2,9 +2,9 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { Limited } from './counters.ts';
+import type { LimitedResource } from './counters.ts';
 
-/** What the ledger tells of, beside the hourly sums (`usage-hour.entity.ts`). */
+/** Kinds of ledger entries, besides the hourly sums (`usage-hour.entity.ts`). */
 export const USAGE_EVENT_KINDS = [
   'threshold_crossed',
   'tier_changed',
@@ -15,7 +15,7 @@ export const USAGE_EVENT_KINDS = [
 ] as const;
 export type UsageEventKind = (typeof USAGE_EVENT_KINDS)[number];
 
-/** The ledger: why a counter may stand where it stands. Never changed. */
+/** The usage ledger: what changed counters and limits. Rows are never updated. */
 export const UsageEventEntity = defineEntity({
   name: 'UsageEvent',
   tableName: 'usage_events',
@@ -32,10 +32,10 @@ export const UsageEventEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     kind: p.text().$type<UsageEventKind>(),
-    /** Empty for what concerns all of them. */
-    counter: p.text().$type<Limited>().strictNullable(),
+    /** Null if the entry concerns all counters. */
+    counter: p.text().$type<LimitedResource>().strictNullable(),
     data: p.json().$type<Record<string, unknown>>(),
-    /** Who did it (a key, an administrator); `system` where nobody did. */
+    /** The API key or administrator that made the change; `system` for automatic entries. */
     actor: p.text(),
     at: timestamp(),
   },

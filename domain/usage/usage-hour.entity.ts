@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { UsageCounter } from './counters.ts';
 
-/** By how much a counter changed within an hour (UTC): the hourly sums of the ledger, and the history by day. */
+/** How much a counter changed within an hour (UTC). Source of the ledger's hourly sums and of the daily history. */
 export const UsageHourEntity = defineEntity({
   name: 'UsageHour',
   tableName: 'usage_hours',

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
-import type { Limited } from './counters.ts';
+import type { LimitedResource } from './counters.ts';
 import { USAGE_EVENT_KINDS, type UsageEvent, UsageEventEntity } from './usage-event.entity.ts';
 
 export const LEDGER_KINDS = [...USAGE_EVENT_KINDS, 'hourly_sum'] as const;
@@ -10,14 +10,14 @@ export type LedgerKind = (typeof LEDGER_KINDS)[number];
 export interface LedgerEntry {
   id: string;
   kind: LedgerKind;
-  counter: Limited | null;
+  counter: LimitedResource | null;
   data: Record<string, unknown>;
   actor: string;
-  /** Of an hourly sum: when its hour was over. */
+  /** For an hourly sum: the end of its hour. */
   at: Date;
 }
 
-/** Writes an entry of the ledger, in the transaction of what it tells of. */
+/** Adds a ledger entry in the transaction of the change it records. */
 export function recordUsageEvent(
   em: EntityManager,
   entry: Omit<UsageEvent, 'id' | 'counter'> & Partial<Pick<UsageEvent, 'counter'>>,
@@ -28,15 +28,15 @@ export function recordUsageEvent(
 const SETTLED_AFTER = '5 minutes';
 
 const EVENTS = `select id, kind, counter, data, actor, at as "time", at from usage_events where org_id = ?`;
-// An hour that is not over has no sum yet; one that has just ended may still get some, by those who began within it and
-// by the next fold.
+// Leaves out the current hour, and one that has just ended: transactions that began within it and deltas that are not
+// applied yet may still change its sum.
 const HOURS = `select ('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C" as id, 'hourly_sum' as kind,
     counter, jsonb_build_object('amount', amount, 'hour', to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24":00:00.000Z"'))
       as data, 'system' as actor, hour as "time", hour + interval '1 hour' as at
   from usage_hours where org_id = ? and hour < date_trunc('hour', now() - interval '${SETTLED_AFTER}', 'UTC')`;
 
-/** The ledger of an organization, a page of it. */
-export async function listLedger(
+/** Returns one page of an organization's ledger. */
+export async function listLedgerEntries(
   em: EntityManager,
   organizationId: string,
   { kind, page }: { kind: LedgerKind | undefined; page: PageRequest },
@@ -44,12 +44,12 @@ export async function listLedger(
   const { limit, order } = page;
   const [at, id] = page.after ?? [];
   const [branches, values]: [string[], unknown[]] = [[], []];
-  // By the column itself, so that each branch is a step along an index and not a sort of all there is.
+  // Each branch is ordered by its own time column, so that it can walk an index instead of sorting all rows.
   const add = (sql: string, cursorTime: string, ...further: unknown[]) => {
-    const behind =
+    const afterCursor =
       at === undefined ? '' : `where ("time", id) ${order === 'asc' ? '>' : '<'} (${cursorTime}, ?)`;
     branches.push(
-      `(select * from (${sql}) as entries ${behind} order by "time" ${order}, id ${order} limit ${limit + 1})`,
+      `(select * from (${sql}) as entries ${afterCursor} order by "time" ${order}, id ${order} limit ${limit + 1})`,
     );
     values.push(organizationId, ...further, ...(at === undefined ? [] : [at, id]));
   };

@@ -2,21 +2,21 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { monthOf, type Period } from './periods.ts';
-import { readStandings, type Standing } from './standings.ts';
-import { type DayOfUsage, readHistory } from './usage-history.ts';
-import { type LedgerEntry, type LedgerKind, listLedger } from './usage-ledger.ts';
+import { type DailyUsage, readUsageHistory } from './usage-history.ts';
+import { type LedgerEntry, type LedgerKind, listLedgerEntries } from './usage-ledger.ts';
+import { readUsageStatuses, type UsageStatus } from './usage-status.ts';
 
 export interface UsageService {
-  /** Every counter, in the order of the specification, exact to the moment. */
-  read(scope: Scope): Promise<{ period: Period; standings: Standing[] }>;
+  /** Returns every counter with exact usage, in the order of the specification. */
+  getCurrent(scope: Scope): Promise<{ period: Period; counters: UsageStatus[] }>;
   /**
-   * A row for each day (UTC) from `start` to `end`, both included, also where nothing happened.
+   * Returns one row per day (UTC) from `start` to `end`, both included; days without usage have zeros.
    *
-   * @throws AppError `validation_error` for more days than {@link MAX_HISTORY_DAYS}, or an end before its start.
+   * @throws AppError `validation_error` for more than `MAX_HISTORY_DAYS` days, or an end before the start.
    */
-  history(scope: Scope, start: Date, end: Date): Promise<DayOfUsage[]>;
-  /** What moved the counters and their limits. */
-  ledger(
+  getHistory(scope: Scope, start: Date, end: Date): Promise<DailyUsage[]>;
+  /** Returns what changed counters and limits. */
+  listLedger(
     scope: Scope,
     filter: { kind: LedgerKind | undefined },
     page: PageRequest,
@@ -31,18 +31,18 @@ export function createUsageService({
   now?: () => Date;
 }): UsageService {
   return {
-    async read(scope) {
+    async getCurrent(scope) {
       const time = now();
-      const standings = await database.transaction(scope, ({ em }) =>
-        readStandings(em, { organizationIds: [scope.organizationId], now: time }),
+      const counters = await database.transaction(scope, ({ em }) =>
+        readUsageStatuses(em, { organizationIds: [scope.organizationId], now: time }),
       );
-      return { period: monthOf(time), standings };
+      return { period: monthOf(time), counters };
     },
 
-    history: (scope, start, end) =>
-      database.transaction(scope, ({ em }) => readHistory(em, scope.organizationId, { start, end })),
+    getHistory: (scope, start, end) =>
+      database.transaction(scope, ({ em }) => readUsageHistory(em, scope.organizationId, { start, end })),
 
-    ledger: (scope, { kind }, page) =>
-      database.transaction(scope, ({ em }) => listLedger(em, scope.organizationId, { kind, page })),
+    listLedger: (scope, { kind }, page) =>
+      database.transaction(scope, ({ em }) => listLedgerEntries(em, scope.organizationId, { kind, page })),
   };
 }

@@ -3,10 +3,10 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Event } from '../events/event.entity.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
-import { startOfDelivery } from './delivery-start.ts';
+import { buildDeliveryStart } from './delivery-start.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
-/** Sends an event on its way to an endpoint; to a disabled one it waits as `held`, without a run. */
+/** Creates the delivery of an event to an endpoint and starts its run. For a disabled endpoint it is `held` instead. */
 export function addDelivery(
   transaction: Transaction,
   outbox: Outbox,
@@ -25,7 +25,7 @@ export function addDelivery(
   });
   transaction.em.persist(delivery);
   if (held) return delivery;
-  const start = startOfDelivery({
+  const start = buildDeliveryStart({
     ...event,
     id: delivery.id,
     episode: 1,

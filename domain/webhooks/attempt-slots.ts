@@ -1,43 +1,44 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { insertUsageDeltasSql } from '../usage/count-usage.ts';
 
-/** Attempts under way at one endpoint, over all workers. */
-export const ATTEMPTS_AT_ONCE = 10;
-/** Failures in a row after which an endpoint counts as dead, and is asked by one attempt at a time. */
-export const DEAD_AFTER_FAILURES = 10;
+/** Attempts in progress at one endpoint, across all workers. */
+export const MAX_CONCURRENT_ATTEMPTS = 10;
+/** Consecutive failures after which an endpoint is unhealthy and gets one attempt at a time. */
+export const UNHEALTHY_AFTER_FAILURES = 10;
 
 export interface NewAttempt {
   deliveryId: string;
   number: number;
   organizationId: string;
   endpointId: string;
-  /** Slots this attempt may take one of: the first so many of the endpoint. */
-  slots: number;
+  /** The attempt may take one of the endpoint's first `slotCount` slots. */
+  slotCount: number;
   /** Longer than an attempt can last. */
   leaseMs: number;
 }
 
 /**
- * Takes a slot, writes the attempt's row and counts it, on the locked delivery as well, in one statement, which waits for
- * nobody: slots others are just taking are passed over.
+ * Leases a slot, inserts the attempt's row and counts the attempt, on the locked delivery too, in one statement. It never
+ * blocks: it skips slots that another transaction has locked.
  *
- * @returns the slot; null where none is free, and nothing was written.
+ * @returns the slot, or null if none is free; then nothing was written.
  */
 export async function openAttempt(em: EntityManager, attempt: NewAttempt): Promise<number | null> {
-  const taken = await take(em, attempt);
-  if (taken.slot !== null || taken.known) return taken.slot;
+  const taken = await tryOpenAttempt(em, attempt);
+  if (taken.slot !== null || taken.hasSlots) return taken.slot;
   await em.execute(
     `insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
      select ?, slot, ?, 'epoch' from generate_series(0, ?) slot on conflict do nothing`,
-    [attempt.endpointId, attempt.organizationId, ATTEMPTS_AT_ONCE - 1],
+    [attempt.endpointId, attempt.organizationId, MAX_CONCURRENT_ATTEMPTS - 1],
   );
-  return (await take(em, attempt)).slot;
+  return (await tryOpenAttempt(em, attempt)).slot;
 }
 
-async function take(
+async function tryOpenAttempt(
   em: EntityManager,
-  { deliveryId, number, organizationId, endpointId, slots, leaseMs }: NewAttempt,
-): Promise<{ slot: number | null; known: boolean }> {
-  const [taken] = await em.execute<{ slot: number | null; known: boolean }[]>(
+  { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt,
+): Promise<{ slot: number | null; hasSlots: boolean }> {
+  const [taken] = await em.execute<{ slot: number | null; hasSlots: boolean }[]>(
     `with free as (
        select slot from webhook_slots where endpoint_id = ? and slot < ? and leased_until <= clock_timestamp()
        order by slot limit 1 for update skip locked),
@@ -49,15 +50,14 @@ async function take(
        insert into webhook_delivery_attempts (delivery_id, number, org_id, started_at)
        select ?, ?, ?, clock_timestamp() from taken),
      counted as (
-       insert into usage_deltas (org_id, counter, at, amount)
-       select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken),
+       ${insertUsageDeltasSql(`select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken`)}),
      tried as (
        update webhook_deliveries set attempts = ? where id = ? and exists (select from taken))
      select (select slot from taken) as slot,
-       exists (select from webhook_slots where endpoint_id = ?) as known`,
+       exists (select from webhook_slots where endpoint_id = ?) as "hasSlots"`,
     [
       endpointId,
-      slots,
+      slotCount,
       leaseMs,
       deliveryId,
       endpointId,
@@ -70,7 +70,7 @@ async function take(
       endpointId,
     ],
   );
-  return taken ?? { slot: null, known: true };
+  return taken ?? { slot: null, hasSlots: true };
 }
 
 export interface AttemptResult {
@@ -84,7 +84,7 @@ export interface AttemptResult {
   error: string | null;
 }
 
-/** Records how an attempt ended and gives its slot back, in one statement. */
+/** Records how an attempt ended and releases its slot, in one statement. */
 export async function closeAttempt(em: EntityManager, result: AttemptResult): Promise<void> {
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
   await em.execute(
@@ -98,11 +98,11 @@ export async function closeAttempt(em: EntityManager, result: AttemptResult): Pr
 }
 
 /**
- * Records that a delivery has arrived: itself, its attempt and the slot, in one statement.
+ * Records a successful attempt: updates the delivery and the attempt and releases the slot, in one statement.
  *
- * @returns false, and nothing is written, where it counts as something else by now.
+ * @returns false if the delivery is neither pending nor held; then nothing was written.
  */
-export async function closeArrived(
+export async function closeDelivered(
   em: EntityManager,
   {
     deliveryId,

@@ -10,9 +10,9 @@ import {
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
-import { startOfJob } from './bulk-job-start.ts';
+import { buildBulkJobStart } from './bulk-job-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { startAnew } from './start-anew.ts';
+import { restartDeliveries } from './restart-deliveries.ts';
 
 export interface BulkJobRunner {
   /**
@@ -27,7 +27,7 @@ export interface BulkJobRunner {
 }
 
 /** Rows locked, and workflows started, at a time. */
-const BATCH = 200;
+const BATCH_SIZE = 200;
 
 export function createBulkJobRunner({
   database,
@@ -37,22 +37,22 @@ export function createBulkJobRunner({
   outbox: Outbox;
 }): BulkJobRunner {
   /** One batch; the job's row is locked, so two runs never do the same one. */
-  const batch = (jobId: string) =>
+  const runBatch = (jobId: string) =>
     database.systemTransaction(async (transaction) => {
       const { em } = transaction;
       const job = await em.findOne(BulkJobEntity, { id: jobId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (job?.status !== 'running') return job;
       const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: job.endpointId });
-      const impossible = obstacle(job, endpoint);
-      if (impossible) closeJob(job, 'stopped', impossible);
-      else await (job.kind === 'replay' ? replaySome : cancelSome)(transaction, outbox, job, endpoint);
+      const stopReason = findStopReason(job, endpoint);
+      if (stopReason) closeJob(job, 'stopped', stopReason);
+      else await (job.kind === 'replay' ? replayBatch : cancelBatch)(transaction, outbox, job, endpoint);
       return job;
     });
 
   return {
     async run(jobId, progressed) {
       for (;;) {
-        const job = await batch(jobId);
+        const job = await runBatch(jobId);
         if (!job) return 'gone';
         progressed(job.deliveries);
         if (job.status !== 'running') return `${job.status}: ${job.deliveries} deliveries`;
@@ -75,12 +75,12 @@ export function closeJob(job: BulkJob, status: 'completed' | 'stopped', detail: 
   job.completedAt = new Date();
 }
 
-function obstacle({ kind }: BulkJob, { deletedAt, disabled }: WebhookEndpoint): string | null {
+function findStopReason({ kind }: BulkJob, { deletedAt, disabled }: WebhookEndpoint): string | null {
   if (deletedAt) return 'The endpoint was deleted.';
   return disabled && kind === 'replay' ? 'The endpoint was disabled.' : null;
 }
 
-async function replaySome(
+async function replayBatch(
   transaction: Transaction,
   outbox: Outbox,
   job: BulkJob,
@@ -88,54 +88,54 @@ async function replaySome(
 ): Promise<void> {
   const { em } = transaction;
   if (job.onlyFailed) {
-    const started = await startAnew(transaction, outbox, failedOf(job, endpoint));
+    const started = await restartDeliveries(transaction, outbox, selectFailedDeliveries(job, endpoint));
     job.deliveries += started;
-    if (started < BATCH) closeJob(job, 'completed', null);
+    if (started < BATCH_SIZE) closeJob(job, 'completed', null);
     return;
   }
-  const events = await nextEvents(em, job, endpoint);
+  const events = await findNextEvents(em, job, endpoint);
   job.position = events.at(-1)?.id ?? job.position;
   const ids = events.map(({ id }) => id);
-  const known = await deliveriesOf(em, endpoint.id, ids);
+  const known = await findDeliveryIds(em, endpoint.id, ids);
   const missing = events.filter(({ id }) => !known.has(id));
   for (const event of missing) addDelivery(transaction, outbox, event, endpoint);
   job.deliveries += missing.length;
   if (known.size > 0)
-    job.deliveries += await startAnew(transaction, outbox, {
+    job.deliveries += await restartDeliveries(transaction, outbox, {
       sql: [...known.values()].map(() => '?').join(),
       values: [...known.values()],
     });
-  if (events.length < BATCH) closeJob(job, 'completed', null);
+  if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
 /** Those that settled before the job began: one that fails again at once is not taken twice. */
-function failedOf(job: BulkJob, endpoint: WebhookEndpoint): { sql: string; values: unknown[] } {
-  const { sql, values } = wanted(job, endpoint);
+function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): { sql: string; values: unknown[] } {
+  const { sql, values } = buildEventFilter(job, endpoint);
   return {
     sql: `select f.id from webhook_deliveries f join events e on e.id = f.event_id
       where f.endpoint_id = ? and f.status in ('exhausted', 'blocked', 'canceled') and f.completed_at < ? and ${sql}
-      limit ${BATCH} for update of f`,
+      limit ${BATCH_SIZE} for update of f`,
     values: [endpoint.id, job.createdAt, ...values],
   };
 }
 
 /** In order of id: the next ones of the endpoint's environment, and of the organization as a whole. */
-async function nextEvents(
+async function findNextEvents(
   em: EntityManager,
   job: BulkJob,
   endpoint: WebhookEndpoint,
 ): Promise<Parameters<typeof addDelivery>[2][]> {
-  const { sql, values } = wanted(job, endpoint);
+  const { sql, values } = buildEventFilter(job, endpoint);
   // Without their data, which nobody needs here and which may be large.
   const columns = `e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type`;
   const branch = (
     where: string,
   ) => `(select ${columns} from events e where e.org_id = ? and ${where} and e.id > ? and ${sql}
-    order by e.id limit ${BATCH})`;
+    order by e.id limit ${BATCH_SIZE})`;
   const key = [endpoint.organizationId, endpoint.environmentId, job.position ?? '', ...values];
   return em.execute(
     `select * from (${branch('e.env_id = ?')} union all ${branch('e.inbox_id is null and e.env_id <> ?')}) found
-     order by id limit ${BATCH}`,
+     order by id limit ${BATCH_SIZE}`,
     [...key, ...key],
   );
 }
@@ -144,13 +144,16 @@ async function nextEvents(
 const ID_BEFORE_TIME_MS = 1_000;
 
 /** What of the events `e` the job is about and the endpoint hears of. */
-function wanted(job: BulkJob, { events, inboxIds }: WebhookEndpoint): { sql: string; values: unknown[] } {
+function buildEventFilter(
+  job: BulkJob,
+  { events, inboxIds }: WebhookEndpoint,
+): { sql: string; values: unknown[] } {
   const types = job.eventTypes ?? events;
   const since = job.since ?? new Date(0);
-  const marks = (list: readonly unknown[]) => list.map(() => '?').join();
+  const placeholders = (list: readonly unknown[]) => list.map(() => '?').join();
   return {
     sql: `not e.test and e.created_at >= ? and e.created_at < ? and e.id >= ? and e.id < ?
-      and e.type in (${marks(types)}) ${inboxIds ? `and e.inbox_id in (${marks(inboxIds)})` : ''}`,
+      and e.type in (${placeholders(types)}) ${inboxIds ? `and e.inbox_id in (${placeholders(inboxIds)})` : ''}`,
     values: [
       since,
       job.until,
@@ -163,7 +166,7 @@ function wanted(job: BulkJob, { events, inboxIds }: WebhookEndpoint): { sql: str
 }
 
 /** Ids of deliveries by that of their event. */
-async function deliveriesOf(
+async function findDeliveryIds(
   em: EntityManager,
   endpointId: string,
   eventIds: string[],
@@ -177,7 +180,7 @@ async function deliveriesOf(
   return new Map(rows.map(({ id, eventId }) => [eventId, id]));
 }
 
-async function cancelSome(
+async function cancelBatch(
   transaction: Transaction,
   outbox: Outbox,
   job: BulkJob,
@@ -187,7 +190,7 @@ async function cancelSome(
     `update webhook_deliveries d
      set status = 'canceled', last_error = 'Canceled through the API.', next_attempt_at = null, completed_at = now()
      from (select id, status from webhook_deliveries
-           where endpoint_id = ? and status in ('pending', 'held') and created_at < ? limit ${BATCH} for update) w
+           where endpoint_id = ? and status in ('pending', 'held') and created_at < ? limit ${BATCH_SIZE} for update) w
      where d.id = w.id
      returning d.id, d.episode, w.status = 'pending' as "hadRun"`,
     [endpoint.id, job.until],
@@ -199,22 +202,22 @@ async function cancelSome(
     });
   }
   job.deliveries += rows.length;
-  if (rows.length < BATCH) closeJob(job, 'completed', null);
+  if (rows.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
 /** Jobs that have lost their run. One an operator ended is stopped. */
-export function overdueJobs(database: Database, jobs: Pick<BulkJobRunner, 'stop'>): OverdueSource {
+export function overdueBulkJobs(database: Database, jobs: Pick<BulkJobRunner, 'stop'>): OverdueSource {
   return {
     name: 'webhookJobs',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof startOfJob>[0]>(database, {
+      const rows = await takeOverdue<Parameters<typeof buildBulkJobStart>[0]>(database, {
         table: 'webhook_bulk_jobs',
         overdue: `status = 'running' and created_at < now() - interval '2 minutes'`,
         columns: `id, org_id as "organizationId", env_id as "environmentId", endpoint_id as "endpointId", kind`,
         limit,
       });
       return rows.map((row) => ({
-        start: startOfJob(row),
+        start: buildBulkJobStart(row),
         whenStopped: () => jobs.stop(row.id, 'Stopped by an operator.'),
       }));
     },

@@ -3,8 +3,8 @@ import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { RUN_BULK_JOB, runBulkJobWorkflowId } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import type { BulkJob } from './bulk-job.entity.ts';
 
-/** The start of a job's run; an operator finds it by endpoint (`ResourceId`) and job (`RelatedId`). */
-export function startOfJob(
+/** Operators find the run by endpoint (`ResourceId`) and job (`RelatedId`). */
+export function buildBulkJobStart(
   job: Pick<BulkJob, 'id' | 'organizationId' | 'environmentId' | 'endpointId' | 'kind'>,
 ): StartCommand {
   return {
@@ -19,6 +19,6 @@ export function startOfJob(
       RelatedId: job.id,
       Stage: job.kind === 'replay' ? 'replaying' : 'canceling',
     },
-    summary: `${job.kind === 'replay' ? 'Replay to' : 'Cancel what waits for'} ${job.endpointId}`,
+    summary: `${job.kind === 'replay' ? 'Replay events to' : 'Cancel pending deliveries to'} ${job.endpointId}`,
   };
 }

@@ -41,7 +41,7 @@ export const BulkJobEntity = defineEntity({
     position: idColumn().strictNullable(),
     /** Deliveries started, or given up, so far. */
     deliveries: p.integer().default(0),
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),
   },

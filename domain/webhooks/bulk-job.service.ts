@@ -7,11 +7,11 @@ import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { closeJob } from './bulk-job-runner.ts';
-import { startOfJob } from './bulk-job-start.ts';
+import { buildBulkJobStart } from './bulk-job-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
 
-export interface ReplayWish {
+export interface ReplayRequest {
   /** Events recorded at or after this time … */
   since: Date;
   /** … and before this one; empty: until now. */
@@ -29,7 +29,7 @@ export interface BulkJobService {
    *
    * @throws AppError `not_found`, `validation_error`; `conflict` where the endpoint is disabled or another job runs.
    */
-  replay(scope: Scope, endpointId: string, wish: ReplayWish): Promise<BulkJob>;
+  replay(scope: Scope, endpointId: string, wish: ReplayRequest): Promise<BulkJob>;
   /**
    * Gives up what waits for the endpoint now, held deliveries too, and a replay that runs.
    *
@@ -56,7 +56,7 @@ export function createBulkJobService({
         requireEnabled(endpoint);
         const running = await em.findOne(BulkJobEntity, { endpointId, status: 'running' });
         if (running) throw alreadyRunning(running);
-        return start(transaction, outbox, endpoint, {
+        return createJob(transaction, outbox, endpoint, {
           kind: 'replay',
           since,
           until,
@@ -80,7 +80,7 @@ export function createBulkJobService({
           await em.flush();
         }
         const until = new Date();
-        return start(transaction, outbox, endpoint, {
+        return createJob(transaction, outbox, endpoint, {
           kind: 'cancel',
           since: null,
           until,
@@ -94,16 +94,23 @@ export function createBulkJobService({
         const job = await em.findOne(BulkJobEntity, { id: jobId, organizationId: scope.organizationId });
         const endpoint =
           job &&
-          (await em.findOne(WebhookEndpointEntity, { $and: [{ id: job.endpointId }, withinReach(scope)] }));
+          (await em.findOne(WebhookEndpointEntity, {
+            $and: [{ id: job.endpointId }, endpointsInScope(scope)],
+          }));
         if (!endpoint) throw notFound('webhook job', jobId);
         return job;
       }),
   };
 }
 
-type Plan = Pick<BulkJob, 'kind' | 'since' | 'until' | 'eventTypes' | 'onlyFailed'>;
+type JobSpec = Pick<BulkJob, 'kind' | 'since' | 'until' | 'eventTypes' | 'onlyFailed'>;
 
-function start(transaction: Transaction, outbox: Outbox, endpoint: WebhookEndpoint, plan: Plan): BulkJob {
+function createJob(
+  transaction: Transaction,
+  outbox: Outbox,
+  endpoint: WebhookEndpoint,
+  plan: JobSpec,
+): BulkJob {
   const job = transaction.em.create(BulkJobEntity, {
     id: newId('bulkJob'),
     organizationId: endpoint.organizationId,
@@ -116,7 +123,7 @@ function start(transaction: Transaction, outbox: Outbox, endpoint: WebhookEndpoi
     completedAt: null,
   });
   transaction.em.persist(job);
-  outbox.enqueue(transaction, job.organizationId, { start: startOfJob(job) });
+  outbox.enqueue(transaction, job.organizationId, { start: buildBulkJobStart(job) });
   return job;
 }
 

@@ -3,7 +3,7 @@ import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
 
-/** One POST to a receiver. A row without `finishedAt` was cut short with its worker. */
+/** One POST to a receiver. Without `finishedAt` it is in progress or was interrupted by a worker crash. */
 export const DeliveryAttemptEntity = defineEntity({
   name: 'DeliveryAttempt',
   tableName: 'webhook_delivery_attempts',
@@ -16,7 +16,7 @@ export const DeliveryAttemptEntity = defineEntity({
     finishedAt: timestamp().strictNullable(),
     durationMs: p.integer().strictNullable(),
     statusCode: p.integer().strictNullable(),
-    /** First 4 KiB of the answer. */
+    /** First 4 KiB of the response body. */
     responseBody: p.text().strictNullable(),
     error: p.text().strictNullable(),
   },

@@ -10,26 +10,27 @@ import {
   deliverWebhookWorkflowId,
   RETRY_DELIVERY_NOW,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { createTestEvent } from '../events/create-test-event.ts';
 import { type Event, EventEntity } from '../events/event.entity.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
-import { startOfDelivery } from './delivery-start.ts';
+import { buildDeliveryStart } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { findEndpoint, requireEnabled, withinReach } from './find-endpoint.ts';
-import { sampleData } from './sample-data.ts';
-import { startAnew } from './start-anew.ts';
+import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
+import { restartDeliveries } from './restart-deliveries.ts';
+import { buildSampleData } from './sample-data.ts';
 
 /** Without its data: a page of deliveries would carry megabytes of mail. */
 const EVENT_FIELDS = ['id', 'type', 'test', 'environmentId', 'inboxId'] as const;
-type CarriedEvent = Pick<Event, (typeof EVENT_FIELDS)[number]>;
+type DeliveryEvent = Pick<Event, (typeof EVENT_FIELDS)[number]>;
 
 /** A delivery and the event it carries. */
 export interface DeliveryDetails {
   delivery: WebhookDelivery;
-  event: CarriedEvent;
+  event: DeliveryEvent;
 }
 
 export interface DeliveryFilter {
@@ -82,14 +83,14 @@ export function createDeliveryControlService({
         await findEndpoint(em, scope, endpointId);
         const found = await findDeliveries(em, { endpointId, filter, page });
         const { items, next } = pageOf(found, page.limit, ({ id }) => [id]);
-        return { items: await withEvents(em, items), next };
+        return { items: await attachEvents(em, items), next };
       }),
 
     get: (scope, deliveryId) =>
       database.transaction(scope, async ({ em }) => {
         const { delivery } = await findDelivery(em, scope, deliveryId);
         const attempts = await em.find(DeliveryAttemptEntity, { deliveryId }, { orderBy: { number: 'asc' } });
-        return { ...(await withEvent(em, delivery)), attempts };
+        return { ...(await attachEvent(em, delivery)), attempts };
       }),
 
     retry: (scope, deliveryId) =>
@@ -98,10 +99,10 @@ export function createDeliveryControlService({
         const { delivery, endpoint } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
         if (endpoint.deletedAt) throw endpointDeleted(endpoint);
         requireEnabled(endpoint);
-        const details = await withEvent(em, delivery);
-        if (delivery.status === 'pending') wake(transaction, outbox, details);
+        const details = await attachEvent(em, delivery);
+        if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
         else {
-          await startAnew(transaction, outbox, { sql: '?', values: [deliveryId] });
+          await restartDeliveries(transaction, outbox, { sql: '?', values: [deliveryId] });
           await em.refresh(delivery);
         }
         return details;
@@ -111,8 +112,8 @@ export function createDeliveryControlService({
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const { delivery } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
-        if (delivery.status !== 'canceled') giveUp(transaction, outbox, delivery);
-        return withEvent(em, delivery);
+        if (delivery.status !== 'canceled') cancelDelivery(transaction, outbox, delivery);
+        return attachEvent(em, delivery);
       }),
 
     sendTest: (scope, endpointId, wanted) =>
@@ -123,24 +124,20 @@ export function createDeliveryControlService({
         const createdAt = new Date();
         const type = wanted ?? endpoint.events[0] ?? 'message.received';
         const inboxId = endpoint.inboxIds?.[0] ?? null;
-        const event = em.create(EventEntity, {
-          id: newId('event'),
+        const event = await createTestEvent(em, {
           organizationId: endpoint.organizationId,
           environmentId: endpoint.environmentId,
           inboxId,
           type,
-          data: sampleData(type, { inboxId: inboxId ?? newId('inbox'), at: createdAt }),
-          test: true,
+          data: buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), at: createdAt }),
           createdAt,
         });
-        em.persist(event);
-        await em.flush();
         return { delivery: addDelivery(transaction, outbox, event, endpoint), event };
       }),
   };
 }
 
-interface DeliveriesWanted {
+interface DeliveryQuery {
   endpointId: string;
   filter: DeliveryFilter;
   page: PageRequest;
@@ -148,7 +145,7 @@ interface DeliveriesWanted {
 
 async function findDeliveries(
   em: EntityManager,
-  { endpointId, filter, page }: DeliveriesWanted,
+  { endpointId, filter, page }: DeliveryQuery,
 ): Promise<WebhookDelivery[]> {
   const conditions = ['d.endpoint_id = ?'];
   const values: unknown[] = [endpointId];
@@ -179,29 +176,31 @@ async function findDelivery(
   const delivery = await em.findOne(WebhookDeliveryEntity, where, lockMode === undefined ? {} : { lockMode });
   const endpoint =
     delivery &&
-    (await em.findOne(WebhookEndpointEntity, { $and: [{ id: delivery.endpointId }, withinReach(scope)] }));
+    (await em.findOne(WebhookEndpointEntity, {
+      $and: [{ id: delivery.endpointId }, endpointsInScope(scope)],
+    }));
   if (!delivery || !endpoint) throw notFound('webhook delivery', deliveryId);
   return { delivery, endpoint };
 }
 
-async function withEvents(em: EntityManager, deliveries: WebhookDelivery[]): Promise<DeliveryDetails[]> {
+async function attachEvents(em: EntityManager, deliveries: WebhookDelivery[]): Promise<DeliveryDetails[]> {
   const ids = deliveries.map(({ eventId }) => eventId);
   const events = await em.find(EventEntity, { id: { $in: ids } }, { fields: EVENT_FIELDS });
-  const byId = new Map<string, CarriedEvent>(events.map((event) => [event.id, event]));
+  const byId = new Map<string, DeliveryEvent>(events.map((event) => [event.id, event]));
   return deliveries.flatMap((delivery) => {
     const event = byId.get(delivery.eventId);
     return event ? [{ delivery, event }] : [];
   });
 }
 
-async function withEvent(em: EntityManager, delivery: WebhookDelivery): Promise<DeliveryDetails> {
+async function attachEvent(em: EntityManager, delivery: WebhookDelivery): Promise<DeliveryDetails> {
   const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId }, { fields: EVENT_FIELDS });
   return { delivery, event };
 }
 
 /** Where an operator ended the run, it is made anew: the row still says that somebody should deliver. */
-function wake(transaction: Transaction, outbox: Outbox, { delivery, event }: DeliveryDetails): void {
-  const start = startOfDelivery({
+function wakeRun(transaction: Transaction, outbox: Outbox, { delivery, event }: DeliveryDetails): void {
+  const start = buildDeliveryStart({
     ...delivery,
     environmentId: event.environmentId,
     inboxId: event.inboxId,
@@ -213,7 +212,7 @@ function wake(transaction: Transaction, outbox: Outbox, { delivery, event }: Del
   });
 }
 
-function giveUp(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): void {
+function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): void {
   const { id, episode, status, organizationId } = delivery;
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {

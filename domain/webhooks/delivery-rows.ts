@@ -5,8 +5,8 @@ import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.t
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
 /**
- * What attempts look at and change, as plain rows: they are read and written for every webhook, and as entities they
- * cost more than the attempt itself.
+ * The columns attempts read and change, as plain rows: they are read and written for every webhook, and as entities they
+ * would cost more than the attempt itself.
  */
 export type DeliveryRow = Pick<
   WebhookDelivery,
@@ -14,7 +14,7 @@ export type DeliveryRow = Pick<
   | 'organizationId'
   | 'status'
   | 'attempts'
-  | 'attemptsBefore'
+  | 'priorAttempts'
   | 'episode'
   | 'nextAttemptAt'
   | 'lastError'
@@ -29,7 +29,7 @@ export type EndpointRow = Pick<
   | 'disabled'
   | 'deletedAt'
   | 'failingSince'
-  | 'failuresInRow'
+  | 'consecutiveFailures'
 >;
 export type EventRow = Pick<
   Event,
@@ -43,19 +43,19 @@ export type DeliveryChange = Partial<
   >
 >;
 
-const DELIVERY = `d.id, d.org_id as "organizationId", d.status, d.attempts, d.attempts_before as "attemptsBefore",
+const DELIVERY_COLUMNS = `d.id, d.org_id as "organizationId", d.status, d.attempts, d.prior_attempts as "priorAttempts",
   d.episode, d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError"`;
 
-/** Locks the delivery until the transaction ends. Null: there is none. */
+/** Locks the delivery until the transaction ends. Returns null if it does not exist. */
 export async function lockDelivery(em: EntityManager, id: string): Promise<DeliveryRow | null> {
   const [row] = await em.execute<Raw<DeliveryRow>[]>(
-    `select ${DELIVERY} from webhook_deliveries d where d.id = ? for update`,
+    `select ${DELIVERY_COLUMNS} from webhook_deliveries d where d.id = ? for update`,
     [id],
   );
   return row ? { ...row, nextAttemptAt: timeOf(row.nextAttemptAt) } : null;
 }
 
-interface AimRow extends Raw<Omit<EndpointRow, 'id'>> {
+interface TargetRow extends Raw<Omit<EndpointRow, 'id'>> {
   endpointId: string;
   eventId: string;
   eventOrganizationId: string;
@@ -73,16 +73,16 @@ export interface DueDelivery {
 }
 
 /**
- * Likewise, with what an attempt needs beside it: in a statement of its own, since one that waits for the lock still
- * sees other rows as they were before it.
+ * Locks the delivery and reads its endpoint and event. The second read is a separate statement: a statement that waits
+ * for a lock sees all other rows as they were before the wait.
  */
 export async function lockDueDelivery(em: EntityManager, id: string): Promise<DueDelivery | null> {
   const delivery = await lockDelivery(em, id);
   if (!delivery) return null;
-  const [aim] = await em.execute<AimRow[]>(
+  const [target] = await em.execute<TargetRow[]>(
     `select e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
-       e.failing_since as "failingSince", e.failures_in_row as "failuresInRow",
+       e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt"
      from webhook_deliveries d
@@ -90,33 +90,34 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
      where d.id = ?`,
     [id],
   );
-  if (!aim) return null;
-  const { url, secret, previousSecret, disabled, failuresInRow, type, data, test, environmentId } = aim;
+  if (!target) return null;
+  const { url, secret, previousSecret, disabled, consecutiveFailures, type, data, test, environmentId } =
+    target;
   return {
     delivery,
     endpoint: {
-      id: aim.endpointId,
+      id: target.endpointId,
       url,
       secret,
       previousSecret,
       disabled,
-      failuresInRow,
-      previousSecretExpiresAt: timeOf(aim.previousSecretExpiresAt),
-      deletedAt: timeOf(aim.deletedAt),
-      failingSince: timeOf(aim.failingSince),
+      consecutiveFailures,
+      previousSecretExpiresAt: timeOf(target.previousSecretExpiresAt),
+      deletedAt: timeOf(target.deletedAt),
+      failingSince: timeOf(target.failingSince),
     },
     event: {
-      id: aim.eventId,
-      organizationId: aim.eventOrganizationId,
+      id: target.eventId,
+      organizationId: target.eventOrganizationId,
       environmentId,
       type,
       data,
       test,
-      createdAt: new Date(aim.createdAt),
+      createdAt: new Date(target.createdAt),
     },
   };
 }
 
-export async function changeDelivery(em: EntityManager, id: string, change: DeliveryChange): Promise<void> {
+export async function updateDelivery(em: EntityManager, id: string, change: DeliveryChange): Promise<void> {
   await em.nativeUpdate(WebhookDeliveryEntity, { id }, change);
 }

@@ -5,7 +5,7 @@ import {
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 
-export interface DeliveryStart {
+export interface DeliveryStartInput {
   id: string;
   episode: number;
   organizationId: string;
@@ -13,18 +13,18 @@ export interface DeliveryStart {
   endpointId: string;
   eventId: string;
   eventType: string;
-  /** Empty for events of the organization as a whole. */
+  /** Null for organization-wide events. */
   inboxId: string | null;
 }
 
-/** The start of a delivery's run; an operator finds it by endpoint (`ResourceId`) and event (`RelatedId`). */
-export function startOfDelivery(delivery: DeliveryStart): StartCommand {
+/** Operators find the run by endpoint (`ResourceId`) and event (`RelatedId`). */
+export function buildDeliveryStart(delivery: DeliveryStartInput): StartCommand {
   return {
     workflowType: DELIVER_WEBHOOK,
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.episode),
     taskQueue: WEBHOOKS_QUEUE,
     input: { deliveryId: delivery.id, episode: delivery.episode },
-    // An endpoint that hangs must not hold up the others.
+    // A hanging endpoint must not delay deliveries to others.
     fairnessKey: delivery.endpointId,
     searchAttributes: {
       OrgId: delivery.organizationId,

@@ -6,8 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /**
- * `held` has no run: the endpoint is disabled, and enabling it releases what waited, or the organization has used up its
- * deliveries (`heldFor`). `blocked` met the egress guard.
+ * `held`: has no run and waits until the endpoint is enabled or the usage limit allows it (`heldFor`). `blocked`: the
+ * egress policy does not allow the URL.
  */
 export const DELIVERY_STATUSES = [
   'pending',
@@ -47,12 +47,12 @@ export const WebhookDeliveryEntity = defineEntity({
     endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
     eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
-    /** Why a `held` one waits where its endpoint is not the reason; empty otherwise. */
+    /** Why it is held; null if the endpoint is disabled, or if it is not held. */
     heldFor: p.text().$type<'usage_limit'>().strictNullable(),
     /** Attempts made, over all episodes; they are numbered by it. */
     attempts: p.integer().default(0),
     /** Attempts of earlier episodes: the schedule counts from here, so a restarted run goes on where the last stopped. */
-    attemptsBefore: p.integer().default(0),
+    priorAttempts: p.integer().default(0),
     /** Rises each time a settled delivery is started anew; part of the workflow's id from 2 on. */
     episode: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),
@@ -60,7 +60,7 @@ export const WebhookDeliveryEntity = defineEntity({
     lastStatusCode: p.integer().strictNullable(),
     lastError: p.text().strictNullable(),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
-    checkedAt: timestamp().strictNullable(),
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),
   },

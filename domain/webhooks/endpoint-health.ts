@@ -3,47 +3,48 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
 
-/** An endpoint whose every attempt failed for so long is disabled. */
-export const FAILING_DAYS = 5;
+/** An endpoint is disabled when every attempt has failed for this long. */
+export const MAX_FAILING_DAYS = 5;
 
 /**
- * Counts a failed attempt; the first after a success begins the time the endpoint fails.
+ * Counts a failed attempt. The first one after a success sets `failing_since`.
  *
- * @returns whether the endpoint is disabled already, and whether it has failed long enough to be.
+ * @returns whether the endpoint is already disabled, and whether it has failed long enough to be.
  */
-export async function countFailure(
+export async function recordFailure(
   em: EntityManager,
   endpointId: string,
-): Promise<{ disabled: boolean; hopeless: boolean }> {
-  const [endpoint] = await em.execute<{ disabled: boolean; hopeless: boolean }[]>(
+): Promise<{ disabled: boolean; failedTooLong: boolean }> {
+  const [endpoint] = await em.execute<{ disabled: boolean; failedTooLong: boolean }[]>(
     `update webhook_endpoints
-     set failing_since = coalesce(failing_since, now()), failures_in_row = failures_in_row + 1
+     set failing_since = coalesce(failing_since, now()), consecutive_failures = consecutive_failures + 1
      where id = ?
-     returning disabled, failing_since < now() - ? * interval '1 day' as hopeless`,
-    [endpointId, FAILING_DAYS],
+     returning disabled, failing_since < now() - ? * interval '1 day' as "failedTooLong"`,
+    [endpointId, MAX_FAILING_DAYS],
   );
-  return endpoint ?? { disabled: false, hopeless: false };
+  return endpoint ?? { disabled: false, failedTooLong: false };
 }
 
-/** A success ends the time an endpoint fails. */
+/** A successful attempt resets the failure count and `failing_since`. */
 export async function clearFailures(em: EntityManager, endpointId: string): Promise<void> {
-  await em.execute('update webhook_endpoints set failing_since = null, failures_in_row = 0 where id = ?', [
-    endpointId,
-  ]);
+  await em.execute(
+    'update webhook_endpoints set failing_since = null, consecutive_failures = 0 where id = ?',
+    [endpointId],
+  );
 }
 
-export interface Disabling {
+export interface DisableEndpointInput {
   endpointId: string;
   reason: string;
-  /** The attempt it follows from; names the mail, so that it is sent once. */
+  /** The attempt that led to it; part of the notification's deduplication key. */
   attempt: { deliveryId: string; number: number };
 }
 
-/** Disables an endpoint, holds its deliveries and writes to the organization's owners, unless that happened already. */
+/** Disables an endpoint, holds its deliveries and notifies the organization's owners. Does nothing if already disabled. */
 export async function disableEndpoint(
   transaction: Transaction,
   notifications: NotificationService,
-  { endpointId, reason, attempt }: Disabling,
+  { endpointId, reason, attempt }: DisableEndpointInput,
 ): Promise<void> {
   const { em } = transaction;
   const [endpoint] = await em.execute<

@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
-/** The signing secret of a new endpoint: 32 random bytes in the form Standard Webhooks names. */
+/** A new signing secret: 32 random bytes in the format of Standard Webhooks. */
 export function createEndpointSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-/** Binds a sealed secret to its endpoint: copied to another row it does not open. */
+/** Binds a sealed secret to its endpoint: it cannot be opened after being copied to another row. */
 export function secretContext(endpointId: string): string {
   return `webhook-endpoint/${endpointId}`;
 }
 
-/** What a delivery made now is signed with: the secret, and the one before while a rotation's overlap lasts. */
-export function secretsOf(
+/** The secrets that sign a delivery now: the current one and, during a rotation overlap, the previous one. */
+export function openSecrets(
   endpoint: Pick<WebhookEndpoint, 'id' | 'secret' | 'previousSecret' | 'previousSecretExpiresAt'>,
   secretBox: Pick<SecretBox, 'open'>,
 ): { secret: string; previousSecret?: string } {

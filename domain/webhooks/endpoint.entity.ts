@@ -5,7 +5,7 @@ import type { EventType } from '../events/event-types.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** A receiver's address and what it wants to hear of. */
+/** The URL of a receiver and the events it subscribes to. */
 export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',
@@ -18,20 +18,20 @@ export const WebhookEndpointEntity = defineEntity({
     url: p.text(),
     events: p.array().$type<EventType[]>(),
     description: p.text().strictNullable(),
-    /** Empty: events of every inbox of the environment. */
+    /** Null: events of every inbox of the environment. */
     inboxIds: p.array().$type<string[]>().strictNullable(),
     /** The `whsec_` value, sealed (AES-256-GCM). */
     secret: p.blob().hidden(),
-    /** The one before, sealed likewise; deliveries are signed with it, too, until it expires. Empty: none. */
+    /** Sealed like `secret`. Deliveries are signed with both until this one expires. */
     previousSecret: p.blob().strictNullable().hidden(),
     previousSecretExpiresAt: timestamp().strictNullable(),
     disabled: p.boolean().default(false),
-    /** Who switched it off: the customer, the receiver by answering 410, or days of failures. Empty while enabled. */
+    /** Disabled through the API, by a 410 response, or after days of failures. Null while enabled. */
     disabledReason: p.text().strictNullable(),
-    /** The first failure since the last success; empty while attempts succeed. */
+    /** The first failure since the last success; null while attempts succeed. */
     failingSince: timestamp().strictNullable(),
     /** Failed attempts since the last success. */
-    failuresInRow: p.integer().default(0),
+    consecutiveFailures: p.integer().default(0),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),

@@ -16,9 +16,9 @@ import { findInbox } from '../inboxes/find-inbox.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
-import { findEndpoint, withinReach } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
-import { RELEASE_BATCH, releaseHeldDeliveries } from './release-held-deliveries.ts';
+import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
 
 export interface EndpointInput {
   url: string;
@@ -72,17 +72,17 @@ export interface WebhookEndpointServiceOptions {
 }
 
 /** Batches released while the caller waits; the maintenance sweep takes what is left of a longer queue. */
-const RELEASE_BATCHES_AT_ONCE = 10;
+const MAX_RELEASE_BATCHES_PER_CALL = 10;
 
 export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
   const { database, outbox, secretBox, allowInsecureUrls } = options;
 
   async function releaseHeld(scope: Scope, endpointId: string): Promise<void> {
-    for (let batch = 0; batch < RELEASE_BATCHES_AT_ONCE; batch += 1) {
+    for (let batch = 0; batch < MAX_RELEASE_BATCHES_PER_CALL; batch += 1) {
       const released = await database.transaction(scope, (transaction) =>
         releaseHeldDeliveries(transaction, outbox, endpointId),
       );
-      if (released < RELEASE_BATCH) return;
+      if (released < RELEASE_BATCH_SIZE) return;
     }
   }
 
@@ -95,10 +95,10 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           id,
           organizationId: scope.organizationId,
           environmentId: scope.environmentId,
-          url: receiverUrl(input.url, allowInsecureUrls),
+          url: parseReceiverUrl(input.url, allowInsecureUrls),
           events: [...new Set(input.events)],
           description: input.description ?? null,
-          inboxIds: await reachableInboxes(em, scope, input.inboxIds ?? null),
+          inboxIds: await findInboxIds(em, scope, input.inboxIds ?? null),
           secret: secretBox.seal(secret, secretContext(id)),
           previousSecret: null,
           previousSecretExpiresAt: null,
@@ -113,7 +113,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
         const [after] = page.after ?? [];
-        const where: FilterQuery<WebhookEndpoint>[] = [withinReach(scope), { deletedAt: null }];
+        const where: FilterQuery<WebhookEndpoint>[] = [endpointsInScope(scope), { deletedAt: null }];
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
         const endpoints = await em.find(
           WebhookEndpointEntity,
@@ -129,11 +129,11 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       const { endpoint, enabled } = await database.transaction(scope, async ({ em }) => {
         const found = await findEndpoint(em, scope, endpointId);
         const wasDisabled = found.disabled;
-        if (patch.url !== undefined) found.url = receiverUrl(patch.url, allowInsecureUrls);
+        if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, allowInsecureUrls);
         if (patch.events !== undefined) found.events = [...new Set(patch.events)];
         if (patch.description !== undefined) found.description = patch.description;
-        if (patch.inboxIds !== undefined) found.inboxIds = await reachableInboxes(em, scope, patch.inboxIds);
-        if (patch.disabled !== undefined) turn(found, patch.disabled);
+        if (patch.inboxIds !== undefined) found.inboxIds = await findInboxIds(em, scope, patch.inboxIds);
+        if (patch.disabled !== undefined) setDisabled(found, patch.disabled);
         if (!wasDisabled && found.disabled) await holdPendingDeliveries(em, endpointId);
         return { endpoint: found, enabled: wasDisabled && !found.disabled };
       });
@@ -162,7 +162,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
 }
 
 /** Runs told to end at once; any beyond look at their row before the next attempt and end then. */
-const MAX_RUNS_TOLD = 500;
+const MAX_SIGNALED_RUNS = 500;
 
 async function cancelDeliveries(
   transaction: Transaction,
@@ -173,7 +173,7 @@ async function cancelDeliveries(
   const waiting = await em.find(
     WebhookDeliveryEntity,
     { endpointId: endpoint.id, status: 'pending' },
-    { fields: ['id', 'episode'], limit: MAX_RUNS_TOLD },
+    { fields: ['id', 'episode'], limit: MAX_SIGNALED_RUNS },
   );
   await em.nativeUpdate(
     WebhookDeliveryEntity,
@@ -192,7 +192,7 @@ async function cancelDeliveries(
   }
 }
 
-async function reachableInboxes(
+async function findInboxIds(
   em: EntityManager,
   scope: Scope,
   inboxIds: string[] | null,
@@ -203,14 +203,14 @@ async function reachableInboxes(
   return unique;
 }
 
-function turn(endpoint: WebhookEndpoint, disabled: boolean): void {
+function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
   endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
   // Enabled, it begins anew: whoever mended the receiver has the full time again.
   if (!disabled) {
     endpoint.failingSince = null;
-    endpoint.failuresInRow = 0;
+    endpoint.consecutiveFailures = 0;
   }
 }
 
@@ -218,7 +218,7 @@ function turn(endpoint: WebhookEndpoint, disabled: boolean): void {
  * The URL as it will be called. Whether its host is a private address is looked at when it is called, since names
  * change what they resolve to.
  */
-function receiverUrl(given: string, allowInsecure: boolean): string {
+function parseReceiverUrl(given: string, allowInsecure: boolean): string {
   const refuse = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url?.protocol !== 'https:' && !(allowInsecure && url?.protocol === 'http:'))

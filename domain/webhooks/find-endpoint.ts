@@ -13,15 +13,15 @@ export async function findEndpoint(
 ): Promise<WebhookEndpoint> {
   const endpoint = await em.findOne(
     WebhookEndpointEntity,
-    { $and: [{ id: endpointId, deletedAt: null }, withinReach(scope)] },
+    { $and: [{ id: endpointId, deletedAt: null }, endpointsInScope(scope)] },
     lockMode === undefined ? {} : { lockMode },
   );
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }
 
-/** A credential bound to one inbox sees the endpoints that hear of no other. */
-export function withinReach(scope: Scope): FilterQuery<WebhookEndpoint> {
+/** A credential bound to one inbox sees only endpoints that are limited to that inbox. */
+export function endpointsInScope(scope: Scope): FilterQuery<WebhookEndpoint> {
   return {
     organizationId: scope.organizationId,
     environmentId: scope.environmentId,
@@ -29,7 +29,7 @@ export function withinReach(scope: Scope): FilterQuery<WebhookEndpoint> {
   };
 }
 
-/** @throws AppError `conflict` where nothing would be delivered. */
+/** @throws AppError `conflict` if the endpoint is disabled. */
 export function requireEnabled({ id, disabled, disabledReason }: WebhookEndpoint): void {
   if (!disabled) return;
   throw new AppError('conflict', {

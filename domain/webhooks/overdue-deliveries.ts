@@ -1,9 +1,9 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { DeliveryService } from './delivery.service.ts';
-import { type DeliveryStart, startOfDelivery } from './delivery-start.ts';
+import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
 
-/** Deliveries whose next attempt has not happened. One an operator stopped is canceled. */
+/** Deliveries whose next attempt is overdue. If an operator stopped the run, the delivery is canceled. */
 export function overdueDeliveries(
   database: Database,
   deliveries: Pick<DeliveryService, 'cancel'>,
@@ -11,7 +11,7 @@ export function overdueDeliveries(
   return {
     name: 'deliveries',
     async take(limit) {
-      const rows = await takeOverdue<DeliveryStart>(database, {
+      const rows = await takeOverdue<DeliveryStartInput>(database, {
         table: 'webhook_deliveries',
         overdue: `status = 'pending' and next_attempt_at < now() - interval '2 minutes'`,
         columns: `id, episode, org_id as "organizationId", endpoint_id as "endpointId", event_id as "eventId",
@@ -21,7 +21,7 @@ export function overdueDeliveries(
         limit,
       });
       return rows.map((row) => ({
-        start: startOfDelivery(row),
+        start: buildDeliveryStart(row),
         whenStopped: async () => {
           await deliveries.cancel(row.id, row.episode);
         },

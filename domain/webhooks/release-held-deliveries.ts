@@ -1,12 +1,12 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { startAnew } from './start-anew.ts';
+import { restartDeliveries } from './restart-deliveries.ts';
 
-/** Deliveries released in one transaction: their rows stay locked until it commits. */
-export const RELEASE_BATCH = 200;
+/** Deliveries released per transaction; their rows stay locked until it commits. */
+export const RELEASE_BATCH_SIZE = 200;
 
 /**
- * Starts anew what waited while the endpoint was disabled, oldest first, at most {@link RELEASE_BATCH}. Nothing is
+ * Starts anew what waited while the endpoint was disabled, oldest first, at most {@link RELEASE_BATCH_SIZE}. Nothing is
  * released while the endpoint is disabled or deleted. Two at once never release the same delivery.
  *
  * @returns how many were released.
@@ -16,30 +16,30 @@ export async function releaseHeldDeliveries(
   outbox: Outbox,
   endpointId: string,
 ): Promise<number> {
-  return startAnew(transaction, outbox, {
+  return restartDeliveries(transaction, outbox, {
     sql: `select h.id from webhook_deliveries h
       join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
       where h.endpoint_id = ? and h.status = 'held' and h.held_for is null
       order by h.id limit ? for update of h skip locked`,
-    values: [endpointId, RELEASE_BATCH],
+    values: [endpointId, RELEASE_BATCH_SIZE],
   });
 }
 
-/** Endpoints a sweep looks after at most. */
-const FORGOTTEN_ENDPOINTS = 50;
+/** Endpoints per sweep. */
+const MAX_SWEPT_ENDPOINTS = 50;
 
 /**
- * Releases what an enabled endpoint still has waiting: a queue longer than the call that enabled it would release, or
- * one whose release a crash cut short. One batch an endpoint, so that a sweep is short.
+ * Sweep: releases deliveries that enabled endpoints still have held, because the queue was longer than the enabling call
+ * releases or a crash interrupted it. One batch per endpoint keeps the sweep short.
  */
-export async function releaseForgottenDeliveries(database: Database, outbox: Outbox): Promise<number> {
+export async function releaseHeldOfEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
   const endpoints = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
       `select w.id from webhook_endpoints w
        where not w.disabled and w.deleted_at is null
          and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held' and h.held_for is null)
        limit ?`,
-      [FORGOTTEN_ENDPOINTS],
+      [MAX_SWEPT_ENDPOINTS],
     ),
   );
   let released = 0;

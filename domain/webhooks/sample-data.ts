@@ -2,47 +2,49 @@ import { newId } from '../../platform/ids.ts';
 import type { EventDataByType, EventType } from '../events/event-types.ts';
 import { monthOf } from '../usage/periods.ts';
 
-/** What made-up data is made around. */
-interface Occasion {
+interface SampleContext {
   inboxId: string;
   at: Date;
 }
 
-/** Data as an event of the type has, made up: its ids name nothing, its addresses nobody (RFC 2606). */
-export function sampleData<Type extends EventType>(type: Type, occasion: Occasion): EventDataByType[Type] {
-  return SAMPLES[type](occasion);
+/** Made-up data of a test event. The ids refer to nothing, and the addresses are reserved ones (RFC 2606). */
+export function buildSampleData<Type extends EventType>(
+  type: Type,
+  context: SampleContext,
+): EventDataByType[Type] {
+  return SAMPLES[type](context);
 }
 
 const AGENT = 'agent@example.com';
 const CUSTOMER = 'customer@example.net';
 const SUBJECT = 'Test event: your order';
 
-const SAMPLES: { [Type in EventType]: (occasion: Occasion) => EventDataByType[Type] } = {
-  'message.received': (occasion) => ({
-    ...messageOf(occasion),
+const SAMPLES: { [Type in EventType]: (context: SampleContext) => EventDataByType[Type] } = {
+  'message.received': (context) => ({
+    ...messageFields(context),
     from_address: CUSTOMER,
     to_addresses: [AGENT],
     subject: SUBJECT,
     extracted_text: 'This is a test event. Where is my order?',
     has_attachments: false,
-    received_at: timeOf(occasion),
+    received_at: timestampOf(context),
   }),
-  'message.sent': (occasion) => ({
-    ...messageOf(occasion),
+  'message.sent': (context) => ({
+    ...messageFields(context),
     from_address: AGENT,
     to_addresses: [CUSTOMER],
     subject: SUBJECT,
     provider_message_id: 'test-event',
-    sent_at: timeOf(occasion),
+    sent_at: timestampOf(context),
   }),
-  'message.delivered': (occasion) => ({
-    ...messageOf(occasion),
+  'message.delivered': (context) => ({
+    ...messageFields(context),
     to_addresses: [CUSTOMER],
-    delivered_at: timeOf(occasion),
+    delivered_at: timestampOf(context),
     processing_time_ms: 1_250,
   }),
-  'message.bounced': (occasion) => ({
-    ...messageOf(occasion),
+  'message.bounced': (context) => ({
+    ...messageFields(context),
     bounce_type: 'Permanent',
     bounce_sub_type: 'NoEmail',
     bounced_recipients: [
@@ -52,42 +54,42 @@ const SAMPLES: { [Type in EventType]: (occasion: Occasion) => EventDataByType[Ty
         diagnostic_code: 'smtp; 550 5.1.1 Test event: no such user here',
       },
     ],
-    bounced_at: timeOf(occasion),
+    bounced_at: timestampOf(context),
   }),
-  'message.complained': (occasion) => ({
+  'message.complained': (context) => ({
     message_id: newId('message'),
-    inbox_id: occasion.inboxId,
+    inbox_id: context.inboxId,
     complained_recipients: [CUSTOMER],
     feedback_type: 'abuse',
-    complained_at: timeOf(occasion),
+    complained_at: timestampOf(context),
   }),
-  'message.rejected': (occasion) => ({
-    inbox_id: occasion.inboxId,
+  'message.rejected': (context) => ({
+    inbox_id: context.inboxId,
     from_address: AGENT,
     to_addresses: [CUSTOMER],
     subject: SUBJECT,
     rejection_reason: 'blocked_recipient',
     rejection_detail: 'Test event: the recipient is on a block list.',
-    rejected_at: timeOf(occasion),
+    rejected_at: timestampOf(context),
   }),
-  'domain.verified': (occasion) => ({
+  'domain.verified': (context) => ({
     domain_id: newId('domain'),
     domain_name: 'mail.example.com',
     verification_status: 'verified',
     spf_status: 'verified',
     dkim_status: 'verified',
     dmarc_status: 'verified',
-    verified_at: timeOf(occasion),
+    verified_at: timestampOf(context),
   }),
-  'usage.warning': (occasion) => usageOf(occasion, 80),
-  'usage.exceeded': (occasion) => usageOf(occasion, 100),
+  'usage.warning': (context) => usageFields(context, 80),
+  'usage.exceeded': (context) => usageFields(context, 100),
 };
 
-function messageOf({ inboxId }: Occasion) {
+function messageFields({ inboxId }: SampleContext) {
   return { message_id: newId('message'), thread_id: newId('thread'), inbox_id: inboxId };
 }
 
-function usageOf({ at }: Occasion, threshold: number): EventDataByType['usage.warning'] {
+function usageFields({ at }: SampleContext, threshold: number): EventDataByType['usage.warning'] {
   const { start, end } = monthOf(at);
   return {
     counter: 'messages_sent',
@@ -100,6 +102,6 @@ function usageOf({ at }: Occasion, threshold: number): EventDataByType['usage.wa
   };
 }
 
-function timeOf({ at }: Occasion): string {
+function timestampOf({ at }: SampleContext): string {
   return at.toISOString();
 }

@@ -2,7 +2,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createEventService, type EventService } from '../events/event.service.ts';
 import { addDelivery } from './add-delivery.ts';
 
-/** Events that are delivered to the webhook endpoints that subscribed to them. */
+/** The event service that delivers events to the webhook endpoints subscribed to them. */
 export function createWebhookEvents({ outbox }: { outbox: Outbox }): EventService {
   return createEventService({
     addDelivery: (transaction, event, endpoint) => {

@@ -143,7 +143,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
         await runLast(em, last);
         return { value };
       } catch (error) {
-        if (error instanceof AppError && error.commits) return { refusal: error };
+        if (error instanceof AppError && error.commitsTransaction) return { refusal: error };
         throw error;
       }
     });

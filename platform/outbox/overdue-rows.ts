@@ -38,10 +38,10 @@ export function takeOverdue<Row extends object>(
 ): Promise<Row[]> {
   return database.autocommit((em) =>
     em.execute<Row[]>(
-      `update ${table} set checked_at = now() where id in (
+      `update ${table} set reconciled_at = now() where id in (
          select id from ${table} where ${overdue}
-           and (checked_at is null or checked_at < now() - interval '${againAfter}')
-         order by checked_at nulls first limit ? for update skip locked)
+           and (reconciled_at is null or reconciled_at < now() - interval '${againAfter}')
+         order by reconciled_at nulls first limit ? for update skip locked)
        returning ${columns}`,
       [limit],
     ),

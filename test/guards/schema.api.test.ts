@@ -1,17 +1,211 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { listSqlFunctions, readSqlFunction } from '../../platform/database/sql-functions.ts';
+import { useOwnDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 import { connect } from '../support/test-app.ts';
+import { useResource } from '../support/use-resource.ts';
 
-test('the migrations make exactly the tables the entities describe', async () => {
-  const owner = await connect(testStack().postgres.ownerUrl);
+const NAME = 'schema_guard';
+
+const atOwnDatabase = () =>
+  Object.assign(new URL(testStack().postgres.ownerUrl), { pathname: `/${NAME}` }).toString();
+
+useOwnDatabase(NAME);
+const owner = useResource(
+  () => connect(atOwnDatabase()),
+  (database) => database.close(),
+);
+const client = useResource(
+  async () => {
+    const connected = new pg.Client({ connectionString: atOwnDatabase() });
+    await connected.connect();
+    return connected;
+  },
+  (connected) => connected.end(),
+);
+
+/** Statements that would make the database what the entities describe. */
+async function difference(): Promise<string[]> {
+  const statements = await owner.orm.schema.getUpdateSchemaSQL({ wrap: false });
+  // The ORM knows none of the functions; the test of functions below does.
+  return statements
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/^drop function if exists "\w+"/.test(line));
+}
+
+async function readText(statement: string, name: string): Promise<string | undefined> {
+  const { rows } = await client.query<{ text: string }>(statement, [name]);
+  return rows[0]?.text;
+}
+
+/** Runs `work` and undoes it. */
+async function inTransaction(work: () => Promise<void>): Promise<void> {
+  await client.query('begin');
   try {
-    const difference = await owner.orm.schema.getUpdateSchemaSQL({ wrap: false });
-    // Functions are the migrations' own; the ORM knows none but those of triggers.
-    const statements = difference
-      .split('\n')
-      .filter((line) => line.trim() !== '' && !line.startsWith('drop function'));
-    expect(statements).toEqual([]);
+    await work();
   } finally {
-    await owner.close();
+    await client.query('rollback');
   }
+}
+
+interface Declared {
+  table: string;
+  name: string;
+  statement: string;
+}
+
+function declared(kind: 'indexes' | 'uniques' | 'triggers'): Declared[] {
+  return [...owner.orm.getMetadata().getAll().values()].flatMap((entity) =>
+    entity[kind].flatMap(({ name, expression }) =>
+      typeof expression === 'string'
+        ? [{ table: entity.tableName, name: String(name), statement: expression }]
+        : [],
+    ),
+  );
+}
+
+describe('a freshly migrated database', () => {
+  test('has exactly the tables the entities describe', async () => {
+    expect(await difference()).toEqual([]);
+  });
+
+  test.each([
+    ['a table', 'create table extra (id text primary key)', 'drop table extra'],
+    ['a column', 'alter table inboxes add column extra text', 'alter table inboxes drop column extra'],
+    ['an index', 'create index extra on inboxes (username)', 'drop index extra'],
+    [
+      'a unique constraint',
+      'alter table inboxes add constraint extra unique (id, email)',
+      'alter table inboxes drop constraint extra',
+    ],
+    [
+      'a check',
+      `alter table inboxes add constraint extra check (email <> '')`,
+      'alter table inboxes drop constraint extra',
+    ],
+    ['a policy', 'create policy extra on inboxes using (true)', 'drop policy extra on inboxes'],
+    [
+      'a trigger',
+      'create trigger extra after insert on inboxes for each row execute function index_message()',
+      'drop trigger extra on inboxes',
+    ],
+    [
+      'a foreign key',
+      'alter table dkim_keys add constraint extra foreign key (org_id) references organizations (id)',
+      'alter table dkim_keys drop constraint extra',
+    ],
+  ])('is found to differ if it has %s more', async (_what, alter, undo) => {
+    await client.query(alter);
+    try {
+      expect(await difference()).not.toEqual([]);
+    } finally {
+      await client.query(undo);
+    }
+    expect(await difference()).toEqual([]);
+  });
+
+  test.each([
+    ['a table', 'alter table rate_buckets rename to missing', 'alter table missing rename to rate_buckets'],
+    [
+      'a column',
+      'alter table inboxes rename column purged_at to missing',
+      'alter table inboxes rename column missing to purged_at',
+    ],
+    [
+      'an index',
+      'alter index inboxes_env_id_id_index rename to missing',
+      'alter index missing rename to inboxes_env_id_id_index',
+    ],
+    [
+      'an index with a condition',
+      'alter index inboxes_pending_purge_index rename to missing',
+      'alter index missing rename to inboxes_pending_purge_index',
+    ],
+    [
+      'a check',
+      'alter table attachments rename constraint attachments_one_owner to missing',
+      'alter table attachments rename constraint missing to attachments_one_owner',
+    ],
+    [
+      'a policy',
+      'alter policy tenant on inboxes rename to missing',
+      'alter policy missing on inboxes rename to tenant',
+    ],
+    [
+      'row-level security',
+      'alter table inboxes disable row level security',
+      'alter table inboxes enable row level security',
+    ],
+    [
+      'a trigger',
+      'alter trigger index_message on messages rename to missing',
+      'alter trigger missing on messages rename to index_message',
+    ],
+    [
+      'a default',
+      'alter table inboxes alter column send_paused drop default',
+      'alter table inboxes alter column send_paused set default false',
+    ],
+    [
+      'a not-null constraint',
+      'alter table inboxes alter column email drop not null',
+      'alter table inboxes alter column email set not null',
+    ],
+  ])('is found to differ if it lacks %s', async (_what, alter, undo) => {
+    await client.query(alter);
+    try {
+      expect(await difference()).not.toEqual([]);
+    } finally {
+      await client.query(undo);
+    }
+    expect(await difference()).toEqual([]);
+  });
+
+  // The ORM compares what an expression declares by its name alone.
+  test('has the indexes the entities declare as SQL', async () => {
+    const indexes = [...declared('indexes'), ...declared('uniques')];
+    expect(indexes.length).toBeGreaterThan(25);
+    const read = (name: string) => readText('select pg_get_indexdef($1::regclass) as text', name);
+    await inTransaction(async () => {
+      for (const { name, statement } of indexes) {
+        const present = await read(name);
+        await client.query(`drop index "${name}"`);
+        await client.query(statement);
+        expect(present).toBe(await read(name));
+      }
+    });
+  });
+
+  test('has the triggers the entities declare', async () => {
+    const triggers = declared('triggers');
+    const { rows } = await client.query('select tgname as name from pg_trigger where not tgisinternal');
+    expect(triggers.map(({ name }) => name).sort()).toEqual(rows.map(({ name }) => name).sort());
+    const read = (name: string) =>
+      readText('select pg_get_triggerdef(oid) as text from pg_trigger where tgname = $1', name);
+    await inTransaction(async () => {
+      for (const { table, name, statement } of triggers) {
+        const present = await read(name);
+        await client.query(`drop trigger "${name}" on "${table}"`);
+        await client.query(statement);
+        expect(present).toBe(await read(name));
+      }
+    });
+  });
+
+  test('has the functions of migrations/functions', async () => {
+    const { rows } = await client.query(
+      `select proname as name from pg_proc where pronamespace = 'public'::regnamespace order by proname collate "C"`,
+    );
+    expect(rows.map(({ name }) => name)).toEqual(listSqlFunctions());
+    const read = (name: string) =>
+      readText('select pg_get_functiondef(oid) as text from pg_proc where proname = $1', name);
+    await inTransaction(async () => {
+      for (const name of listSqlFunctions()) {
+        const present = await read(name);
+        await client.query(readSqlFunction(name));
+        expect(present).toBe(await read(name));
+      }
+    });
+  });
 });

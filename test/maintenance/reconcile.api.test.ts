@@ -248,7 +248,7 @@ describe('the reconciler', () => {
     expect(temporal.started(`inbound/${id}`)).toBe(1);
   });
 
-  test('starts a lost plan of a draft again, and takes a stopped one off', async () => {
+  test('restarts the lost run of a scheduled draft, and unschedules the draft of a terminated run', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
     const { draft: lost } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
     const { draft: stopped } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
@@ -284,7 +284,7 @@ describe('the reconciler', () => {
     });
   });
 
-  test('takes a plan off whose run an operator ended long before its time', async () => {
+  test('unschedules a draft whose run an operator ended long before its time', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
     const { draft } = await drafts.create(scope, inbox.id, {
       ...content,

@@ -23,7 +23,7 @@ const BEGINNING: OrphanSearchProgress = { lastKey: '', scanned: 0, registered: 0
 
 const database = useOwnDatabase('orphaned_objects');
 
-/** A bucket of the test's own, looked at as many days after everything was put. */
+/** The test's own bucket; `search` runs the given number of days after the objects were stored. */
 async function withBucket(
   work: (
     storage: Storage,
@@ -54,7 +54,7 @@ async function withBucket(
 }
 
 const put = (storage: Storage, key: string) => storage.putBytes(key, Buffer.from('x'), 'message/rfc822');
-const isNoted = async (key: string) =>
+const isRegistered = async (key: string) =>
   (await database.statement('select from unclaimed_objects where storage_key = ?', [key])).length > 0;
 const makeDue = (keys: string[]) =>
   database.statement(
@@ -62,8 +62,8 @@ const makeDue = (keys: string[]) =>
     keys,
   );
 
-describe('an object nothing refers to', () => {
-  test('is noted after a week and then deleted; what has a row, or another name, stays', async () => {
+describe('finding orphaned objects', () => {
+  test('registers an orphan after a week and deletes it later; keeps objects with a row or an unknown key', async () => {
     await withBucket(async (storage, search) => {
       const inbox = await createInbox(database, await createOrganization(database));
       const [lost, owned, waiting, sentLost] = [
@@ -81,7 +81,7 @@ describe('an object nothing refers to', () => {
         'raw/notes.txt',
         `exports/${newId('message')}.zip`,
       ];
-      const strays = [
+      const orphans = [
         `raw/2026/11/01/${lost}.eml`,
         `attachments/${newId('attachment')}`,
         `attachments/${messageOf(lost)}/3`,
@@ -108,32 +108,32 @@ describe('an object nothing refers to', () => {
           receivedAt: new Date(),
         });
       });
-      for (const key of [...kept, ...strays]) await put(storage, key);
+      for (const key of [...kept, ...orphans]) await put(storage, key);
 
-      expect(await search(6.9)).toMatchObject({ looked: kept.length + strays.length - 1, noted: 0 });
-      expect(await search(7.1)).toMatchObject({ noted: strays.length });
-      expect(await search(7.1)).toMatchObject({ noted: 0 });
-      for (const key of strays) expect(await isNoted(key)).toBe(true);
-      for (const key of kept) expect(await isNoted(key)).toBe(false);
+      expect(await search(6.9)).toMatchObject({ scanned: kept.length + orphans.length - 1, registered: 0 });
+      expect(await search(7.1)).toMatchObject({ registered: orphans.length });
+      expect(await search(7.1)).toMatchObject({ registered: 0 });
+      for (const key of orphans) expect(await isRegistered(key)).toBe(true);
+      for (const key of kept) expect(await isRegistered(key)).toBe(false);
 
-      await makeDue(strays);
-      expect(await sweepObjects(database, storage)).toBe(strays.length);
-      for (const key of strays)
+      await makeDue(orphans);
+      expect(await sweepObjects(database, storage)).toBe(orphans.length);
+      for (const key of orphans)
         await expect(storage.getBytes(key, 10)).rejects.toMatchObject({ failure: 'missing' });
       for (const key of kept) expect((await storage.getBytes(key, 10)).toString()).toBe('x');
     });
   });
 
-  test('is found on any page, also by the attempt that goes on after a crash', async () => {
+  test('covers every page, also when a retry continues after a crash', async () => {
     const keys = Array.from({ length: 2_500 }, () => `raw/2026/11/01/${newId('receipt')}.eml`).sort();
-    // More pages than the servers of tests would make by themselves.
+    // The object storage of the tests would return fewer pages.
     const listed: (string | undefined)[] = [];
     const storage: Pick<Storage, 'listPage'> = {
       async listPage(prefix, after) {
         listed.push(after);
         const rest = keys.filter((key) => key.startsWith(prefix) && key > (after ?? ''));
-        const objects = rest.slice(0, 1_000).map((key) => ({ key, changedAt: new Date(0) }));
-        return { objects: objects, isLast: rest.length <= 1_000 };
+        const objects = rest.slice(0, 1_000).map((key) => ({ key, lastModified: new Date(0) }));
+        return { objects, isLast: rest.length <= 1_000 };
       },
     };
     let pauses = 0;
@@ -159,9 +159,9 @@ describe('an object nothing refers to', () => {
     };
     const first = await attempt();
     expect(first.result).toBe('killed');
-    expect(first.beat()).toMatchObject({ after: keys[999], noted: 1_000 });
+    expect(first.beat()).toMatchObject({ lastKey: keys[999], registered: 1_000 });
     const second = await attempt(first.beat());
-    expect(second.result).toEqual({ looked: 2_500, noted: 2_500 });
+    expect(second.result).toEqual({ scanned: 2_500, registered: 2_500 });
     expect(listed).toEqual([undefined, undefined, keys[999], keys[1_999]]);
     await database.statement(`delete from unclaimed_objects where storage_key = any(?)`, [
       `{${keys.join()}}`,
@@ -169,7 +169,7 @@ describe('an object nothing refers to', () => {
   });
 });
 
-test('pages of a bucket follow one another by their last key', async () => {
+test('lists the next page of a bucket after the last key', async () => {
   await withBucket(async (storage) => {
     const keys = ['raw/a', 'raw/b', 'raw/c'];
     for (const key of [...keys, 'other/a']) await put(storage, key);

@@ -19,13 +19,13 @@ import { recordingOutbox } from './test-app.ts';
 const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 
 export const answered = (status: number): EgressResult => ({
-  kind: 'answer',
+  kind: 'response',
   status,
   body: '',
   durationMs: 1,
 });
 
-type WorkerOptions = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'freedWithinMs' | 'secretBox'>>;
+type WorkerOptions = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'slotWaitMs' | 'secretBox'>>;
 
 export interface TestDeliveries {
   organization: TestOrganization;

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
 import { pino } from 'pino';
 import type { SubmissionService } from '../../domain/outbound/submission.service.ts';
-import { usageLimitExceeded } from '../../domain/usage/limit-exceeded.ts';
+import { usageLimitExceeded } from '../../domain/usage/limit-errors.ts';
 import { type SubmissionListener, startSubmissionListener } from '../../workers/submission-listener.ts';
 
 let listener: SubmissionListener | undefined;

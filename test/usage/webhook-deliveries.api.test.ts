@@ -62,7 +62,7 @@ async function arrange(count = 3) {
   return { ...given, organizationId, token, allow, posted, deliveries, attemptAll, statuses, current };
 }
 
-const HELD = 'held: webhook_deliveries are used up';
+const HELD = 'held: usage limit of webhook_deliveries reached';
 
 test('beyond a hard limit deliveries wait, and the API says what for', async () => {
   const { deliveryIds, endpointId, token, attemptAll, statuses, posted, current } = await arrange();

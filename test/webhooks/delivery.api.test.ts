@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { createDeliveryService, retryDelayMs } from '../../domain/webhooks/delivery.service.ts';
+import { createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
+import { retryDelayMs } from '../../domain/webhooks/record-attempt.ts';
 import { releaseHeldOfEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -21,7 +22,7 @@ const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 const database = useWorkerDatabase();
 
 const answered = (status: number, more: { retryAfterMs?: number } = {}): EgressResult => ({
-  kind: 'answer',
+  kind: 'response',
   status,
   body: 'answer',
   durationMs: 12,
@@ -184,7 +185,7 @@ describe('a delivery', () => {
 
   test('an answer PostgreSQL would refuse is recorded all the same', async () => {
     const { service, id, read } = await arrange([
-      { kind: 'answer', status: 200, body: 'a\0b\ud800', durationMs: 1 },
+      { kind: 'response', status: 200, body: 'a\0b\ud800', durationMs: 1 },
     ]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ status: 'delivered' });
     expect((await read()).attempts[0]?.responseBody).toBe('a\u{fffd}b\u{fffd}');

@@ -133,8 +133,11 @@ describe('a run', () => {
     const [id = ''] = deliveryIds;
     await database.statement('update webhook_deliveries set episode = 2 where id = ?', [id]);
     const service = worker(async () => answered(200));
-    await expect(service.attempt(id, true, 1)).resolves.toMatchObject({ kind: 'settled', status: 'over' });
-    await expect(service.cancel(id, 1)).resolves.toBe('over');
+    await expect(service.attempt(id, true, 1)).resolves.toMatchObject({
+      kind: 'settled',
+      status: 'superseded',
+    });
+    await expect(service.cancel(id, 1)).resolves.toBe('superseded');
     expect((await deliveries())[0]).toMatchObject({ status: 'pending', attempts: 0 });
     await expect(service.attempt(id, true, 2)).resolves.toMatchObject({ status: 'delivered' });
   });
@@ -172,7 +175,7 @@ test('a worker with another key uses up no attempt', async () => {
 });
 
 describe('the turns of those who wait', () => {
-  const pace = { leastMs: 1_000, everyMs: 200 };
+  const pace = { minDelayMs: 1_000, intervalMs: 200 };
 
   test('come one after another, each endpoint’s apart', () => {
     let now = 0;
@@ -192,7 +195,7 @@ describe('the turns of those who wait', () => {
 });
 
 describe('a worker’s own line for a slot', () => {
-  const slow = { waitingAtMost: 1, quickWithinMs: 500, now: () => 1_000 };
+  const slow = { maxWaiters: 1, recentReleaseMs: 500, now: () => 1_000 };
 
   test('is served first come, first served, and each endpoint’s apart', async () => {
     const freed = createSlotWaiters(slow);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { findFreePort } from '../../dev/stack/ports.ts';
-import { signWebhook, type WebhookToSign } from '../../platform/webhook-signature.ts';
+import { signWebhook, type UnsignedWebhook } from '../../platform/webhook-signature.ts';
 import { eventually } from '../support/eventually.ts';
 
 jest.setTimeout(60_000);
@@ -77,7 +77,10 @@ describe.each(RECEIVERS)('the receiver in $language', ({ language, needs, comman
     await ended;
   });
 
-  const deliver = async (signed: Partial<WebhookToSign>, sent: { body?: string; headers?: object } = {}) => {
+  const deliver = async (
+    signed: Partial<UnsignedWebhook>,
+    sent: { body?: string; headers?: object } = {},
+  ) => {
     const eventId = signed.eventId ?? 'evt_1';
     const body = signed.body ?? eventBody(eventId);
     const headers = signWebhook({ secret, eventId, timestampSeconds: nowSeconds(), ...signed, body });

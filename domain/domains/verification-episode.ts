@@ -1,0 +1,43 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  CHECK_NOW,
+  nextCheckDelayMs,
+  VERIFY_DOMAIN,
+  verifyDomainWorkflowId,
+} from '../../workflows/domains/verify-domain.contract.ts';
+import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Domain } from './domain.entity.ts';
+
+type Episode = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
+
+/** The start of an episode's run; also what the reconciler uses for one that has lost its run. */
+export function buildVerificationStart({ id, organizationId, episode }: Episode): StartCommand {
+  return {
+    workflowType: VERIFY_DOMAIN,
+    workflowId: verifyDomainWorkflowId(id, episode),
+    taskQueue: MAINTENANCE_QUEUE,
+    input: { domainId: id, episode },
+    searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'pending' },
+    summary: `Verify domain ${id}`,
+  };
+}
+
+/** A series of looks begins with the commit. */
+export function startEpisode(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
+  domain.episodeStartedAt = now;
+  domain.nextCheckAt = new Date(now.getTime() + nextCheckDelayMs(0));
+  outbox.enqueue(transaction, domain.organizationId, { start: buildVerificationStart(domain) });
+}
+
+/** Tells the run that its row says something else now. One that is gone needs no telling. */
+export function signalCheckNow(transaction: Transaction, outbox: Outbox, domain: Episode): void {
+  outbox.enqueue(transaction, domain.organizationId, {
+    signal: {
+      workflowId: verifyDomainWorkflowId(domain.id, domain.episode),
+      signalName: CHECK_NOW,
+      args: [],
+    },
+  });
+}

@@ -1,0 +1,120 @@
+import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { attachmentsOfDraft } from '../attachments/attach-files.ts';
+import type { EventService } from '../events/event.service.ts';
+import type { Scope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import type { MessageDetails } from '../messages/message-details.ts';
+import { toReplySubject } from '../mime/subject.ts';
+import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
+import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
+import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
+import { type Draft, DraftEntity } from './draft.entity.ts';
+import { unscheduleSend } from './draft-schedule.ts';
+import { findDraftTarget } from './draft-target.ts';
+
+export interface SendDraftOptions {
+  outbox: Outbox;
+  events: EventService;
+}
+
+/**
+ * Creates the message of a locked draft and deletes the draft, in the caller's transaction.
+ *
+ * @throws AppError `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`.
+ */
+export async function sendDraft(
+  transaction: Transaction,
+  scope: Scope,
+  draft: Draft,
+  { outbox, events }: SendDraftOptions,
+): Promise<MessageDetails> {
+  const { em } = transaction;
+  const inbox = await findInbox(em, scope, draft.inboxId);
+  const { thread, parent } = await findDraftTarget(em, draft);
+  const subject = draft.subject ?? (parent ? toReplySubject(parent.subject) : null);
+  const content = { ...draft, subject };
+  const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
+  if (refusal) throw refusal;
+  const attachments = await attachmentsOfDraft(em, draft.id);
+  const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });
+  unscheduleSend(transaction, outbox, draft);
+  em.remove(draft);
+  return created;
+}
+
+/** What became of a scheduled send. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled. */
+export type DueDraftResult = { waitUntil: string } | 'sent' | 'refused' | 'gone';
+
+/**
+ * Sends a scheduled draft at its time. A refusal is recorded on the draft.
+ *
+ * @param scheduleVersion the schedule that the caller acts for; an older one does nothing (`gone`).
+ */
+export async function sendDueDraft(
+  options: SendDraftOptions & { database: Database },
+  draftId: string,
+  scheduleVersion: number,
+): Promise<DueDraftResult> {
+  const { database, events } = options;
+  try {
+    return await database.systemTransaction(async (transaction) => {
+      const draft = await transaction.em.findOne(
+        DraftEntity,
+        { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
+        { lockMode: LockMode.PESSIMISTIC_WRITE },
+      );
+      if (!draft?.sendAt) return 'gone';
+      if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
+      await sendDraft(transaction, await scheduledSendScope(transaction.em, draft), draft, options);
+      return 'sent';
+    });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.status >= 500) throw error;
+    await database.systemTransaction(async (transaction) => {
+      const failed = await transaction.em.nativeUpdate(
+        DraftEntity,
+        { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
+        { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
+      );
+      // The gate records its own refusals. An exceeded limit rolled its transaction back, so its event is recorded here.
+      if (failed === 1 && isUsageLimitExceeded(error))
+        await recordOverLimit(transaction, events, draftId, error);
+    });
+    return 'refused';
+  }
+}
+
+async function recordOverLimit(
+  transaction: Transaction,
+  events: EventService,
+  draftId: string,
+  { detail }: AppError,
+): Promise<void> {
+  const { em } = transaction;
+  const content = await em.findOneOrFail(DraftEntity, { id: draftId });
+  const inbox = await em.findOneOrFail(InboxEntity, { id: content.inboxId });
+  await recordRefusedSend(transaction, events, {
+    inbox,
+    content,
+    refusal: { reason: 'rate_limited', detail },
+  });
+}
+
+/** A scheduled send may act only within the draft's own inbox. */
+async function scheduledSendScope(em: EntityManager, draft: Draft): Promise<Scope> {
+  const inbox = await em.findOneOrFail(InboxEntity, { id: draft.inboxId });
+  return {
+    organizationId: draft.organizationId,
+    environmentId: draft.environmentId,
+    environmentBound: true,
+    inboxId: inbox.id,
+    permissions: new Set(['messages:send'] as const),
+    actor: { kind: 'system', id: draft.id },
+    requestId: draft.id,
+  };
+}

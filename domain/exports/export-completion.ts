@@ -1,0 +1,168 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { UploadedPart } from '../../platform/multipart-uploads.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
+import { type Export, ExportEntity } from './export.entity.ts';
+import { ExportSegmentEntity } from './export-segment.entity.ts';
+
+/** How an export ends, one way or another. */
+export interface ExportCompletion {
+  /** Puts the parts together, offers the archive, and tells the owners. */
+  complete(row: Export, archive: { sizeBytes: number; checkpoint: number }): Promise<void>;
+  /** Ends an export that is not ready, and removes what there is of it. Returns its status. */
+  abort(exportId: string, status: 'failed' | 'canceled', detail: string): Promise<string>;
+  /**
+   * What is left when nothing went its way: archives past their time, parts of exports whose run was terminated.
+   * Returns how many exports it changed.
+   */
+  cleanUp(): Promise<number>;
+}
+
+export interface ExportCompletionOptions {
+  database: Database;
+  storage: Pick<Storage, 'sizeOf' | 'multipartUploads'>;
+  notifications: NotificationService;
+  now: () => Date;
+}
+
+/** How long an archive is offered, and its bytes stay after that: the last link given out lives a day. */
+const AVAILABLE_MS = 24 * 3_600_000;
+const DELETE_DELAY_MS = 25 * 3_600_000;
+const CLEARED_UPLOAD = { uploadId: null, position: null, partBuffer: null };
+const MAX_DETAIL_CHARACTERS = 1_000;
+/** Whoever writes has ended by then, and its own run has cleaned up. */
+const CLEANUP_DELAY_MS = 5 * 60_000;
+
+export function createExportCompletion({
+  database,
+  storage,
+  notifications,
+  now,
+}: ExportCompletionOptions): ExportCompletion {
+  const uploads = storage.multipartUploads;
+
+  /** The worker may have died after storage completed it: then it is there. */
+  async function complete(
+    row: Export,
+    { sizeBytes, checkpoint }: { sizeBytes: number; checkpoint: number },
+  ): Promise<void> {
+    if ((await storage.sizeOf(row.storageKey)) !== sizeBytes)
+      await uploads.complete(row.storageKey, row.uploadId ?? '', await readParts(database, row.id));
+    await database.systemTransaction(async (transaction) => {
+      const { em } = transaction;
+      const completedAt = now();
+      const expiresAt = new Date(completedAt.getTime() + AVAILABLE_MS);
+      const ready = await em.nativeUpdate(
+        ExportEntity,
+        { id: row.id, status: 'running', checkpoint },
+        {
+          status: 'ready',
+          sizeBytes,
+          completedAt,
+          expiresAt,
+          updatedAt: completedAt,
+          ...CLEARED_UPLOAD,
+        },
+      );
+      const dueAt = ready > 0 ? new Date(expiresAt.getTime() + DELETE_DELAY_MS) : completedAt;
+      await discardArchive(transaction, row, dueAt);
+      await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
+      if (ready > 0) await notifyOwners(transaction, { ...row, sizeBytes, expiresAt });
+    });
+  }
+
+  async function notifyOwners(
+    transaction: Transaction,
+    row: Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'sizeBytes'> & { expiresAt: Date },
+  ): Promise<void> {
+    const [key] = await transaction.em.execute<{ name: string }[]>(
+      'select name from api_keys where id = ? and org_id = ?',
+      [row.requestedBy, row.organizationId],
+    );
+    await notifications.notifyOwners(transaction, {
+      organizationId: row.organizationId,
+      template: 'export-ready',
+      params: {
+        organizationId: row.organizationId,
+        exportId: row.id,
+        keyId: row.requestedBy,
+        keyName: key?.name ?? null,
+        sizeBytes: row.sizeBytes,
+        expiresAt: formatUtc(row.expiresAt),
+      },
+      dedupeKey: `export-ready/${row.id}`,
+    });
+  }
+
+  /** Removes parts and what was remembered of them. An archive that was completed at that very time goes as well. */
+  async function removeUpload(
+    row: Pick<Export, 'id' | 'organizationId' | 'storageKey' | 'uploadId'>,
+  ): Promise<void> {
+    if (row.uploadId) await uploads.abort(row.storageKey, row.uploadId);
+    await database.systemTransaction(async (transaction) => {
+      const { em } = transaction;
+      await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
+      await em.nativeUpdate(ExportEntity, { id: row.id, uploadId: row.uploadId }, CLEARED_UPLOAD);
+      await discardArchive(transaction, row, now());
+    });
+  }
+
+  return {
+    complete,
+
+    async abort(exportId, status, detail) {
+      const row = await database.systemTransaction(async ({ em }) => {
+        const locked = await em.findOne(
+          ExportEntity,
+          { id: exportId },
+          { lockMode: LockMode.PESSIMISTIC_WRITE },
+        );
+        if (locked && (locked.status === 'queued' || locked.status === 'running')) {
+          const completedAt = now();
+          Object.assign(locked, {
+            status,
+            statusDetail: detail.slice(0, MAX_DETAIL_CHARACTERS),
+            completedAt,
+          });
+        }
+        return locked;
+      });
+      if (row && row.status !== 'ready' && row.uploadId) await removeUpload(row);
+      return row?.status ?? 'gone';
+    },
+
+    async cleanUp() {
+      const expired = await database.statement<{ id: string }>(
+        `update exports set status = 'expired', updated_at = ? where status = 'ready' and expires_at <= ? returning id`,
+        [now(), now()],
+      );
+      const left = await database.statement<Parameters<typeof removeUpload>[0]>(
+        `select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
+         where upload_id is not null and status in ('failed', 'canceled', 'expired') and updated_at < ?
+         order by updated_at limit 20`,
+        [new Date(now().getTime() - CLEANUP_DELAY_MS)],
+      );
+      for (const row of left) await removeUpload(row);
+      return expired.length + left.length;
+    },
+  };
+}
+
+function readParts(database: Database, exportId: string): Promise<UploadedPart[]> {
+  return database.statement<UploadedPart>(
+    `select part_number as number, etag from export_segments
+     where export_id = ? and part_number is not null order by part_number`,
+    [exportId],
+  );
+}
+
+async function discardArchive(
+  { em }: Transaction,
+  { storageKey, organizationId }: Pick<Export, 'storageKey' | 'organizationId'>,
+  dueAt: Date,
+): Promise<void> {
+  await releaseObject(em, { organizationId, storageKey, dueAt });
+}

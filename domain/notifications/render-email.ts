@@ -1,0 +1,68 @@
+import type { EmailContent } from './templates.ts';
+
+export interface RenderedEmail {
+  /** A single line. */
+  subject: string;
+  text: string;
+  html: string;
+}
+
+const MAX_SUBJECT_CHARACTERS = 200;
+
+/** Renders an email as plain text and HTML. All content is escaped. */
+export function renderEmail({ subject, body }: EmailContent): RenderedEmail {
+  const line = toSingleLine(subject).slice(0, MAX_SUBJECT_CHARACTERS);
+  return {
+    subject: line,
+    text: `${body.map(renderTextBlock).join('\n\n')}\n\n-- \n${FOOTER}\n`,
+    html: [
+      '<!doctype html>',
+      `<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(line)}</title></head>`,
+      '<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">',
+      ...body.map(renderHtmlBlock),
+      `<p style="color: #666">${escapeHtml(FOOTER)}</p>`,
+      '</body></html>',
+      '',
+    ].join('\n'),
+  };
+}
+
+const FOOTER =
+  'You received this email because you are an owner of the organization. Replies to this address are not monitored.';
+
+type Block = EmailContent['body'][number];
+
+function renderTextBlock(block: Block): string {
+  if (typeof block === 'string') return stripControlCharacters(block);
+  return block.map(([name, value]) => `${toSingleLine(name)}: ${toSingleLine(value)}`).join('\n');
+}
+
+function renderHtmlBlock(block: Block): string {
+  if (typeof block === 'string') return `<p>${escapeHtml(stripControlCharacters(block))}</p>`;
+  const rows = block.map(
+    ([name, value]) =>
+      `<tr><th align="left" style="padding-right: 1em">${escapeHtml(toSingleLine(name))}</th><td>${escapeHtml(toSingleLine(value))}</td></tr>`,
+  );
+  return `<table>${rows.join('')}</table>`;
+}
+
+function toSingleLine(text: string): string {
+  return stripControlCharacters(text).replace(/\s+/gu, ' ').trim();
+}
+
+/** Removes control characters and bidirectional overrides, which can make a link look like another. */
+function stripControlCharacters(text: string): string {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069\u200e\u200f]/gu, '').replace(/(?!\n)\p{Cc}/gu, ' ');
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}

@@ -1,0 +1,33 @@
+import type { Tier } from '../organizations/tier.ts';
+import type { LimitInputs } from './effective-limit.ts';
+import type { LimitKind } from './tiers.ts';
+
+/** A row of a query with {@link LIMIT_COLUMNS} in its select list and {@link joinLimits} after `organizations o`. */
+export interface LimitInputsRow {
+  tier: Tier;
+  override_kind: LimitKind | null;
+  override_amount: number | null;
+  custom_amount: number | null;
+}
+
+// Cast to double precision: the driver returns bigint as text, and amounts are below 2^53.
+export const LIMIT_COLUMNS = `o.tier, v.kind as override_kind, v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
+
+/** @param resource SQL that names what is limited. */
+export const joinLimits = (resource: string) => `
+  left join limit_overrides v on v.org_id = o.id and v.resource = ${resource}
+    and (v.expires_at is null or v.expires_at > now())
+  left join custom_limits w on w.org_id = o.id and w.counter = ${resource}`;
+
+export function toLimitInputs({
+  tier,
+  override_kind,
+  override_amount,
+  custom_amount,
+}: LimitInputsRow): LimitInputs {
+  return {
+    tier,
+    override: override_kind === null ? null : { limit: override_amount, kind: override_kind },
+    customLimit: custom_amount,
+  };
+}

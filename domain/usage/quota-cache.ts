@@ -1,0 +1,49 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { LRUCache } from 'lru-cache';
+import type { UsageCounter } from './counters.ts';
+import { remainingQuota } from './effective-limit.ts';
+import { readUsageStatuses } from './usage-status.ts';
+
+/** Remaining quota of one counter, for callers that ask often. */
+export interface QuotaCache {
+  /**
+   * Returns null without a hard limit; that answer is cached, so that most organizations cost no query. Under a hard
+   * limit the result is always read from the database.
+   */
+  remaining(em: EntityManager, organizationId: string): Promise<number | null>;
+}
+
+export interface QuotaCacheOptions {
+  counter: UsageCounter;
+  now?: () => Date;
+  /** How long a newly set hard limit may go unnoticed. */
+  ttlMs?: number;
+}
+
+const DEFAULT_TTL_MS = 10_000;
+const MAX_CACHED = 10_000;
+
+export function createQuotaCache({
+  counter,
+  now = () => new Date(),
+  ttlMs: rememberedForMs = DEFAULT_TTL_MS,
+}: QuotaCacheOptions): QuotaCache {
+  /** Until when an organization counts as one without a hard limit. */
+  const unlimited = new LRUCache<string, number>({ max: MAX_CACHED });
+  return {
+    async remaining(em, organizationId) {
+      const time = now();
+      if ((unlimited.get(organizationId) ?? 0) > time.getTime()) return null;
+      unlimited.delete(organizationId);
+      const [status] = await readUsageStatuses(em, {
+        organizationIds: [organizationId],
+        counters: [counter],
+        now: time,
+      });
+      const remaining = status ? remainingQuota(status.limit, status.current) : null;
+      if (remaining !== null) return remaining;
+      unlimited.set(organizationId, time.getTime() + rememberedForMs);
+      return null;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
+import { planLimitReached } from './limit-errors.ts';
+import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
+
+/** SQL that counts the resources whose number is limited. Deleted inboxes do not count. */
+const COUNT_SQL = {
+  inboxes: 'select count(*)::int from inboxes c where c.org_id = o.id and c.deleted_at is null',
+  domains: 'select count(*)::int from domains c where c.org_id = o.id',
+};
+export type QuotaResource = keyof typeof COUNT_SQL;
+
+export interface ResourceQuota {
+  resource: QuotaResource;
+  current: number;
+  limit: EffectiveLimit;
+}
+
+export async function readResourceQuotas(
+  em: EntityManager,
+  organizationId: string,
+): Promise<ResourceQuota[]> {
+  const resources = Object.keys(COUNT_SQL) as QuotaResource[];
+  const rows = await em.execute<(LimitInputsRow & { resource: QuotaResource; current: number })[]>(
+    resources
+      .map(
+        (resource) => `select '${resource}' as resource, (${COUNT_SQL[resource]}) as current, ${LIMIT_COLUMNS}
+          from organizations o ${joinLimits(`'${resource}'`)} where o.id = ?`,
+      )
+      .join(' union all '),
+    resources.map(() => organizationId),
+  );
+  return rows.map(({ resource, current, ...row }) => ({
+    resource,
+    current,
+    limit: effectiveLimit(resource, toLimitInputs(row)),
+  }));
+}
+
+/**
+ * Checks that the organization may create one more of the resource. Call it before the insert, in the same transaction:
+ * under a hard limit an advisory lock serializes concurrent creations.
+ *
+ * @throws AppError `plan_limit_reached`.
+ */
+export async function requireQuota(
+  em: EntityManager,
+  organizationId: string,
+  resource: QuotaResource,
+): Promise<void> {
+  const [row] = await em.execute<LimitInputsRow[]>(
+    `select ${LIMIT_COLUMNS} from organizations o ${joinLimits(`'${resource}'`)} where o.id = ?`,
+    [organizationId],
+  );
+  if (!row) return;
+  const limit = effectiveLimit(resource, toLimitInputs(row));
+  if (remainingQuota(limit, 0) === null) return;
+  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
+    JSON.stringify(['cap', organizationId, resource]),
+  ]);
+  // A separate statement, so that it sees rows committed while this one waited for the lock.
+  const [counted] = await em.execute<{ current: number }[]>(
+    `select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ?`,
+    [organizationId],
+  );
+  if (remainingQuota(limit, counted?.current ?? 0) === 0) throw planLimitReached(resource, limit);
+}

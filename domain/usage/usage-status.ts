@@ -1,0 +1,68 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
+import { type EffectiveLimit, effectiveLimit, type LimitInputs } from './effective-limit.ts';
+import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
+import { monthOf } from './periods.ts';
+
+/** Current usage and limit of one counter of an organization. */
+export interface UsageStatus {
+  organizationId: string;
+  counter: UsageCounter;
+  current: number;
+  limit: EffectiveLimit;
+  limitInputs: LimitInputs;
+  /** Percent of the limit at which owners are warned. */
+  warningPercent: number;
+}
+
+export const DEFAULT_WARNING_PERCENT = 80;
+
+export interface UsageStatusQuery {
+  organizationIds: readonly string[];
+  counters?: readonly UsageCounter[];
+  /** Any time within the month to read. */
+  now: Date;
+}
+
+interface UsageStatusRow extends LimitInputsRow {
+  org_id: string;
+  counter: UsageCounter;
+  warning_percent: number | null;
+  current: number;
+}
+
+/** Reads exact usage, including deltas that are not applied yet, in one statement. */
+export async function readUsageStatuses(
+  em: EntityManager,
+  { organizationIds, counters = USAGE_COUNTERS, now }: UsageStatusQuery,
+): Promise<UsageStatus[]> {
+  if (organizationIds.length === 0 || counters.length === 0) return [];
+  const { start, end } = monthOf(now);
+  const placeholders = (values: readonly string[]) => values.map(() => '?').join(', ');
+  const rows = await em.execute<UsageStatusRow[]>(
+    `select o.id as org_id, k.counter, ${LIMIT_COLUMNS}, w.warning_percent,
+       greatest(0, coalesce(u.amount, 0) + coalesce((
+         select sum(d.amount) from usage_deltas d
+         where d.org_id = o.id and d.counter = k.counter
+           and (k.counter = '${STORAGE_COUNTER}' or d.at >= m.start and d.at < m.end)), 0))::float8 as current
+     from organizations o
+     cross join unnest(array[${placeholders(counters)}]) as k (counter)
+     cross join (select ?::timestamptz as start, ?::timestamptz as end) as m
+     ${joinLimits('k.counter')}
+     left join usage_counters u on u.org_id = o.id and u.counter = k.counter
+       and u.period_start = case when k.counter = '${STORAGE_COUNTER}' then 'epoch' else m.start end
+     where o.id in (${placeholders(organizationIds)})`,
+    [...counters, start.toISOString(), end.toISOString(), ...organizationIds],
+  );
+  return rows.map((row) => {
+    const limitInputs = toLimitInputs(row);
+    return {
+      organizationId: row.org_id,
+      counter: row.counter,
+      current: row.current,
+      limit: effectiveLimit(row.counter, limitInputs),
+      limitInputs,
+      warningPercent: row.warning_percent ?? DEFAULT_WARNING_PERCENT,
+    };
+  });
+}

@@ -1,0 +1,70 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type DeliveryChange, type DeliveryRow, updateDelivery } from './delivery-rows.ts';
+
+/**
+ * `settled`: `status` says how the delivery ended or why it waits. `retry`: another attempt is due after `delayMs`.
+ * `busy`: likewise, but no attempt was made, because the endpoint has no free slot.
+ */
+export type AttemptOutcome = Settled | Postponed<'retry'> | Postponed<'busy'>;
+
+export interface Settled {
+  kind: 'settled';
+  status: string;
+  detail: string;
+}
+
+interface Postponed<Kind extends string> {
+  kind: Kind;
+  delayMs: number;
+  attempts: number;
+  detail: string;
+}
+
+/** The delivery was deleted with its event or organization. */
+export const GONE: Settled = { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
+
+/** The result of a run whose delivery has been restarted with a later episode. */
+export const SUPERSEDED: Settled = {
+  kind: 'settled',
+  status: 'superseded',
+  detail: 'The delivery was restarted in a later run.',
+};
+
+/** Waits without a run until the endpoint is enabled again. */
+export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
+
+export function terminalChange(
+  status: 'delivered' | 'canceled' | 'blocked' | 'exhausted',
+  lastError: string | null,
+): DeliveryChange {
+  return { status, lastError, nextAttemptAt: null, completedAt: new Date() };
+}
+
+export async function settleAs(
+  em: EntityManager,
+  delivery: DeliveryRow,
+  change: DeliveryChange,
+): Promise<Settled> {
+  await updateDelivery(em, delivery.id, change);
+  return settled({ ...delivery, ...change });
+}
+
+export function settled(delivery: Pick<DeliveryRow, 'status' | 'lastError'>): Settled {
+  return { kind: 'settled', status: delivery.status, detail: delivery.lastError ?? '' };
+}
+
+export function retryLater(
+  delivery: Pick<DeliveryRow, 'attempts' | 'lastError'>,
+  delayMs: number,
+): AttemptOutcome {
+  return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
+}
+
+export function isSuperseded(delivery: DeliveryRow, episode: number | undefined): boolean {
+  return episode !== undefined && episode !== delivery.episode;
+}
+
+/** The attempts that count against the schedule: those of the current episode. */
+export function attemptsInEpisode({ attempts, priorAttempts }: DeliveryRow): number {
+  return attempts - priorAttempts;
+}

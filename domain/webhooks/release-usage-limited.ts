@@ -1,0 +1,78 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { remainingQuota } from '../usage/effective-limit.ts';
+import { readUsageStatuses } from '../usage/usage-status.ts';
+import { RELEASE_BATCH_SIZE } from './release-held-deliveries.ts';
+import { restartDeliveries } from './restart-deliveries.ts';
+
+/**
+ * Starts what waited because the organization had used up its deliveries, oldest first, as much as there is room for and
+ * at most {@link RELEASE_BATCH_SIZE}. What a disabled endpoint has waiting stays.
+ *
+ * @returns how many were started.
+ */
+export async function releaseUsageLimited(
+  transaction: Transaction,
+  outbox: Outbox,
+  { organizationId, now }: { organizationId: string; now: Date },
+): Promise<number> {
+  const [remaining = 0] = await readRemaining(transaction.em, [organizationId], now);
+  const limit = Math.min(remaining, RELEASE_BATCH_SIZE);
+  if (limit === 0) return 0;
+  return restartDeliveries(transaction, outbox, {
+    // Materialized: a plan that re-evaluates the subquery for each row would exceed the limit.
+    sql: `with oldest as materialized (
+        select h.id from webhook_deliveries h
+        join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
+        where h.org_id = ? and h.status = 'held' and h.held_for = 'usage_limit'
+        order by h.id limit ? for update of h skip locked)
+      select id from oldest`,
+    values: [organizationId, limit],
+  });
+}
+
+async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
+  const standings = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], now });
+  const roomOf = new Map(
+    standings.map(({ organizationId, limit, current }) => [organizationId, remainingQuota(limit, current)]),
+  );
+  // Null: nothing is refused.
+  return organizationIds.map((id) => roomOf.get(id) ?? (roomOf.has(id) ? Number.POSITIVE_INFINITY : 0));
+}
+
+/** Organizations per statement. */
+const PAGE_SIZE = 200;
+
+/** Loose index scan: one step per organization, however many deliveries it has waiting. */
+const FIND_ORGANIZATIONS = `with recursive waiting as (
+    (select org_id from webhook_deliveries
+     where status = 'held' and held_for = 'usage_limit' and org_id > ? order by org_id limit 1)
+    union all
+    select (select d.org_id from webhook_deliveries d
+      where d.status = 'held' and d.held_for = 'usage_limit' and d.org_id > waiting.org_id
+      order by d.org_id limit 1)
+    from waiting where waiting.org_id is not null)
+  select org_id as id from waiting where org_id is not null limit ${PAGE_SIZE}`;
+
+/** Sweep: picks up a new month, an expired override and queues longer than one batch. One batch per organization. */
+export async function releaseUsageLimitedOfAll(
+  database: Database,
+  outbox: Outbox,
+  now: () => Date = () => new Date(),
+): Promise<number> {
+  let released = 0;
+  for (let after = ''; ; ) {
+    const page = await database.statement<{ id: string }>(FIND_ORGANIZATIONS, [after]);
+    const ids = page.map(({ id }) => id);
+    const rooms = await database.autocommit((em) => readRemaining(em, ids, now()));
+    for (const [index, organizationId] of ids.entries()) {
+      if (!rooms[index]) continue;
+      released += await database.systemTransaction((transaction) =>
+        releaseUsageLimited(transaction, outbox, { organizationId, now: now() }),
+      );
+    }
+    after = ids.at(-1) ?? '';
+    if (ids.length < PAGE_SIZE) return released;
+  }
+}

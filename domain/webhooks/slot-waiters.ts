@@ -1,0 +1,60 @@
+import { LRUCache } from 'lru-cache';
+
+/** Attempts that wait within a worker for a slot that one of its other attempts is about to release. */
+export interface SlotWaiters {
+  /**
+   * Whether waiting is worthwhile. If the endpoint released a slot recently, any number of attempts may wait: their
+   * runs would only come back. Otherwise only a few may, because they occupy the worker.
+   */
+  shouldWait(endpointId: string): boolean;
+  /**
+   * Resolves when a slot is released or the time is up. A slot may have been released just before the wait began, so
+   * try for one in either case.
+   */
+  wait(endpointId: string, timeoutMs: number): Promise<void>;
+  /** An attempt at the endpoint has ended: wakes the attempt that has waited longest. */
+  slotReleased(endpointId: string): void;
+}
+
+export interface SlotWaitersOptions {
+  /** Applies to an endpoint without a recent release. */
+  maxWaiters: number;
+  /** A release is recent for this long. */
+  recentReleaseMs: number;
+  /** Milliseconds. */
+  now: () => number;
+}
+
+const MAX_ENDPOINTS = 10_000;
+
+export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWaitersOptions): SlotWaiters {
+  const waitersByEndpoint = new Map<string, Set<() => void>>();
+  const releasedAt = new LRUCache<string, number>({ max: MAX_ENDPOINTS });
+  return {
+    shouldWait(endpointId) {
+      const sinceReleaseMs = now() - (releasedAt.get(endpointId) ?? Number.NEGATIVE_INFINITY);
+      return sinceReleaseMs <= recentReleaseMs || (waitersByEndpoint.get(endpointId)?.size ?? 0) < maxWaiters;
+    },
+
+    wait(endpointId, timeoutMs) {
+      const waiters = waitersByEndpoint.get(endpointId) ?? new Set();
+      waitersByEndpoint.set(endpointId, waiters);
+      return new Promise((resolve) => {
+        const leave = () => {
+          clearTimeout(timer);
+          waiters.delete(leave);
+          if (waiters.size === 0) waitersByEndpoint.delete(endpointId);
+          resolve();
+        };
+        const timer = setTimeout(leave, timeoutMs);
+        waiters.add(leave);
+      });
+    },
+
+    slotReleased(endpointId) {
+      releasedAt.set(endpointId, now());
+      const [next] = waitersByEndpoint.get(endpointId) ?? [];
+      next?.();
+    },
+  };
+}

@@ -1,0 +1,19 @@
+-- Finds the key and the environment of a request, before its tenant is known. Returns no row if the key is unknown or
+-- revoked; the environment is null if the requested one is not the organization's or not the key's.
+create or replace function find_api_key(presented_hash bytea, requested_env text)
+returns table (
+  key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
+  inbox_id text, permissions text[], expires_at timestamptz, last_used_at timestamptz
+)
+language sql stable security definer set search_path = public, pg_temp as $$
+  select k.id, o.id, o.status, e.id, e.kind, e.status, k.env_id is not null,
+         k.inbox_id, k.permissions, k.expires_at, k.last_used_at
+  from api_keys k
+  join organizations o on o.id = k.org_id
+  left join environments e on e.org_id = k.org_id
+    and (k.env_id is null or e.id = k.env_id)
+    and case when requested_env is not null then e.id = requested_env
+             when k.env_id is not null then true
+             else e.kind = 'production' and e.name = 'production' end
+  where k.token_hash = presented_hash and k.revoked_at is null
+$$;
