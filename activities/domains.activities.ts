@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { VerificationService } from '../domain/domains/verification.service.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type DomainActivities = ReturnType<typeof createDomainActivities>;
 
@@ -13,29 +13,29 @@ export function createDomainActivities({ verifications }: { verifications: Verif
      *
      * @param lookNow on the first attempt; a run that begins waits for its first pause, since nothing can be published yet.
      */
-    lookAtDomain: ({
+    checkDomainRecords: ({
       domainId,
       episode,
-      lookNow,
+      checkImmediately: checkImmediately,
     }: {
       domainId: string;
       episode: number;
-      lookNow: boolean;
+      checkImmediately: boolean;
     }): Promise<string> =>
-      asFailure(async () => {
-        const outcome = await verifications.look(domainId, episode, { now: lookNow });
+      withApplicationFailures(async () => {
+        const outcome = await verifications.check(domainId, episode, { now: checkImmediately });
         if (typeof outcome === 'string') return outcome;
         throw ApplicationFailure.create({
           type: 'RecordsMissing',
           message: outcome.detail,
-          nextRetryDelay: Math.max(1, outcome.againInMs),
+          nextRetryDelay: Math.max(1, outcome.nextCheckInMs),
         });
       }),
 
     stopVerification: ({ domainId, episode }: { domainId: string; episode: number }): Promise<void> =>
-      asFailure(() => verifications.stop(domainId, episode)),
+      withApplicationFailures(() => verifications.stop(domainId, episode)),
 
     recheckVerifiedDomains: (): Promise<Record<string, number>> =>
-      asFailure(() => verifications.recheckVerified(() => Context.current().heartbeat())),
+      withApplicationFailures(() => verifications.recheckVerified(() => Context.current().heartbeat())),
   };
 }

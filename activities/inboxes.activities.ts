@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
-import type { Purged, PurgeService } from '../domain/inboxes/purge.service.ts';
-import { asFailure } from './failures.ts';
+import type { PurgeCounts, PurgeService } from '../domain/inboxes/purge.service.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type InboxActivities = ReturnType<typeof createInboxActivities>;
 
 export function createInboxActivities({ purges }: { purges: PurgeService }) {
   return {
     /** May run again at any time; what is gone is gone. */
-    purgeMail: ({ inboxId }: { inboxId: string }): Promise<Purged> =>
-      asFailure(() => purges.purge(inboxId, (soFar) => Context.current().heartbeat(soFar))),
+    purgeInboxMail: ({ inboxId }: { inboxId: string }): Promise<PurgeCounts> =>
+      withApplicationFailures(() => purges.purge(inboxId, (soFar) => Context.current().heartbeat(soFar))),
   };
 }

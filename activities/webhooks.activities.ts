@@ -1,23 +1,23 @@
 import { ApplicationFailure } from '@temporalio/common';
 import type { DeliveryService } from '../domain/webhooks/delivery.service.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type WebhookActivities = ReturnType<typeof createWebhookActivities>;
 
 export interface DeliveryRun {
   deliveryId: string;
-  /** Empty in runs of before it was named. */
+  /** Missing in runs started before episodes existed. */
   episode?: number;
 }
 
 export function createWebhookActivities({ deliveries }: { deliveries: DeliveryService }) {
   return {
     /**
-     * One attempt. A failed one is thrown with the exact time of the next, so that Temporal's own retry is the
-     * schedule and the UI shows attempt, last answer and next time.
+     * Makes one attempt. A failed attempt throws with the exact delay until the next one: Temporal's own retry is the
+     * schedule, and the UI shows attempt count, last result and next time.
      */
     attemptDelivery: ({ deliveryId, episode, now }: DeliveryRun & { now: boolean }): Promise<string> =>
-      asFailure(async () => {
+      withApplicationFailures(async () => {
         const outcome = await deliveries.attempt(deliveryId, now, episode);
         if (outcome.kind === 'settled') return outcome.status;
         const { attempts, detail, delayMs } = outcome;
@@ -29,6 +29,6 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
       }),
 
     cancelDelivery: ({ deliveryId, episode }: DeliveryRun): Promise<string> =>
-      asFailure(() => deliveries.cancel(deliveryId, episode)),
+      withApplicationFailures(() => deliveries.cancel(deliveryId, episode)),
   };
 }

@@ -20,14 +20,14 @@ import {
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { createLists } from './lists.ts';
 import { installAccess } from './plugins/access.ts';
-import { appErrorOf, installErrors, unreadable } from './plugins/errors.ts';
+import { installErrors, malformedRequest, toAppError } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
 import { installJsonBodies } from './plugins/json-body.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
-import { installOpenAnswers } from './plugins/open-answers.ts';
+import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
-import { PROBLEM_TYPE, problemOf, sendProblem } from './plugins/problem.ts';
+import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installSerialization } from './plugins/serialization.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
@@ -82,12 +82,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
-  const openAnswers = installOpenAnswers(app, {
+  const openResponses = installOpenResponses(app, {
     perCredential: config.STREAMS_PER_CREDENTIAL,
     perProcess: config.STREAMS_PER_PROCESS,
   });
   app.addHook('onClose', () => services.eventStreams.close());
-  installMetrics(app, { token: config.METRICS_TOKEN, database, openAnswers });
+  installMetrics(app, { token: config.METRICS_TOKEN, database, openResponses });
 
   await app.register(healthRoutes({ probes }));
   await registerRoutes(app, {
@@ -95,7 +95,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     config,
     lists,
     cursors,
-    openAnswers,
+    openResponses,
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });
   methods.finish();
@@ -121,13 +121,13 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
     // Refusals of the router itself, before any hook: a path that is no URL.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
-      sendProblem(request, reply as FastifyReply, appErrorOf(error), publicUrl);
+      sendProblem(request, reply as FastifyReply, toAppError(error), publicUrl);
     },
     clientErrorHandler: (_error, socket) => {
       if (!socket.writable) return;
       const requestId = newId('request');
-      const problem = unreadable();
-      const body = JSON.stringify(problemOf(problem, requestId, publicUrl));
+      const problem = malformedRequest();
+      const body = JSON.stringify(toProblemDocument(problem, requestId, publicUrl));
       socket.end(
         `HTTP/1.1 ${problem.status} Bad Request\r\ncontent-type: ${PROBLEM_TYPE}\r\nx-request-id: ${requestId}\r\n` +
           `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { AppError } from '../platform/errors.ts';
-import { choice, closed, problems } from './schemas.ts';
+import { enumOf, problems, strictObject } from './schemas.ts';
 
 /** Rejects where the dependency cannot be reached. */
 export type Probe = () => Promise<void>;
@@ -10,11 +10,11 @@ export interface HealthOptions {
   probes: { database: Probe; temporal: Probe };
 }
 
-const Live = closed({ status: choice(['ok']) }, { description: 'It does.' });
-const Ready = closed(
+const Live = strictObject({ status: enumOf(['ok']) }, { description: 'It does.' });
+const Ready = strictObject(
   {
-    status: choice(['ok']),
-    checks: Type.Record(Type.String({ maxLength: 64 }), choice(['ok'])),
+    status: enumOf(['ok']),
+    checks: Type.Record(Type.String({ maxLength: 64 }), enumOf(['ok'])),
   },
   { description: 'It can: every dependency answers.' },
 );

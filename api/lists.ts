@@ -2,20 +2,20 @@ import type { FastifyRequest } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Cursors } from '../platform/cursor.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
-import { choice, closed, text } from './schemas.ts';
+import { enumOf, strictObject, text } from './schemas.ts';
 
 /** Query fields of every list; spread into the list's own. */
 export const pageQuery = {
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items a page.' }),
   cursor: Type.Optional(text(1024, { minLength: 1, description: 'next_cursor of the page before.' })),
-  order: choice(['asc', 'desc'], { default: 'desc', description: 'desc: newest first.' }),
+  order: enumOf(['asc', 'desc'], { default: 'desc', description: 'desc: newest first.' }),
 };
-export const PageQuery = closed(pageQuery);
+export const PageQuery = strictObject(pageQuery);
 type PageQuery = Static<typeof PageQuery>;
 
 /** The envelope of every list. */
 export function listOf<Item extends TSchema>(item: Item) {
-  return closed(
+  return strictObject(
     {
       data: Type.Array(item, { maxItems: 100 }),
       has_more: Type.Boolean(),
@@ -29,7 +29,7 @@ export function listOf<Item extends TSchema>(item: Item) {
   );
 }
 
-export interface ListAnswer<Item> {
+export interface ListResponse<Item> {
   data: Item[];
   has_more: boolean;
   next_cursor: string | null;
@@ -38,7 +38,7 @@ export interface ListAnswer<Item> {
 export interface Lists {
   /** @throws AppError `invalid_cursor`. */
   read(request: FastifyRequest): PageRequest;
-  present<Row, Item>(request: FastifyRequest, page: Page<Row>, item: (row: Row) => Item): ListAnswer<Item>;
+  present<Row, Item>(request: FastifyRequest, page: Page<Row>, item: (row: Row) => Item): ListResponse<Item>;
 }
 
 export function createLists(cursors: Cursors): Lists {

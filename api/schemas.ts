@@ -21,13 +21,13 @@ export const nullableTimestamp = (description?: string) =>
     ...(description ? { description } : {}),
   });
 
-export const choice = <const Values extends readonly string[]>(
+export const enumOf = <const Values extends readonly string[]>(
   values: Values,
   options: TSchemaOptions = {},
 ) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
 
 /** An object whose every field is named: others are refused in requests and never sent in answers. */
-export const closed = <Properties extends Record<string, TSchema>>(
+export const strictObject = <Properties extends Record<string, TSchema>>(
   properties: Properties,
   options: TSchemaOptions = {},
 ) => Type.Object(properties, { additionalProperties: false, ...options });
@@ -50,7 +50,7 @@ export const Problem = Type.Object(
     fix: text(1024, { description: 'What the caller can do next.' }),
     errors: Type.Optional(
       Type.Array(
-        closed({
+        strictObject({
           path: text(1024, { description: 'JSON Pointer, e.g. /body/to/0/email.' }),
           message: text(1024),
         }),
@@ -64,10 +64,10 @@ export const Problem = Type.Object(
 );
 
 /** Any request may be answered so; 404 because `x-env-id` may name an environment out of reach. */
-const EVERYWHERE = [400, 401, 403, 404, 429, 500, 503];
+const COMMON_STATUSES = [400, 401, 403, 404, 429, 500, 503];
 /** What may change something may meet another change, and has a body that may be too large or no JSON. */
-const CHANGES = [409, 413, 415];
-const REASONS: Record<number, string> = {
+const CHANGE_STATUSES = [409, 413, 415];
+const STATUS_DESCRIPTIONS: Record<number, string> = {
   400: 'The request is not valid.',
   401: 'No valid credential.',
   403: 'The credential lacks the permission, or something is suspended.',
@@ -82,13 +82,13 @@ const REASONS: Record<number, string> = {
 };
 
 /** Error answers of a read, as far as they are not every read's. */
-export function problems(...further: number[]) {
-  const statuses = [...new Set([...EVERYWHERE, ...further])].sort((a, b) => a - b);
+export function problems(...extraStatuses: number[]) {
+  const statuses = [...new Set([...COMMON_STATUSES, ...extraStatuses])].sort((a, b) => a - b);
   return Object.fromEntries(
     statuses.map((status) => [
       status,
       {
-        description: REASONS[status] ?? 'Refused.',
+        description: STATUS_DESCRIPTIONS[status] ?? 'Refused.',
         content: { 'application/problem+json': { schema: ref(Problem) } },
       },
     ]),
@@ -96,8 +96,8 @@ export function problems(...further: number[]) {
 }
 
 /** Error answers of a PATCH or DELETE. */
-export function changeProblems(...further: number[]) {
-  return problems(...CHANGES, ...further);
+export function changeProblems(...extraStatuses: number[]) {
+  return problems(...CHANGE_STATUSES, ...extraStatuses);
 }
 
 /** Error answers of a POST: 422 because an Idempotency-Key may have been used before. */

@@ -4,7 +4,7 @@ import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
 import { createDomainService } from '../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
-import { unplanDraftsOfInbox } from '../domain/drafts/unplan-drafts-of-inbox.ts';
+import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-inbox.ts';
 import { createEventReaderService } from '../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../domain/events/event-stream.ts';
 import { createExportService } from '../domain/exports/export.service.ts';
@@ -32,10 +32,10 @@ import { createUsageService } from '../domain/usage/usage.service.ts';
 import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
-import { releaseOverLimit } from '../domain/webhooks/release-over-limit.ts';
+import { releaseUsageLimited } from '../domain/webhooks/release-usage-limited.ts';
 import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
 import type { Database } from '../platform/database/database.ts';
-import { createEgress, egressOptions } from '../platform/egress/egress.ts';
+import { createEgress, readEgressOptions } from '../platform/egress/egress.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
@@ -79,7 +79,7 @@ export function createServices({
       lockVerifiedDomain,
       async onDelete(transaction, inboxId) {
         await cancelUnsentOfInbox(transaction, outbox, inboxId);
-        await unplanDraftsOfInbox(transaction, outbox, inboxId);
+        await unscheduleDraftsOfInbox(transaction, outbox, inboxId);
       },
     }),
     credentials: shared.credentials,
@@ -122,7 +122,7 @@ export function createServices({
     limits: createLimitService({
       database,
       onChange: async (transaction, organizationId) => {
-        await releaseOverLimit(transaction, outbox, { organizationId, now: new Date() });
+        await releaseUsageLimited(transaction, outbox, { organizationId, now: new Date() });
       },
     }),
     allowBlockLists: createListService({ database }),
@@ -131,14 +131,14 @@ export function createServices({
     sesNotifications: createSesNotificationService({
       database: workerDatabase,
       outcomes,
-      mails: createSesMailService({
+      sesMail: createSesMailService({
         intake,
         objects: sesObjects,
         buckets: listed(config.SES_INBOUND_BUCKETS),
-        onUnknown: (sesMessageId, recipients) =>
+        onUnknownRecipients: (sesMessageId, recipients) =>
           logger.warn({ sesMessageId, recipients }, 'SES received a mail for recipients nobody has'),
       }),
-      egress: createEgress({ ...egressOptions(config), requireHttps: true }),
+      egress: createEgress({ ...readEgressOptions(config), requireHttps: true }),
       topicArns: listed(config.SES_TOPIC_ARNS),
     }),
   };

@@ -21,7 +21,7 @@ import {
 } from './metrics/metrics.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
-import { HandedOver } from './providers/raw-mail.routes.ts';
+import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
   PostponeRetention,
   RetentionPolicyRecord,
@@ -79,7 +79,7 @@ export const sharedSchemas = [
   RawMessage,
   ReplyToMessage,
   ForwardMessage,
-  HandedOver,
+  RawMailResult,
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,

@@ -6,7 +6,7 @@ import { invalid } from '../platform/errors.ts';
  * @param path where in the request it stands, for the error.
  * @throws AppError `validation_error` for a time the calendar does not have.
  */
-export function readTime(path: string, given: string): Date {
+export function parseTime(path: string, given: string): Date {
   const time = new Date(given);
   const year = time.getUTCFullYear();
   if (year >= 1970 && year <= 9999) return time;
@@ -18,8 +18,8 @@ export function readTime(path: string, given: string): Date {
  *
  * @throws AppError `validation_error` for a day the calendar does not have.
  */
-export function readDay(path: string, given: string): Date {
-  const time = readTime(path, given);
+export function parseDay(path: string, given: string): Date {
+  const time = parseTime(path, given);
   const day = given.slice(0, 10);
   // Days too many are carried over: the 30th of February would be the 2nd of March.
   if (new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return time;

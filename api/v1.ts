@@ -22,7 +22,7 @@ import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
-import type { OpenAnswers } from './plugins/open-answers.ts';
+import type { OpenResponses } from './plugins/open-responses.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
@@ -37,7 +37,7 @@ export interface RouteParts extends Services {
   config: Config;
   lists: Lists;
   cursors: Cursors;
-  openAnswers: OpenAnswers;
+  openResponses: OpenResponses;
   /** How often an answer that stays open shows that it is alive, and its credential is checked again. */
   heartbeatMs: number;
 }

@@ -19,7 +19,7 @@ const VERSION = 1;
 
 /** @param keyBase64 32 bytes in base64 (`ENCRYPTION_KEY`). */
 export function createSecretBox(keyBase64: string): SecretBox {
-  const key = keyBytes(keyBase64, 'ENCRYPTION_KEY');
+  const key = decodeKey(keyBase64, 'ENCRYPTION_KEY');
   return {
     seal(plaintext, context) {
       const nonce = randomBytes(12);
@@ -46,7 +46,7 @@ export interface Signer {
 
 /** @param lengthBytes how much of the HMAC-SHA256 is kept; 10 bytes are plenty where each guess costs a network call. */
 export function createSigner(keyBase64: string, purpose: string, lengthBytes = 32): Signer {
-  const key = createHmac('sha256', keyBytes(keyBase64, 'SIGNING_KEY')).update(purpose).digest();
+  const key = createHmac('sha256', decodeKey(keyBase64, 'SIGNING_KEY')).update(purpose).digest();
   const sign = (value: string | Uint8Array) =>
     createHmac('sha256', key).update(value).digest().subarray(0, lengthBytes);
   return {
@@ -62,11 +62,11 @@ export function sha256(value: string | Uint8Array): Buffer {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Random base62 characters, 5.95 bits each. */
-export function randomText(length: number): string {
+export function randomBase62(length: number): string {
   return Array.from({ length }, () => BASE62.charAt(randomInt(BASE62.length))).join('');
 }
 
-function keyBytes(base64: string, name: string): Buffer {
+function decodeKey(base64: string, name: string): Buffer {
   const key = Buffer.from(base64, 'base64');
   if (key.length !== 32) throw new Error(`${name} must be 32 bytes in base64, it is ${key.length}`);
   return key;

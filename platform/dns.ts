@@ -26,7 +26,7 @@ const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 
 /** A zone is a stranger's: what is read of it is bounded. */
 const MAX_RECORDS = 50;
-const MAX_TEXT = 4096;
+const MAX_TEXT_LENGTH = 4096;
 
 /** @throws Error for a server that is not `address` or `address:port`. */
 export function createDnsLookup(
@@ -34,7 +34,7 @@ export function createDnsLookup(
 ): DnsLookup {
   createResolver(config);
 
-  async function ask<Found, Record>(
+  async function query<Found, Record>(
     question: (resolver: Resolver) => Promise<Found[]>,
     read: (found: Found) => Record,
   ): Promise<DnsAnswer<Record>> {
@@ -50,12 +50,12 @@ export function createDnsLookup(
 
   return {
     txt: (name) =>
-      ask(
+      query(
         (resolver) => resolver.resolveTxt(name),
-        (strings) => strings.join('').slice(0, MAX_TEXT),
+        (strings) => strings.join('').slice(0, MAX_TEXT_LENGTH),
       ),
     mx: (name) =>
-      ask(
+      query(
         (resolver) => resolver.resolveMx(name),
         ({ exchange, priority }) => ({ exchange: exchange.slice(0, 255), priority }),
       ),

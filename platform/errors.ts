@@ -50,7 +50,7 @@ export interface AppErrorOptions {
   extensions?: Record<string, string | number | boolean>;
   headers?: Record<string, string>;
   /** The transaction that threw commits all the same: the refusal itself is a fact to keep. */
-  commits?: boolean;
+  commitsTransaction?: boolean;
   cause?: unknown;
 }
 
@@ -63,7 +63,7 @@ export class AppError extends Error {
   readonly errors: FieldError[] | undefined;
   readonly extensions: Record<string, string | number | boolean>;
   readonly headers: Record<string, string>;
-  readonly commits: boolean;
+  readonly commitsTransaction: boolean;
 
   constructor(code: ErrorCode, options: AppErrorOptions) {
     super(options.detail, { cause: options.cause });
@@ -76,7 +76,7 @@ export class AppError extends Error {
     this.errors = options.errors;
     this.extensions = options.extensions ?? {};
     this.headers = options.headers ?? {};
-    this.commits = options.commits ?? false;
+    this.commitsTransaction = options.commitsTransaction ?? false;
   }
 }
 

@@ -23,18 +23,18 @@ export interface EventSignalsOptions {
 
 const POLL_MS = 5_000;
 /** While notifications come through a poll has nothing to find; every so many turns it looks all the same. */
-const TURNS_WHILE_LISTENING = 6;
+const POLLS_BETWEEN_CHECKS = 6;
 
 /** One connection for the whole process, made when the first reader comes. */
 export function createEventSignals({ url, logger, pollMs = POLL_MS }: EventSignalsOptions): EventSignals {
   const subscribers = new Map<string, Set<() => void>>();
   let listener: ChannelListener | undefined;
   let poll: NodeJS.Timeout | undefined;
-  let turns = 0;
+  let pollsSinceWake = 0;
 
   function wakeAll(): void {
-    turns = 0;
-    for (const wakes of subscribers.values()) for (const wake of wakes) wake();
+    pollsSinceWake = 0;
+    for (const callbacks of subscribers.values()) for (const wake of callbacks) wake();
   }
 
   function start(): void {
@@ -48,8 +48,8 @@ export function createEventSignals({ url, logger, pollMs = POLL_MS }: EventSigna
       connected: wakeAll,
     });
     poll ??= setInterval(() => {
-      turns += 1;
-      if (!listener?.listening || turns >= TURNS_WHILE_LISTENING) wakeAll();
+      pollsSinceWake += 1;
+      if (!listener?.listening || pollsSinceWake >= POLLS_BETWEEN_CHECKS) wakeAll();
     }, pollMs).unref();
   }
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 
-export interface WebhookToSign {
+export interface UnsignedWebhook {
   /** `whsec_` and the base64 of 32 random bytes. */
   secret: string;
   /** The secret before a rotation, while receivers may still hold it. */
@@ -16,7 +16,7 @@ export interface WebhookToSign {
  * Headers a receiver verifies an event by: the specification's pair ("Webhook signatures"), whose key is the whole
  * `whsec_` value, and the trio of Standard Webhooks, whose key is the bytes it encodes, so that existing libraries work.
  */
-export function signWebhook(webhook: WebhookToSign): Record<string, string> {
+export function signWebhook(webhook: UnsignedWebhook): Record<string, string> {
   const { secret, previousSecret, eventId, timestampSeconds } = webhook;
   const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
   return {
@@ -31,11 +31,11 @@ export function signWebhook(webhook: WebhookToSign): Record<string, string> {
   };
 }
 
-function serviceSignature(secret: string, { timestampSeconds, body }: WebhookToSign): string {
+function serviceSignature(secret: string, { timestampSeconds, body }: UnsignedWebhook): string {
   return createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex');
 }
 
-function standardSignature(secret: string, { eventId, timestampSeconds, body }: WebhookToSign): string {
+function standardSignature(secret: string, { eventId, timestampSeconds, body }: UnsignedWebhook): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return createHmac('sha256', key).update(`${eventId}.${timestampSeconds}.${body}`).digest('base64');
 }

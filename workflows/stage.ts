@@ -3,20 +3,20 @@ import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow'
 
 const STAGE = defineSearchAttributeKey('Stage', SearchAttributeType.KEYWORD);
 
-export interface StageBoard<Stage extends string> {
+export interface StageReporter<Stage extends string> {
   readonly current: Stage;
   /** Changing the stage costs one history event, showing other details none. */
-  show(stage: Stage, details: string): void;
+  report(stage: Stage, details: string): void;
 }
 
 /** What an operator sees of a run in the Temporal UI: its stage, to list by, and what it waits for, to read. */
-export function stageBoard<Stage extends string>(initial: Stage): StageBoard<Stage> {
+export function createStageReporter<Stage extends string>(initial: Stage): StageReporter<Stage> {
   let current = initial;
   return {
     get current() {
       return current;
     },
-    show(stage, details) {
+    report(stage, details) {
       setCurrentDetails(details);
       if (stage === current) return;
       current = stage;

@@ -1,13 +1,13 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { parseTime } from '../time.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
 
 /** A key that others got hold of can be taken away, whatever they have used up with it. */
-const MANAGING = { permission: 'keys:manage', neverOverLimit: true } as const;
-const OneKey = closed({ id: id('Key id (key_…).') });
+const KEY_MANAGEMENT = { permission: 'keys:manage', exemptFromUsageLimit: true } as const;
+const ApiKeyParams = strictObject({ id: id('Key id (key_…).') });
 
 export const apiKeyRoutes =
   ({ apiKeys, lists }: { apiKeys: ApiKeyService; lists: Lists }): FastifyPluginCallbackTypebox =>
@@ -15,7 +15,7 @@ export const apiKeyRoutes =
     app.post(
       '/api-keys',
       {
-        config: MANAGING,
+        config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.create',
           summary: 'Make an API key',
@@ -32,7 +32,7 @@ export const apiKeyRoutes =
           permissions,
           environmentId: env_id,
           inboxId: inbox_id,
-          expiresAt: expires_at === undefined ? undefined : readTime('/body/expires_at', expires_at),
+          expiresAt: expires_at === undefined ? undefined : parseTime('/body/expires_at', expires_at),
         });
         reply.code(201);
         return { ...presentApiKey(key), token };
@@ -42,7 +42,7 @@ export const apiKeyRoutes =
     app.get(
       '/api-keys',
       {
-        config: MANAGING,
+        config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.list',
           summary: 'List API keys',
@@ -60,12 +60,12 @@ export const apiKeyRoutes =
     app.get(
       '/api-keys/:id',
       {
-        config: MANAGING,
+        config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.get',
           summary: 'Read an API key',
           tags: ['API keys'],
-          params: OneKey,
+          params: ApiKeyParams,
           response: { 200: ref(ApiKeyRecord), ...problems() },
         },
       },
@@ -75,12 +75,12 @@ export const apiKeyRoutes =
     app.delete(
       '/api-keys/:id',
       {
-        config: MANAGING,
+        config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.delete',
           summary: 'Revoke an API key',
           tags: ['API keys'],
-          params: OneKey,
+          params: ApiKeyParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },

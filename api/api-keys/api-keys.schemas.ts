@@ -1,16 +1,16 @@
 import { type Static, Type } from 'typebox';
 import type { ApiKey } from '../../domain/api-keys/api-key.entity.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { line } from '../messages/addresses.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, text, timestamp } from '../schemas.ts';
+import { singleLineText } from '../messages/addresses.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
-const permissions = Type.Array(choice(PERMISSIONS), { maxItems: PERMISSIONS.length, uniqueItems: true });
+const permissions = Type.Array(enumOf(PERMISSIONS), { maxItems: PERMISSIONS.length, uniqueItems: true });
 
 const fields = {
   id: id('Key id (key_…).'),
   name: text(255),
   last_four: text(4, { description: 'The last characters of the token.' }),
-  permissions: Type.Array(choice(PERMISSIONS), { maxItems: 100 }),
+  permissions: Type.Array(enumOf(PERMISSIONS), { maxItems: 100 }),
   env_id: nullableText(128, { description: 'Null: every environment of the organization.' }),
   inbox_id: nullableText(128, { description: 'Null: every inbox of the environment.' }),
   expires_at: nullableTimestamp('Null: never.'),
@@ -18,16 +18,16 @@ const fields = {
   created_at: timestamp(),
 };
 
-export const ApiKeyRecord = closed(fields, { $id: 'ApiKey', title: 'ApiKey' });
+export const ApiKeyRecord = strictObject(fields, { $id: 'ApiKey', title: 'ApiKey' });
 
-export const CreatedApiKey = closed(
+export const CreatedApiKey = strictObject(
   { ...fields, token: text(64, { description: 'The key itself (ask_…). Shown this once.' }) },
   { $id: 'CreatedApiKey', title: 'CreatedApiKey' },
 );
 
-export const CreateApiKey = closed(
+export const CreateApiKey = strictObject(
   {
-    name: line(255, { minLength: 1 }),
+    name: singleLineText(255, { minLength: 1 }),
     permissions: Type.Optional(permissions),
     env_id: Type.Optional(text(128, { minLength: 1, description: 'Omitted: as wide as the key that asks.' })),
     inbox_id: Type.Optional(text(128, { minLength: 1 })),

@@ -4,7 +4,7 @@ import type { AttachmentService } from '../../domain/attachments/attachment.serv
 import { fileTooLarge, MAX_INLINE_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
 import { findMediaTypeError } from '../../domain/attachments/media-type.ts';
 import type { FileMetadata, FileToAttach } from '../../domain/attachments/stored-file.ts';
-import { safeFileName } from '../../domain/mime/file-name.ts';
+import { sanitizeFileName } from '../../domain/mime/file-name.ts';
 import { invalid } from '../../platform/errors.ts';
 import type { AttachmentInput } from './attachments.schemas.ts';
 
@@ -76,7 +76,7 @@ function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
 
 /** A name that is all path says nothing; the file is kept all the same. */
 export function toFileName(given: string): string {
-  return safeFileName(given) ?? 'attachment';
+  return sanitizeFileName(given) ?? 'attachment';
 }
 
 /** Decoding skips what it does not know: only what comes out again the same was base64. */

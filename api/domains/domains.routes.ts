@@ -1,14 +1,14 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { DnsCheck } from '../../domain/domains/dns-check.ts';
 import type { DomainService } from '../../domain/domains/domain.service.ts';
-import type { DomainLook } from '../../domain/domains/domain-look.ts';
-import { writeZoneFile } from '../../domain/domains/zone-file.ts';
+import { formatZoneFile } from '../../domain/domains/zone-file.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { CreateDomain, DomainRecordSchema, presentDomain } from './domains.schemas.ts';
 
-const OneDomain = closed({ id: id('Domain id (dom_…).') });
+const DomainParams = strictObject({ id: id('Domain id (dom_…).') });
 
 export const domainRoutes =
   ({ domains, lists }: { domains: DomainService; lists: Lists }): FastifyPluginCallbackTypebox =>
@@ -61,7 +61,7 @@ export const domainRoutes =
           operationId: 'domains.get',
           summary: 'Read a domain and its records',
           tags: ['Domains'],
-          params: OneDomain,
+          params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...problems() },
         },
       },
@@ -77,7 +77,7 @@ export const domainRoutes =
           summary: 'Read the records as a zone file',
           description: 'In the format of BIND, which most DNS providers import.',
           tags: ['Domains'],
-          params: OneDomain,
+          params: DomainParams,
           response: {
             200: {
               description: 'The records.',
@@ -90,31 +90,31 @@ export const domainRoutes =
       async (request, reply) => {
         const { domain, records } = await domains.get(request.scope, request.params.id);
         reply.type('text/plain; charset=utf-8');
-        return writeZoneFile(domain.domainName, records);
+        return formatZoneFile(domain.domainName, records);
       },
     );
 
     // DNS is asked before the handler: with an Idempotency-Key that one runs within a transaction.
-    const looks = new WeakMap<FastifyRequest, DomainLook>();
+    const dnsChecks = new WeakMap<FastifyRequest, DnsCheck>();
     app.post(
       '/domains/:id/verify',
       {
         config: { permission: 'domains:manage' },
         preHandler: async (request) => {
           const { id: domainId } = request.params as { id: string };
-          looks.set(request, await domains.look(request.scope, domainId));
+          dnsChecks.set(request, await domains.look(request.scope, domainId));
         },
         schema: {
           operationId: 'domains.verify',
           summary: 'Look at the records now',
           description: 'Answers what DNS says now. A domain that has failed is looked at again for 72 hours.',
           tags: ['Domains'],
-          params: OneDomain,
+          params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...postProblems() },
         },
       },
       async (request) => {
-        const look = looks.get(request) ?? new Map();
+        const look = dnsChecks.get(request) ?? new Map();
         return presentDomain(await domains.verify(request.scope, request.params.id, look));
       },
     );
@@ -129,7 +129,7 @@ export const domainRoutes =
           description:
             'The new key signs from the moment its record is seen; until then the present one does.',
           tags: ['Domains'],
-          params: OneDomain,
+          params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...postProblems() },
         },
       },
@@ -145,7 +145,7 @@ export const domainRoutes =
           summary: 'Delete a domain',
           description: 'Refused while inboxes use it.',
           tags: ['Domains'],
-          params: OneDomain,
+          params: DomainParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },

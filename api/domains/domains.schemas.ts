@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox';
 import type { DomainDetails } from '../../domain/domains/domain.service.ts';
-import { MAX_FOUND } from '../../domain/domains/record-checks.ts';
-import { line } from '../messages/addresses.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, text, timestamp } from '../schemas.ts';
+import { MAX_FOUND_LENGTH } from '../../domain/domains/record-checks.ts';
+import { singleLineText } from '../messages/addresses.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
-const Status = (description: string) => choice(['pending', 'verified', 'failed'], { description });
+const Status = (description: string) => enumOf(['pending', 'verified', 'failed'], { description });
 
-export const DomainRecordSchema = closed(
+export const DomainRecordSchema = strictObject(
   {
     id: id('Domain id (dom_…).'),
     domain_name: text(253, { description: 'ASCII form (IDNA), lower case.' }),
@@ -19,9 +19,9 @@ export const DomainRecordSchema = closed(
       description: 'What is missing, or why it failed. Null where all is well.',
     }),
     records: Type.Array(
-      closed({
-        purpose: choice(['ownership', 'spf', 'dkim', 'mx', 'dmarc']),
-        type: choice(['TXT', 'MX']),
+      strictObject({
+        purpose: enumOf(['ownership', 'spf', 'dkim', 'mx', 'dmarc']),
+        type: enumOf(['TXT', 'MX']),
         name: text(255, { description: 'Whole name, without a trailing dot.' }),
         value: text(1024, {
           description: 'What to publish; an SPF record you have already is to be merged.',
@@ -29,8 +29,10 @@ export const DomainRecordSchema = closed(
         priority: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Of an MX record.' }),
         ttl: Type.Integer({ description: 'Suggested, in seconds.' }),
         required: Type.Boolean({ description: 'Without it the domain is not verified.' }),
-        status: choice(['missing', 'invalid', 'valid'], { description: 'As of the last look.' }),
-        found: nullableText(MAX_FOUND, { description: 'What is published there of this kind; one a line.' }),
+        status: enumOf(['missing', 'invalid', 'valid'], { description: 'As of the last look.' }),
+        found: nullableText(MAX_FOUND_LENGTH, {
+          description: 'What is published there of this kind; one a line.',
+        }),
       }),
       { maxItems: 10 },
     ),
@@ -42,11 +44,14 @@ export const DomainRecordSchema = closed(
   { $id: 'Domain', title: 'Domain' },
 );
 
-export const CreateDomain = closed(
+export const CreateDomain = strictObject(
   {
     domain_name: text(253, { minLength: 1, description: 'A domain you own; Unicode is made ASCII.' }),
     client_id: Type.Optional(
-      line(255, { minLength: 1, description: 'The same again answers 200 with the domain made first.' }),
+      singleLineText(255, {
+        minLength: 1,
+        description: 'The same again answers 200 with the domain made first.',
+      }),
     ),
   },
   { $id: 'CreateDomain', title: 'CreateDomain' },
@@ -62,11 +67,11 @@ export function presentDomain({ domain, records }: DomainDetails): Static<typeof
     dkim_status: domain.dkimStatus,
     dmarc_status: domain.dmarcStatus,
     status_reason: domain.statusReason,
-    records: records.map(({ key, judge: _, ...record }) => ({
+    records: records.map(({ key, evaluate: _, ...record }) => ({
       ...record,
       ...(domain.observed[key] ?? { status: 'missing', found: null }),
     })),
-    last_checked_at: domain.lastLookedAt?.toISOString() ?? null,
+    last_checked_at: domain.lastCheckedAt?.toISOString() ?? null,
     verified_at: domain.verifiedAt?.toISOString() ?? null,
     created_at: domain.createdAt.toISOString(),
     updated_at: domain.updatedAt.toISOString(),

@@ -2,44 +2,44 @@ import { Readable } from 'node:stream';
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { serializeEnvelope } from '../../domain/events/envelope.ts';
 import { type FeedPosition, parsePosition, positionOf } from '../../domain/events/event-feed.ts';
 import type { EventReaderService } from '../../domain/events/event-reader.service.ts';
 import type { EventStreams, Follower } from '../../domain/events/event-stream.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
-import { envelopeOf } from '../../domain/webhooks/delivery.service.ts';
 import type { Cursors } from '../../platform/cursor.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
-import type { OpenAnswers } from '../plugins/open-answers.ts';
-import { closed, id, problems, text } from '../schemas.ts';
+import type { OpenResponses } from '../plugins/open-responses.ts';
+import { id, problems, strictObject, text } from '../schemas.ts';
 
-const position = (description: string) => Type.Optional(text(256, { minLength: 1, description }));
+const optionalPosition = (description: string) => Type.Optional(text(256, { minLength: 1, description }));
 
-const StreamQuery = closed({
-  after: position(
-    'Go on behind this id of an earlier stream, or behind an event (evt_…), wherever it was seen. Last-Event-ID wins over it.',
+const StreamQuery = strictObject({
+  after: optionalPosition(
+    'Resume after this stream position, or after an event id (evt_…) from any source. Last-Event-ID takes precedence.',
   ),
   types: Type.Optional(
     text(512, {
       minLength: 1,
-      description: 'Only these types, separated by commas: message.received,message.sent',
+      description: 'Only these types, comma-separated: message.received,message.sent',
     }),
   ),
   inbox_id: Type.Optional(id('Only events of this inbox.')),
 });
 
 const StreamHeaders = Type.Object({
-  'last-event-id': position('Go on behind this id, as an EventSource does by itself.'),
+  'last-event-id': optionalPosition('Resume after this id. EventSource clients send it automatically.'),
 });
 
-/** A description of the whole for as long as somebody listens; the bound is what a JavaScript string holds. */
-const Stream = Type.Unsafe<Readable>({
+/** Describes the whole stream; the bound is the maximum length of a JavaScript string. */
+const EventStreamBody = Type.Unsafe<Readable>({
   type: 'string',
   maxLength: 0x1fffffe8,
   description:
-    'Server-Sent Events: `event` is the type, `data` the envelope a webhook carries, `id` the position behind it. A comment and the position every 15 s.',
+    'Server-Sent Events: `event` is the type, `data` the same envelope a webhook carries, `id` the position after the event. Every 15 s a heartbeat sends a comment and the position.',
 });
 
 export interface EventStreamRoutesOptions {
@@ -47,7 +47,7 @@ export interface EventStreamRoutesOptions {
   eventReader: EventReaderService;
   inboxes: InboxService;
   cursors: Cursors;
-  openAnswers: OpenAnswers;
+  openResponses: OpenResponses;
   heartbeatMs: number;
 }
 
@@ -57,14 +57,14 @@ export const eventStreamRoutes =
     eventReader,
     inboxes,
     cursors,
-    openAnswers,
+    openResponses,
     heartbeatMs,
   }: EventStreamRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/events/stream',
       {
-        // A HEAD would hold the connection open and say nothing.
+        // A HEAD request would hold the connection open without any data.
         exposeHeadRoute: false,
         config: { permission: 'events:read', heldOpen: true },
         schema: {
@@ -75,8 +75,8 @@ export const eventStreamRoutes =
           headers: StreamHeaders,
           response: {
             200: {
-              description: 'Open until one side ends it.',
-              content: { 'text/event-stream': { schema: Stream } },
+              description: 'A stream that stays open until either side closes it.',
+              content: { 'text/event-stream': { schema: EventStreamBody } },
             },
             ...problems(),
           },
@@ -85,22 +85,28 @@ export const eventStreamRoutes =
       async (request, reply) => {
         const { scope, query } = request;
         if (query.inbox_id !== undefined) await inboxes.get(scope, query.inbox_id);
-        const positions = positionsOf(cursors, scope);
+        const positions = createPositionCodec(cursors, scope);
         const after = request.headers['last-event-id'] ?? query.after ?? '';
         const wanted = {
           after: isId('event', after)
             ? positionOf(await eventReader.get(scope, after))
-            : positions.read(after),
-          types: readTypes(query.types),
+            : positions.decode(after),
+          types: parseTypes(query.types),
           inboxIds: query.inbox_id === undefined ? undefined : [query.inbox_id],
         };
-        const signal = openAnswers.admit(request, reply);
+        const signal = openResponses.admit(request, reply);
         const follower = await eventStreams.follow(scope, wanted);
         signal.addEventListener('abort', follower.close, { once: true });
         if (signal.aborted) follower.close();
-        reply.raw.setTimeout(STALLED_MS);
+        reply.raw.setTimeout(STALL_TIMEOUT_MS);
         reply.headers(HEADERS);
-        const blocks = write({ request, follower, signal, heartbeatMs, show: positions.show });
+        const blocks = writeStream({
+          request,
+          follower,
+          signal,
+          heartbeatMs,
+          encodePosition: positions.encode,
+        });
         return reply.send(Readable.from(blocks, { objectMode: false, highWaterMark: BUFFER_BYTES }));
       },
     );
@@ -110,41 +116,47 @@ export const eventStreamRoutes =
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store, no-transform',
-  // nginx and those that follow it would gather what is written into blocks of their own.
+  // Without it nginx and compatible proxies buffer the response.
   'x-accel-buffering': 'no',
 };
-/** Taken from the reader before anything more is read for it. */
+/** Output buffered for a slow client before reading more events pauses. */
 const BUFFER_BYTES = 16_384;
-/** A connection over which nothing went for so long is given up: heartbeats would have gone. */
-const STALLED_MS = 120_000;
-/** Clients come back after some time between the two, so that they do not all come at once. */
-const RECONNECT_MS = { least: 500, most: 3_000 };
+/** A connection without progress for this long is closed: heartbeats would have gone through. */
+const STALL_TIMEOUT_MS = 120_000;
+/** Clients reconnect after a random delay in this range, so that they do not all come back at the same moment. */
+const RECONNECT_DELAY_MS = { min: 500, max: 3_000 };
 
-interface Writing {
+interface StreamContext {
   request: FastifyRequest;
   follower: Follower;
   signal: AbortSignal;
   heartbeatMs: number;
-  show(position: FeedPosition): string;
+  encodePosition(position: FeedPosition): string;
 }
 
-async function* write({ request, follower, signal, heartbeatMs, show }: Writing): AsyncGenerator<string> {
+async function* writeStream({
+  request,
+  follower,
+  signal,
+  heartbeatMs,
+  encodePosition,
+}: StreamContext): AsyncGenerator<string> {
   try {
-    const pause = RECONNECT_MS.least + Math.random() * (RECONNECT_MS.most - RECONNECT_MS.least);
-    yield `retry: ${Math.round(pause)}\nid: ${show(follower.position)}\n: connected\n\n`;
+    const pause = RECONNECT_DELAY_MS.min + Math.random() * (RECONNECT_DELAY_MS.max - RECONNECT_DELAY_MS.min);
+    yield `retry: ${Math.round(pause)}\nid: ${encodePosition(follower.position)}\n: connected\n\n`;
     let beatAt = performance.now() + heartbeatMs;
     while (!signal.aborted) {
       const events = await follower.next(Math.max(0, beatAt - performance.now()));
       for (const event of events)
-        yield `id: ${show(positionOf(event))}\nevent: ${event.type}\ndata: ${envelopeOf(event)}\n\n`;
+        yield `id: ${encodePosition(positionOf(event))}\nevent: ${event.type}\ndata: ${serializeEnvelope(event)}\n\n`;
       if (signal.aborted || performance.now() < beatAt) continue;
-      const refusal = await refusalOf(request);
+      const refusal = await findAccessRefusal(request);
       if (refusal) {
-        yield `: ends, ${refusal.code}\n\n`;
+        yield `: closing, ${refusal.code}\n\n`;
         return;
       }
-      // Without data nothing is dispatched, and still the client knows where to go on.
-      yield `id: ${show(follower.position)}\n: alive\n\n`;
+      // A block without data dispatches no event but still updates the client's last event id.
+      yield `id: ${encodePosition(follower.position)}\n: alive\n\n`;
       beatAt = performance.now() + heartbeatMs;
     }
   } finally {
@@ -152,36 +164,40 @@ async function* write({ request, follower, signal, heartbeatMs, show }: Writing)
   }
 }
 
-/** Why the credential may not listen any longer. A database out of reach is no reason: nothing new comes from it. */
-async function refusalOf(request: FastifyRequest): Promise<AppError | undefined> {
+/** Why the credential has lost access. An unreachable database is no reason to close: it yields no new events anyway. */
+async function findAccessRefusal(request: FastifyRequest): Promise<AppError | undefined> {
   try {
     await request.recheckAccess();
     return undefined;
   } catch (error) {
     if (error instanceof AppError) return error;
-    request.log.warn({ err: error }, 'the credential of a stream could not be looked at');
+    request.log.warn({ err: error }, 'could not recheck the credential of a stream');
     return undefined;
   }
 }
 
-function readTypes(given: string | undefined): EventType[] | undefined {
-  return given?.split(',').map((name) => {
+function parseTypes(types: string | undefined): EventType[] | undefined {
+  return types?.split(',').map((name) => {
     const type = EVENT_TYPES.find((known) => known === name.trim());
     if (type === undefined)
-      throw invalid('/query/types', 'names an unknown type', `The types are ${EVENT_TYPES.join(', ')}.`);
+      throw invalid(
+        '/query/types',
+        'contains an unknown event type',
+        `Use any of ${EVENT_TYPES.join(', ')}.`,
+      );
     return type;
   });
 }
 
-/** Positions as clients see them: good for the environment they came from, whatever filters are set. */
-function positionsOf(cursors: Cursors, { organizationId, environmentId }: Scope) {
+/** Encodes positions for clients. A position is valid for its environment, whatever the filters. */
+function createPositionCodec(cursors: Cursors, { organizationId, environmentId }: Scope) {
   const name = JSON.stringify(['events.stream', organizationId, environmentId]);
   return {
-    show: (shown: FeedPosition) => cursors.encode(name, [shown]),
-    read(given: string): FeedPosition | undefined {
-      if (given === '') return undefined;
-      const [known = ''] = cursors.decode(name, given);
-      return parsePosition(known);
+    encode: (position: FeedPosition) => cursors.encode(name, [position]),
+    decode(cursor: string): FeedPosition | undefined {
+      if (cursor === '') return undefined;
+      const [position = ''] = cursors.decode(name, cursor);
+      return parsePosition(position);
     },
   };
 }

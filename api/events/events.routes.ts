@@ -1,11 +1,11 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { EventReaderService } from '../../domain/events/event-reader.service.ts';
 import { type Lists, listOf } from '../lists.ts';
-import { closed, id, problems, ref } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import { id, problems, ref, strictObject } from '../schemas.ts';
+import { parseTime } from '../time.ts';
 import { EventQuery, EventRecord, presentEvent } from './events.schemas.ts';
 
-const OneEvent = closed({ id: id('Event id (evt_…).') });
+const EventParams = strictObject({ id: id('Event id (evt_…).') });
 
 export const eventRoutes =
   ({ eventReader, lists }: { eventReader: EventReaderService; lists: Lists }): FastifyPluginCallbackTypebox =>
@@ -27,8 +27,8 @@ export const eventRoutes =
         const filter = {
           type,
           inboxId: inbox_id,
-          before: before === undefined ? undefined : readTime('/query/before', before),
-          after: after === undefined ? undefined : readTime('/query/after', after),
+          before: before === undefined ? undefined : parseTime('/query/before', before),
+          after: after === undefined ? undefined : parseTime('/query/after', after),
           startingAfter: starting_after,
         };
         const page = await eventReader.list(request.scope, filter, lists.read(request));
@@ -44,7 +44,7 @@ export const eventRoutes =
           operationId: 'events.get',
           summary: 'Read an event',
           tags: ['Events'],
-          params: OneEvent,
+          params: EventParams,
           response: { 200: ref(EventRecord), ...problems() },
         },
       },

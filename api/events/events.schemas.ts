@@ -1,24 +1,24 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { type Envelope, envelope } from '../../domain/events/envelope.ts';
+import { buildEnvelope, type Envelope } from '../../domain/events/envelope.ts';
 import type { Event } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { pageQuery } from '../lists.ts';
-import { choice, closed, id, text, timestamp } from '../schemas.ts';
+import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
 
 /** Largest mail the service takes; nothing read from one is longer. */
-const MAX_TEXT = 37_748_736;
+const MAX_TEXT_LENGTH = 37_748_736;
 const address = text(1024, { description: 'Email address.' });
 const addresses = Type.Array(address, { maxItems: 10_000 });
-const subject = text(MAX_TEXT);
+const subject = text(MAX_TEXT_LENGTH);
 
 const message = {
   message_id: id('Message (msg_…).'),
   thread_id: id('Thread (thr_…).'),
   inbox_id: id('Inbox (inb_…).'),
 };
-const usage = closed({
-  counter: choice(USAGE_COUNTERS),
+const usage = strictObject({
+  counter: enumOf(USAGE_COUNTERS),
   current: Type.Number({ minimum: 0 }),
   limit: Type.Number({ minimum: 0, description: 'What the plan, or a cap of your own, allows.' }),
   percentage: Type.Number({
@@ -33,16 +33,16 @@ const usage = closed({
   period_start: timestamp('Start of the month.'),
   period_end: timestamp('Start of the next one; all counters but storage_bytes start anew.'),
 });
-const recordStatus = choice(['pending', 'verified', 'failed']);
+const recordStatus = enumOf(['pending', 'verified', 'failed']);
 
 /** `data` of each type, exactly as it is sent. */
-const DATA: Record<EventType, TSchema> = {
-  'message.received': closed({
+const DATA_SCHEMAS: Record<EventType, TSchema> = {
+  'message.received': strictObject({
     ...message,
     from_address: address,
     to_addresses: addresses,
     subject,
-    extracted_text: text(MAX_TEXT, { description: 'What was written anew, without quoted history.' }),
+    extracted_text: text(MAX_TEXT_LENGTH, { description: 'What was written anew, without quoted history.' }),
     has_attachments: Type.Boolean(),
     received_at: timestamp(),
     truncated: Type.Optional(
@@ -52,7 +52,7 @@ const DATA: Record<EventType, TSchema> = {
       }),
     ),
   }),
-  'message.sent': closed({
+  'message.sent': strictObject({
     ...message,
     from_address: address,
     to_addresses: addresses,
@@ -60,39 +60,39 @@ const DATA: Record<EventType, TSchema> = {
     provider_message_id: text(1024),
     sent_at: timestamp(),
   }),
-  'message.delivered': closed({
+  'message.delivered': strictObject({
     ...message,
     to_addresses: addresses,
     delivered_at: timestamp(),
     processing_time_ms: Type.Number({ minimum: 0, description: 'From sending to the confirmation.' }),
   }),
-  'message.bounced': closed({
+  'message.bounced': strictObject({
     ...message,
-    bounce_type: choice(['Permanent', 'Transient']),
-    bounce_sub_type: choice(['General', 'NoEmail', 'Suppressed']),
+    bounce_type: enumOf(['Permanent', 'Transient']),
+    bounce_sub_type: enumOf(['General', 'NoEmail', 'Suppressed']),
     bounced_recipients: Type.Array(
-      closed({ email_address: address, status: text(64), diagnostic_code: text(MAX_TEXT) }),
+      strictObject({ email_address: address, status: text(64), diagnostic_code: text(MAX_TEXT_LENGTH) }),
       { maxItems: 10_000 },
     ),
     bounced_at: timestamp(),
   }),
-  'message.complained': closed({
+  'message.complained': strictObject({
     message_id: message.message_id,
     inbox_id: message.inbox_id,
     complained_recipients: addresses,
     feedback_type: text(255),
     complained_at: timestamp(),
   }),
-  'message.rejected': closed({
+  'message.rejected': strictObject({
     inbox_id: message.inbox_id,
     from_address: address,
     to_addresses: addresses,
     subject,
-    rejection_reason: choice(['blocked_recipient', 'rate_limited', 'account_paused']),
-    rejection_detail: text(MAX_TEXT),
+    rejection_reason: enumOf(['blocked_recipient', 'rate_limited', 'account_paused']),
+    rejection_detail: text(MAX_TEXT_LENGTH),
     rejected_at: timestamp(),
   }),
-  'domain.verified': closed({
+  'domain.verified': strictObject({
     domain_id: id('Domain (dom_…).'),
     domain_name: text(253),
     verification_status: Type.Literal('verified'),
@@ -105,8 +105,8 @@ const DATA: Record<EventType, TSchema> = {
   'usage.exceeded': usage,
 };
 
-const eventOf = (type: TSchema, data: TSchema, name: string, description: string) =>
-  closed(
+const eventSchema = (type: TSchema, data: TSchema, name: string, description: string) =>
+  strictObject(
     {
       id: id('Event (evt_…); the same however often it is delivered.'),
       type,
@@ -124,12 +124,17 @@ export const eventSchemaName = (type: EventType) =>
 
 /** One schema for each type, with its `data`. */
 export const eventSchemas = EVENT_TYPES.map((type) =>
-  eventOf(Type.Literal(type), DATA[type], eventSchemaName(type), `The body of a \`${type}\` webhook.`),
+  eventSchema(
+    Type.Literal(type),
+    DATA_SCHEMAS[type],
+    eventSchemaName(type),
+    `The body of a \`${type}\` webhook.`,
+  ),
 );
 
 /** An event of any type. */
-export const EventRecord = eventOf(
-  choice(EVENT_TYPES),
+export const EventRecord = eventSchema(
+  enumOf(EVENT_TYPES),
   Type.Unsafe<Envelope['data']>({
     type: 'object',
     additionalProperties: true,
@@ -139,9 +144,9 @@ export const EventRecord = eventOf(
   'Something that happened, as webhooks tell it.',
 );
 
-export const EventQuery = closed({
+export const EventQuery = strictObject({
   ...pageQuery,
-  type: Type.Optional(choice(EVENT_TYPES)),
+  type: Type.Optional(enumOf(EVENT_TYPES)),
   inbox_id: Type.Optional(id('Only events of this inbox.')),
   before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Recorded before.' })),
   after: Type.Optional(
@@ -155,5 +160,5 @@ export const EventQuery = closed({
 });
 
 export function presentEvent(event: Event): Static<typeof EventRecord> {
-  return envelope(event) as Static<typeof EventRecord>;
+  return buildEnvelope(event) as Static<typeof EventRecord>;
 }

@@ -1,12 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { ExportService } from '../../domain/exports/export.service.ts';
-import { changeProblems, closed, id, problems, ref } from '../schemas.ts';
+import { changeProblems, strictObject, id, problems, ref } from '../schemas.ts';
 import { ExportRecord, presentExport } from './exports.schemas.ts';
 
-const OneOrganization = closed({ id: id('Organization id (org_…): the credential’s own.') });
-const OneExport = closed({ ...OneOrganization.properties, export_id: id('Export id (exp_…).') });
-const ExportQuery = closed({
+const OneOrganization = strictObject({ id: id('Organization id (org_…): the credential’s own.') });
+const OneExport = strictObject({ ...OneOrganization.properties, export_id: id('Export id (exp_…).') });
+const ExportQuery = strictObject({
   fresh: Type.Optional(
     Type.Boolean({
       description:
@@ -37,7 +37,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/export',
       {
-        config: { permission: 'export:create', neverOverLimit: true },
+        config: { permission: 'export:create', exemptFromUsageLimit: true },
         // HEAD must not start anything.
         exposeHeadRoute: false,
         schema: {
@@ -60,7 +60,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create', neverOverLimit: true },
+        config: { permission: 'export:create', exemptFromUsageLimit: true },
         schema: {
           ...operation('get', 'Read one export'),
           params: OneExport,
@@ -76,7 +76,7 @@ export const exportRoutes =
     app.delete(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create', neverOverLimit: true },
+        config: { permission: 'export:create', exemptFromUsageLimit: true },
         schema: {
           ...operation('remove', 'Cancel an export, or take its archive away'),
           params: OneExport,

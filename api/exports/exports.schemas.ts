@@ -1,24 +1,24 @@
 import { type Static, Type } from 'typebox';
 import { EXPORT_STATUSES } from '../../domain/exports/export.entity.ts';
 import type { ExportDetails } from '../../domain/exports/export.service.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
+import { enumOf, strictObject, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-const Previous = closed({
+const Previous = strictObject({
   export_id: id('Export id.'),
-  status: choice(['failed', 'canceled']),
+  status: enumOf(['failed', 'canceled']),
   status_detail: nullableText(1_000),
   completed_at: nullableTimestamp(),
 });
 
-export const ExportRecord = closed(
+export const ExportRecord = strictObject(
   {
     export_id: id('Export id (exp_…).'),
     organization_id: id('Organization whose archive it is.'),
-    status: choice(EXPORT_STATUSES),
+    status: enumOf(EXPORT_STATUSES),
     status_detail: nullableText(1_000, { description: 'Why it is failed or canceled; null otherwise.' }),
-    progress: closed({
+    progress: strictObject({
       files_done: count('Messages and attachments in the archive so far.'),
       files_total: count('As counted at the start; 0 before it.'),
       rows_done: count('Lines of data/*.jsonl so far.'),
@@ -67,11 +67,11 @@ export function presentExport(details: ExportDetails): Static<typeof ExportRecor
     download_url: link?.url ?? null,
     expires_at: link?.expiresAt.toISOString() ?? null,
     size_bytes: row.status === 'ready' ? row.sizeBytes : null,
-    previous: presentPrevious(details.failedBefore),
+    previous: presentPrevious(details.previousFailure),
   };
 }
 
-function presentPrevious(row: ExportDetails['failedBefore']): Static<typeof Previous> | null {
+function presentPrevious(row: ExportDetails['previousFailure']): Static<typeof Previous> | null {
   if (!row || (row.status !== 'failed' && row.status !== 'canceled')) return null;
   return {
     export_id: row.id,

@@ -2,15 +2,24 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import { type Static, Type } from 'typebox';
 import type { CredentialService, InboxCredentials } from '../../domain/inboxes/credential.service.ts';
 import type { Config } from '../../platform/config.ts';
-import { choice, closed, id, nullableTimestamp, postProblems, problems, ref, text } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableTimestamp,
+  postProblems,
+  problems,
+  ref,
+  strictObject,
+  text,
+} from '../schemas.ts';
 
-const OneInbox = closed({ id: id('Inbox id (inb_…).') });
+const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
 const port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535, description });
 
 const fields = {
   host: text(255, { description: 'SMTP submission server (RFC 6409).' }),
   port: port('Speaks STARTTLS; nothing is authenticated without TLS.'),
-  security: choice(['starttls']),
+  security: enumOf(['starttls']),
   implicit_tls_port: Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     minimum: 1,
@@ -21,8 +30,8 @@ const fields = {
   rotated_at: nullableTimestamp('Null until a password was made.'),
 };
 
-export const CredentialsRecord = closed(fields, { $id: 'InboxCredentials', title: 'InboxCredentials' });
-export const RotatedCredentials = closed(
+export const CredentialsRecord = strictObject(fields, { $id: 'InboxCredentials', title: 'InboxCredentials' });
+export const RotatedCredentials = strictObject(
   { ...fields, password: text(128, { description: 'Shown this one time.' }) },
   { $id: 'RotatedInboxCredentials', title: 'RotatedInboxCredentials' },
 );
@@ -62,7 +71,7 @@ export const credentialRoutes =
           operationId: 'inboxes.getCredentials',
           summary: 'Where and as whom a mail program sends for an inbox',
           tags: ['Inboxes'],
-          params: OneInbox,
+          params: InboxParams,
           response: { 200: ref(CredentialsRecord), ...problems() },
         },
       },
@@ -78,7 +87,7 @@ export const credentialRoutes =
           summary: 'Make a new SMTP password; the one before ends at once',
           description: 'Needs messages:send too, because the password sends.',
           tags: ['Inboxes'],
-          params: OneInbox,
+          params: InboxParams,
           response: { 200: ref(RotatedCredentials), ...postProblems() },
         },
       },

@@ -2,10 +2,10 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import { Type } from 'typebox';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { CreateInbox, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
 
-const OneInbox = closed({ id: id('Inbox id (inb_…).') });
+const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
 
 export const inboxRoutes =
   ({ inboxes, lists }: { inboxes: InboxService; lists: Lists }): FastifyPluginCallbackTypebox =>
@@ -61,7 +61,7 @@ export const inboxRoutes =
           operationId: 'inboxes.get',
           summary: 'Read an inbox',
           tags: ['Inboxes'],
-          params: OneInbox,
+          params: InboxParams,
           response: { 200: ref(InboxRecord), ...problems() },
         },
       },
@@ -76,7 +76,7 @@ export const inboxRoutes =
           operationId: 'inboxes.update',
           summary: 'Change an inbox',
           tags: ['Inboxes'],
-          params: OneInbox,
+          params: InboxParams,
           body: ref(UpdateInbox),
           response: { 200: ref(InboxRecord), ...changeProblems() },
         },
@@ -97,7 +97,7 @@ export const inboxRoutes =
           description:
             'What was sent before does not pause the inbox again. Not for agents: a person looks first.',
           tags: ['Inboxes'],
-          params: OneInbox,
+          params: InboxParams,
           response: { 200: ref(InboxRecord), ...postProblems() },
         },
       },
@@ -114,8 +114,8 @@ export const inboxRoutes =
           description:
             'Cancels what is queued and refuses further mail. Its messages stay readable; with purge=true they are removed, also of an inbox that was deleted before.',
           tags: ['Inboxes'],
-          params: OneInbox,
-          querystring: closed({ purge: Type.Boolean({ default: false }) }),
+          params: InboxParams,
+          querystring: strictObject({ purge: Type.Boolean({ default: false }) }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },

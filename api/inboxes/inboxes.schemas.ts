@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
-import { line, NO_CONTROLS } from '../messages/addresses.ts';
-import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
+import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
+import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
-export const InboxRecord = closed(
+export const InboxRecord = strictObject(
   {
     id: id('Inbox id (inb_…).'),
     email: text(320, { description: 'Address of the inbox, in lower case.' }),
@@ -11,7 +11,7 @@ export const InboxRecord = closed(
     display_name: nullableText(255, { description: 'Name in From.' }),
     client_id: nullableText(255, { description: 'The key its creation was idempotent under.' }),
     env_id: id('Environment.'),
-    status: choice(['active', 'suspended']),
+    status: enumOf(['active', 'suspended']),
     send_paused: Type.Boolean({ description: 'Sending is paused because of delivery problems.' }),
     send_paused_reason: nullableText(1024, { description: 'Null unless send_paused.' }),
     created_at: timestamp(),
@@ -20,17 +20,20 @@ export const InboxRecord = closed(
   { $id: 'Inbox', title: 'Inbox' },
 );
 
-export const CreateInbox = closed(
+export const CreateInbox = strictObject(
   {
     username: Type.Optional(text(64, { minLength: 1, description: 'The part before the @.' })),
     domain: Type.Optional(
       text(253, { minLength: 1, description: 'A verified domain; the shared one where omitted.' }),
     ),
-    display_name: Type.Optional(line(255)),
+    display_name: Type.Optional(singleLineText(255)),
     email: Type.Optional(text(320, { minLength: 3, description: 'The whole address, instead of username.' })),
-    name: Type.Optional(line(255, { description: 'The display name, beside email.' })),
+    name: Type.Optional(singleLineText(255, { description: 'The display name, beside email.' })),
     client_id: Type.Optional(
-      line(255, { minLength: 1, description: 'The same again answers 200 with the inbox made first.' }),
+      singleLineText(255, {
+        minLength: 1,
+        description: 'The same again answers 200 with the inbox made first.',
+      }),
     ),
   },
   {
@@ -40,8 +43,8 @@ export const CreateInbox = closed(
   },
 );
 
-export const UpdateInbox = closed(
-  { display_name: Type.Optional(nullableText(255, { pattern: NO_CONTROLS })) },
+export const UpdateInbox = strictObject(
+  { display_name: Type.Optional(nullableText(255, { pattern: NO_CONTROL_CHARACTERS })) },
   { $id: 'UpdateInbox', title: 'UpdateInbox' },
 );
 

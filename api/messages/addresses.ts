@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { addressFault } from '../../domain/mime/address-syntax.ts';
+import { findAddressProblem } from '../../domain/mime/address-syntax.ts';
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { strictObject, text } from '../schemas.ts';
@@ -33,7 +33,7 @@ export function checkAddresses(lists: Record<string, MailAddress[] | null | unde
   const errors: FieldError[] = [];
   for (const [field, addresses] of Object.entries(lists)) {
     for (const [index, { email }] of (addresses ?? []).entries()) {
-      const fault = addressFault(email);
+      const fault = findAddressProblem(email);
       if (fault) errors.push({ path: `/body/${field}/${index}/email`, message: fault });
     }
   }

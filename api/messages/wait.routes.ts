@@ -51,7 +51,7 @@ export interface WaitRoutesOptions {
 export const waitRoutes =
   ({
     messageWaits,
-    openResponses: openAnswers,
+    openResponses,
     heartbeatMs,
   }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -73,7 +73,7 @@ export const waitRoutes =
         const { scope, params, query } = request;
         const wait = await messageWaits.begin(scope, params.inboxId, readCriteria(query));
         try {
-          const signal = openAnswers.admit(request, reply);
+          const signal = openResponses.admit(request, reply);
           signal.addEventListener('abort', wait.close, { once: true });
           const deadline = performance.now() + query.timeout_seconds * 1000;
           const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });

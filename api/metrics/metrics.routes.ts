@@ -30,7 +30,7 @@ export const metricRoutes =
           response: { 200: ref(MetricsActivity), ...problems(422) },
         },
       },
-      async ({ scope, query }) => presentActivity(await metrics.activity(scope, readFilter(query))),
+      async ({ scope, query }) => presentActivity(await metrics.getActivity(scope, readFilter(query))),
     );
 
     app.get(
@@ -46,7 +46,7 @@ export const metricRoutes =
         },
       },
       async ({ scope, query }) =>
-        presentDeliverability(await metrics.deliverability(scope, readFilter(query))),
+        presentDeliverability(await metrics.getDeliverability(scope, readFilter(query))),
     );
 
     app.get(
@@ -61,7 +61,7 @@ export const metricRoutes =
           response: { 200: ref(MetricsSummary), ...problems(422) },
         },
       },
-      async ({ scope, query }) => presentSummary(await metrics.summary(scope, readFilter(query))),
+      async ({ scope, query }) => presentSummary(await metrics.getSummary(scope, readFilter(query))),
     );
 
     app.get(
@@ -75,7 +75,7 @@ export const metricRoutes =
           response: { 200: ref(Metrics), ...problems() },
         },
       },
-      async ({ scope }) => presentOverview(await metrics.overview(scope)),
+      async ({ scope }) => presentOverview(await metrics.getOverview(scope)),
     );
     done();
   };

@@ -8,13 +8,13 @@ import {
   type MetricsOverview,
 } from '../../domain/metrics/metric.service.ts';
 import type { MetricCounts } from '../../domain/metrics/metric-counts.ts';
-import { closed, id, ref, text, timestamp } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import { strictObject, id, ref, text, timestamp } from '../schemas.ts';
+import { parseTime } from '../time.ts';
 
 const time = (description: string) => Type.String({ format: 'date-time', maxLength: 40, description });
 
 const query = (days: number) =>
-  closed({
+  strictObject({
     start: Type.Optional(
       time(`From the hour (UTC) of this time on; left out: 24 hours. At most ${days} days before end.`),
     ),
@@ -39,11 +39,11 @@ const counts = {
   received: count('Came in and was shown; hidden spam and blocked mail is not counted.'),
 };
 
-export const MetricsSummary = closed(counts, { $id: 'MetricsSummary', title: 'MetricsSummary' });
+export const MetricsSummary = strictObject(counts, { $id: 'MetricsSummary', title: 'MetricsSummary' });
 
-const ActivityHour = closed({ timestamp: timestamp('Beginning of the hour, UTC.'), ...counts });
+const ActivityHour = strictObject({ timestamp: timestamp('Beginning of the hour, UTC.'), ...counts });
 
-export const MetricsActivity = closed(
+export const MetricsActivity = strictObject(
   {
     data: Type.Array(ActivityHour, {
       // A range that begins and ends within an hour touches one more.
@@ -56,7 +56,7 @@ export const MetricsActivity = closed(
 
 const rate = (description: string) => Type.Number({ minimum: 0, maximum: 1, description });
 
-export const MetricsDeliverability = closed(
+export const MetricsDeliverability = strictObject(
   {
     score: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
@@ -77,7 +77,7 @@ export const MetricsDeliverability = closed(
   { $id: 'MetricsDeliverability', title: 'MetricsDeliverability' },
 );
 
-export const Metrics = closed(
+export const Metrics = strictObject(
   {
     activity: ref(MetricsActivity),
     deliverability: ref(MetricsDeliverability),
@@ -89,8 +89,8 @@ export const Metrics = closed(
 /** @throws AppError `validation_error` for a time the calendar does not have. */
 export function readFilter({ start, end, inbox_id, domain }: Static<typeof RangeQuery>): MetricFilter {
   return {
-    start: start === undefined ? undefined : readTime('/query/start', start),
-    end: end === undefined ? undefined : readTime('/query/end', end),
+    start: start === undefined ? undefined : parseTime('/query/start', start),
+    end: end === undefined ? undefined : parseTime('/query/end', end),
     inboxId: inbox_id,
     domain,
   };

@@ -1,26 +1,26 @@
 import type { Static } from 'typebox';
 import type { Environment } from '../../domain/organizations/environment.entity.ts';
 import type { Organization } from '../../domain/organizations/organization.entity.ts';
-import { choice, closed, id, text, timestamp } from '../schemas.ts';
+import { enumOf, strictObject, id, text, timestamp } from '../schemas.ts';
 
-export const OrganizationRecord = closed(
+export const OrganizationRecord = strictObject(
   {
     id: id('Organization id (org_…).'),
     name: text(255),
     slug: text(255),
-    status: choice(['active', 'suspended']),
+    status: enumOf(['active', 'suspended']),
     created_at: timestamp(),
     updated_at: timestamp(),
   },
   { $id: 'Organization', title: 'Organization' },
 );
 
-export const EnvironmentRecord = closed(
+export const EnvironmentRecord = strictObject(
   {
     id: id('Environment id (env_…).'),
     name: text(255),
-    kind: choice(['production', 'sandbox'], { description: 'From sandbox nothing leaves.' }),
-    status: choice(['active', 'suspended']),
+    kind: enumOf(['production', 'sandbox'], { description: 'From sandbox nothing leaves.' }),
+    status: enumOf(['active', 'suspended']),
     created_at: timestamp(),
     updated_at: timestamp(),
   },

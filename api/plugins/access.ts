@@ -26,7 +26,7 @@ declare module 'fastify' {
     /** Answers without a credential. `unlimited`: probes of operators, which no limit may make fail. */
     public?: true | 'unlimited';
     /** Answered also where the organization has used up its `api_calls`. */
-    neverOverLimit?: true;
+    exemptFromUsageLimit?: true;
     /** The answer stays open: refused while suspended as well, as nothing new is told then. */
     heldOpen?: true;
   }
@@ -66,14 +66,15 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    enforce(reply, await addressLimiter.take(request.ip, limits.address));
+    enforceRateLimit(reply, await addressLimiter.take(request.ip, limits.address));
   }
 
   async function limitCredential({ scope }: FastifyRequest, reply: FastifyReply): Promise<void> {
     const credential = await limiter.take(scope.actor.id, limits.credential);
-    enforce(reply, credential);
+    enforceRateLimit(reply, credential);
     const organization = await limiter.take(scope.organizationId, limits.organization);
-    if (!organization.allowed || organization.remaining < credential.remaining) enforce(reply, organization);
+    if (!organization.allowed || organization.remaining < credential.remaining)
+      enforceRateLimit(reply, organization);
   }
 
   app.addHook('onRequest', async (request, reply) => {
@@ -109,7 +110,7 @@ function header(request: FastifyRequest, name: string): string | undefined {
   return Array.isArray(value) ? value.join() : value;
 }
 
-function enforce(reply: FastifyReply, verdict: RateVerdict): void {
+function enforceRateLimit(reply: FastifyReply, verdict: RateVerdict): void {
   reply.headers({
     'ratelimit-limit': verdict.limit,
     'ratelimit-remaining': verdict.remaining,

@@ -4,7 +4,7 @@ import { AppError, type ErrorCode } from '../../platform/errors.ts';
 import { sendProblem } from './problem.ts';
 
 /** What Fastify's own refusals mean to a caller. */
-const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
+const FASTIFY_ERRORS_BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
   415: {
     code: 'unsupported_media_type',
     detail: 'The body has a content type this operation does not read.',
@@ -15,17 +15,17 @@ const BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }
 /** One handler for all errors: every refusal is a problem document, and nothing unknown shows its inside. */
 export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = tooLarge(error, request) ?? appErrorOf(error);
+    const problem = payloadTooLarge(error, request) ?? toAppError(error);
     if (problem.status >= 500)
       request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
     else request.log.debug({ code: problem.code, detail: problem.detail }, 'request refused');
     sendProblem(request, reply, problem, publicUrl);
   });
-  app.setNotFoundHandler((request, reply) => sendProblem(request, reply, nothingThere(), publicUrl));
+  app.setNotFoundHandler((request, reply) => sendProblem(request, reply, pathNotFound(), publicUrl));
 }
 
 /** For a path nobody serves. */
-export function nothingThere(): AppError {
+export function pathNotFound(): AppError {
   return new AppError('not_found', {
     detail: 'There is nothing at this path.',
     fix: 'Look the path up at /docs.',
@@ -33,47 +33,47 @@ export function nothingThere(): AppError {
 }
 
 /** For what breaks the rules of HTTP, before it has a path or a body. */
-export function unreadable(): AppError {
+export function malformedRequest(): AppError {
   return new AppError('validation_error', {
     detail: 'The request cannot be read.',
     fix: 'Look at the URL, the headers and the Content-Length of the request.',
   });
 }
 
-export function appErrorOf(error: unknown): AppError {
+export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  return databaseFailure(error) ?? fastifyRefusal(error) ?? internal(error);
+  return databaseFailure(error) ?? fromFastifyError(error) ?? internalError(error);
 }
 
-interface FastifyRefusal {
+interface FastifyError {
   statusCode: number;
 }
 
-function fastifyRefusal(error: unknown): AppError | undefined {
-  if (!isRefusal(error)) return undefined;
+function fromFastifyError(error: unknown): AppError | undefined {
+  if (!isFastifyError(error)) return undefined;
   // A path segment longer than any id.
-  if (error.statusCode === 414) return nothingThere();
-  const known = BY_STATUS[error.statusCode];
+  if (error.statusCode === 414) return pathNotFound();
+  const known = FASTIFY_ERRORS_BY_STATUS[error.statusCode];
   if (known) return new AppError(known.code, known);
-  return error.statusCode < 500 ? unreadable() : undefined;
+  return error.statusCode < 500 ? malformedRequest() : undefined;
 }
 
 const MIB_BYTES = 1024 * 1024;
 
 /** Says the limit that held: operations that carry mail take more than others. */
-function tooLarge(error: unknown, { routeOptions }: FastifyRequest): AppError | undefined {
-  if (!isRefusal(error) || error.statusCode !== 413) return undefined;
+function payloadTooLarge(error: unknown, { routeOptions }: FastifyRequest): AppError | undefined {
+  if (!isFastifyError(error) || error.statusCode !== 413) return undefined;
   return new AppError('payload_too_large', {
     detail: 'The body is larger than this operation takes.',
     fix: `Send at most ${routeOptions.bodyLimit / MIB_BYTES} MiB.`,
   });
 }
 
-function isRefusal(error: unknown): error is Error & FastifyRefusal {
+function isFastifyError(error: unknown): error is Error & FastifyError {
   return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
 }
 
-function internal(cause: unknown): AppError {
+function internalError(cause: unknown): AppError {
   return new AppError('internal', {
     detail: 'The request failed for a reason on our side; it has been logged.',
     fix: 'Repeat it later, a POST with the same Idempotency-Key; report the request_id if it goes on.',

@@ -4,12 +4,12 @@ import { sha256 } from '../../platform/crypto.ts';
 import { type Database, runLast, type Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import {
+  createIdempotencyId,
   type IdempotencyStore,
-  idempotencyId,
-  type KeptAnswer,
+  type StoredResponse,
 } from '../../platform/idempotency/idempotency.ts';
-import { appErrorOf } from './errors.ts';
-import { PROBLEM_TYPE, problemOf } from './problem.ts';
+import { toAppError } from './errors.ts';
+import { PROBLEM_TYPE, toProblemDocument } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,7 +27,7 @@ export interface IdempotencyOptions {
   publicUrl: string;
 }
 
-const KEY = /^[\x20-\x7e]{1,255}$/;
+const KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
@@ -46,40 +46,41 @@ export function installIdempotency(app: FastifyInstance, options: IdempotencyOpt
         await prepare?.(request);
         return handle.call(this, request, reply);
       }
-      return answerOnce(request, reply, () => handle.call(this, request, reply), options);
+      return respondOnce(request, reply, () => handle.call(this, request, reply), options);
     } as RouteHandlerMethod;
   });
 }
 
-async function answerOnce(
+async function respondOnce(
   request: FastifyRequest,
   reply: FastifyReply,
   handle: () => unknown,
   { database, store, publicUrl }: IdempotencyOptions,
 ): Promise<string> {
   const { scope } = request;
-  const id = idempotencyId({
+  const id = createIdempotencyId({
     credentialId: scope.actor.id,
     method: request.method,
-    path: pathOf(request),
-    key: keyOf(request),
+    path: routedPath(request),
+    key: readKey(request),
   });
   const prepare = request.routeOptions.config.prepare;
   // A body that is read only now cannot be held against the kept one before.
-  const known = prepare && request.body !== undefined ? await peek({ database, store }, request, id) : null;
+  const known =
+    prepare && request.body !== undefined ? await findStoredResponse({ database, store }, request, id) : null;
   if (!known) await prepare?.(request);
-  const requestHash = hashOf(request);
+  const requestHash = hashRequest(request);
 
   const answer = await database.transaction(scope, async (transaction) => {
-    if (!(await store.claim(transaction, id))) throw stillRunning();
+    if (!(await store.claim(transaction, id))) throw requestInProgress();
     const kept = await store.find(transaction, id, requestHash);
-    if (kept === 'other-request') throw keyReused();
+    if (kept === 'other-request') throw idempotencyKeyReused();
     if (kept) {
       reply.header('idempotent-replayed', 'true');
       return kept;
     }
-    const answer = await answerWithin(transaction, { request, reply, handle, publicUrl });
-    await store.keep(transaction, { id, organizationId: scope.organizationId, requestHash, answer });
+    const answer = await runHandler(transaction, { request, reply, handle, publicUrl });
+    await store.save(transaction, { id, organizationId: scope.organizationId, requestHash, answer });
     return answer;
   });
   reply.code(answer.status).type(answer.contentType);
@@ -87,19 +88,21 @@ async function answerOnce(
 }
 
 /** Whether an answer is kept, without taking the key: what was prepared then would be for nothing. */
-function peek(
+function findStoredResponse(
   { database, store }: Pick<IdempotencyOptions, 'database' | 'store'>,
   request: FastifyRequest,
   id: Buffer,
 ) {
-  return database.transaction(request.scope, (transaction) => store.find(transaction, id, hashOf(request)));
+  return database.transaction(request.scope, (transaction) =>
+    store.find(transaction, id, hashRequest(request)),
+  );
 }
 
-function hashOf({ scope, body }: FastifyRequest): Buffer {
+function hashRequest({ scope, body }: FastifyRequest): Buffer {
   return sha256(JSON.stringify([scope.environmentId, body ?? null]));
 }
 
-interface Work {
+interface HandlerRun {
   request: FastifyRequest;
   reply: FastifyReply;
   handle: () => unknown;
@@ -110,7 +113,7 @@ interface Work {
  * Runs the handler behind a savepoint: a refusal takes back what the handler did and is kept all the same, unless the
  * refusal itself is a fact to keep (`AppError.commits`).
  */
-async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer> {
+async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredResponse> {
   const { request, reply, handle, publicUrl } = work;
   const hooks: (() => void)[] = [];
   let refusal: AppError | undefined;
@@ -130,41 +133,41 @@ async function answerWithin(outer: Transaction, work: Work): Promise<KeptAnswer>
         await em.flush();
         body = String(reply.serialize(presented as object));
       } catch (error) {
-        const refused = appErrorOf(error);
-        if (!refused.commits) throw error;
+        const refused = toAppError(error);
+        if (!refused.commitsTransaction) throw error;
         refusal = refused;
       }
     });
   } catch (error) {
-    refusal = keepable(error);
+    refusal = requireStorable(error);
     hooks.length = 0;
   }
   for (const hook of hooks) outer.afterCommit(hook);
   // Its fact commits with the outer transaction, also where the answer is not kept.
-  if (refusal) keepable(refusal);
+  if (refusal) requireStorable(refusal);
   if (!refusal) return { status: reply.statusCode, contentType: JSON_TYPE, body };
   return {
     status: refusal.status,
     contentType: PROBLEM_TYPE,
-    body: JSON.stringify(problemOf(refusal, request.id, publicUrl)),
+    body: JSON.stringify(toProblemDocument(refusal, request.id, publicUrl)),
   };
 }
 
 /** @throws the error itself where a repeat must be tried anew: who asks may change, and so may the weather. */
-function keepable(error: unknown): AppError {
-  const refusal = appErrorOf(error);
+function requireStorable(error: unknown): AppError {
+  const refusal = toAppError(error);
   if (refusal.status >= 500 || [401, 403, 429].includes(refusal.status)) throw error;
   return refusal;
 }
 
 /** As routed: neither a query nor another spelling of the path makes the same request a second one. */
-function pathOf({ routeOptions, params }: FastifyRequest): string {
+function routedPath({ routeOptions, params }: FastifyRequest): string {
   return JSON.stringify([routeOptions.url, params]);
 }
 
-function keyOf({ headers }: FastifyRequest): string {
+function readKey({ headers }: FastifyRequest): string {
   const key = headers['idempotency-key'];
-  if (typeof key === 'string' && KEY.test(key)) return key;
+  if (typeof key === 'string' && KEY_PATTERN.test(key)) return key;
   throw invalid(
     '/headers/idempotency-key',
     'must be 1 to 255 printable ASCII characters',
@@ -172,7 +175,7 @@ function keyOf({ headers }: FastifyRequest): string {
   );
 }
 
-function stillRunning(): AppError {
+function requestInProgress(): AppError {
   return new AppError('request_in_progress', {
     detail: 'A request with this Idempotency-Key is still running.',
     fix: 'Wait a moment and repeat the request with the same key.',
@@ -180,7 +183,7 @@ function stillRunning(): AppError {
   });
 }
 
-function keyReused(): AppError {
+function idempotencyKeyReused(): AppError {
   return new AppError('idempotency_key_reused', {
     detail: 'This Idempotency-Key was used for a request with another body or environment.',
     fix: 'Use a new key for a new request, or repeat the earlier one unchanged.',

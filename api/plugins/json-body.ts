@@ -19,7 +19,7 @@ export function installJsonBodies(app: FastifyInstance): void {
     { parseAs: 'buffer' },
     async (request: FastifyRequest, body: Buffer) => {
       if (body.length === 0) return undefined;
-      refuseOtherEncodings(request);
+      rejectOtherEncodings(request);
       return parse(decode(body));
     },
   );
@@ -28,20 +28,23 @@ export function installJsonBodies(app: FastifyInstance): void {
   });
 }
 
-function refuseOtherEncodings({ headers }: FastifyRequest): void {
+function rejectOtherEncodings({ headers }: FastifyRequest): void {
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers['content-type'] ?? '') ?? [];
   if (!/^utf-?8$/i.test(charset))
-    throw unsupported(`The body is said to be in ${charset.slice(0, 64)}.`, 'Send JSON in UTF-8.');
+    throw unsupportedMediaType(`The body is said to be in ${charset.slice(0, 64)}.`, 'Send JSON in UTF-8.');
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
-    throw unsupported(`The body is encoded with ${encoding.slice(0, 64)}.`, 'Send the body as it is.');
+    throw unsupportedMediaType(
+      `The body is encoded with ${encoding.slice(0, 64)}.`,
+      'Send the body as it is.',
+    );
 }
 
 function decode(body: Buffer): string {
   try {
     return UTF_8.decode(body);
   } catch {
-    throw malformed('The body holds bytes that are not UTF-8.');
+    throw malformedJson('The body holds bytes that are not UTF-8.');
   }
 }
 
@@ -49,17 +52,17 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw malformed('The body is not a JSON document.');
+    throw malformedJson('The body is not a JSON document.');
   }
 }
 
-function malformed(detail: string): AppError {
+function malformedJson(detail: string): AppError {
   return new AppError('malformed_json', {
     detail,
     fix: 'Send one JSON value, encoded as UTF-8, or no body where the operation takes none.',
   });
 }
 
-function unsupported(detail: string, fix: string): AppError {
+function unsupportedMediaType(detail: string, fix: string): AppError {
   return new AppError('unsupported_media_type', { detail, fix });
 }

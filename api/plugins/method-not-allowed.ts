@@ -3,9 +3,9 @@ import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 
 /** In the order `Allow` names them. */
-const SERVED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const ALLOW_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 /** All that Node reads, but for CONNECT, which asks for a tunnel and has no path. */
-const READ = METHODS.filter((method) => method !== 'CONNECT');
+const PARSED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 /** Answers 405 and names the methods there are, for every path. Install before the routes. */
 export function installMethodNotAllowed(app: FastifyInstance): { finish(): void } {
@@ -23,15 +23,16 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
     /** Call when all routes are there. */
     finish() {
       finished = true;
-      for (const method of READ) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
+      for (const method of PARSED_METHODS)
+        if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
       for (const [url, methods] of served) {
-        const allow = SERVED.filter((method) => methods.has(method)).join(', ');
+        const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
         const refuse = async (): Promise<never> => {
-          throw notAllowed(allow);
+          throw methodNotAllowed(allow);
         };
         app.route({
           url,
-          method: READ.filter((method) => !methods.has(method)),
+          method: PARSED_METHODS.filter((method) => !methods.has(method)),
           config: { public: true },
           schema: { hide: true },
           // Before a body is read, whose type or size would be told of instead.
@@ -43,7 +44,7 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
   };
 }
 
-function notAllowed(allow: string): AppError {
+function methodNotAllowed(allow: string): AppError {
   return new AppError('method_not_allowed', {
     detail: `This path serves ${allow}.`,
     fix: 'Look the operation up at /docs.',

@@ -3,16 +3,19 @@ import { Gauge, Histogram } from 'prom-client';
 import { unauthenticated } from '../../domain/api-keys/authentication.service.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createMeters, isMetricsToken, meterConnections } from '../../platform/telemetry.ts';
-import type { OpenAnswers } from './open-answers.ts';
+import type { OpenResponses } from './open-responses.ts';
 
 export interface MetricsOptions {
   token: string | undefined;
   database: Pick<Database, 'connections'>;
-  openAnswers: Pick<OpenAnswers, 'count'>;
+  openResponses: Pick<OpenResponses, 'count'>;
 }
 
 /** Prometheus text at `/metrics` for who has the token; without one configured the path does not exist. */
-export function installMetrics(app: FastifyInstance, { token, database, openAnswers }: MetricsOptions): void {
+export function installMetrics(
+  app: FastifyInstance,
+  { token, database, openResponses }: MetricsOptions,
+): void {
   if (token === undefined) return;
   const registry = createMeters('api');
   meterConnections(registry, database);
@@ -28,7 +31,7 @@ export function installMetrics(app: FastifyInstance, { token, database, openAnsw
     help: 'Live streams and waiting calls that are held open.',
     registers: [registry],
     collect() {
-      this.set(openAnswers.count);
+      this.set(openResponses.count);
     },
   });
   app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {

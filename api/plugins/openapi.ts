@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
-import { describeWebhooks } from '../webhooks/description.ts';
+import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
 import { errorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
 
@@ -23,7 +23,7 @@ export async function installOpenApi(
   { publicUrl, version, schemas }: OpenApiOptions,
 ): Promise<void> {
   for (const schema of schemas) app.addSchema(schema);
-  const withoutBody = new Set<unknown>();
+  const optionalBodies = new Set<unknown>();
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -38,21 +38,21 @@ export async function installOpenApi(
       webhooks: describeWebhooks(),
     },
     transform({ schema, url, route }) {
-      if (route.config?.bodyMayBeEmpty) withoutBody.add(schema.operationId);
-      const described = takesHeaders(url, route.config)
+      if (route.config?.bodyMayBeEmpty) optionalBodies.add(schema.operationId);
+      const described = acceptsHeaders(url, route.config)
         ? withHeaders(schema, route.method === 'POST')
         : schema;
-      return { url, schema: withAnswers(described) };
+      return { url, schema: withResponseDescriptions(described) };
     },
     // The plugin says of every body that it is required.
     transformObject(document) {
       const { paths = {} } = 'openapiObject' in document ? document.openapiObject : {};
       for (const { post } of Object.values(paths).filter((path) => path !== undefined))
-        if (post?.requestBody && 'content' in post.requestBody && withoutBody.has(post.operationId))
+        if (post?.requestBody && 'content' in post.requestBody && optionalBodies.has(post.operationId))
           post.requestBody.required = false;
       return 'openapiObject' in document ? document.openapiObject : document.swaggerObject;
     },
-    refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json.$id, index) },
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => componentName(json.$id, index) },
   });
   app.get(
     '/',
@@ -98,7 +98,7 @@ const IDEMPOTENCY_HEADER = {
 };
 
 /** Plugins read them where there is a credential, also at paths without the prefix; providers have none. */
-function takesHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
+function acceptsHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
   return /^\/(?:api|organizations)\//.test(url) && !config?.public;
 }
 
@@ -110,27 +110,27 @@ function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
 }
 
 /** Describes an answer by the name of what it holds, where its schema does not say it: `The webhook endpoint.` */
-function withAnswers(schema: FastifySchema): FastifySchema {
+function withResponseDescriptions(schema: FastifySchema): FastifySchema {
   if (!schema?.response) return schema;
   const response = Object.fromEntries(
-    Object.entries(schema.response as Record<string, AnswerSchema>).map(([status, answer]) => [
+    Object.entries(schema.response as Record<string, ResponseSchema>).map(([status, answer]) => [
       status,
-      answer.description || !answer.$ref ? answer : { ...answer, description: answerOf(answer.$ref) },
+      answer.description || !answer.$ref ? answer : { ...answer, description: describeResponse(answer.$ref) },
     ]),
   );
   return { ...schema, response };
 }
 
-interface AnswerSchema {
+interface ResponseSchema {
   $ref?: string;
   description?: string;
 }
 
-function answerOf(reference: string): string {
+function describeResponse(reference: string): string {
   const words = reference.replace('#', '').replace(/\B[A-Z]/g, (letter) => ` ${letter}`);
   return `The ${words.toLowerCase()}.`;
 }
 
-function nameOf(id: unknown, index: number): string {
+function componentName(id: unknown, index: number): string {
   return typeof id === 'string' ? id : `Schema${index}`;
 }

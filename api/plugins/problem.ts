@@ -21,7 +21,7 @@ export interface ProblemDocument {
 /** The page that explains the codes; the `type` of a problem is its place there. */
 export const ERRORS_PAGE = '/docs/errors';
 
-export function problemOf(error: AppError, requestId: string, publicUrl: string): ProblemDocument {
+export function toProblemDocument(error: AppError, requestId: string, publicUrl: string): ProblemDocument {
   return {
     // First, so that none takes the place of a standard member.
     ...error.extensions,
@@ -37,7 +37,7 @@ export function problemOf(error: AppError, requestId: string, publicUrl: string)
 }
 
 /** A body this large that nobody reads is not worth a connection. */
-const WORTH_READING_BYTES = 65_536;
+const MAX_DISCARDED_BODY_BYTES = 65_536;
 
 export function sendProblem(
   request: FastifyRequest,
@@ -46,39 +46,39 @@ export function sendProblem(
   publicUrl: string,
 ): void {
   // As text, so that no route's response schema touches it.
-  const document = JSON.stringify(problemOf(error, request.id, publicUrl));
+  const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));
   reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
-  const unread = leavesBodyUnread(request);
+  const unread = hasUnreadBody(request);
   if (error.code === 'payload_too_large' || unread) reply.header('connection', 'close');
   if (!unread) return void reply.send(document);
   reply.header('content-length', Buffer.byteLength(document));
-  reply.send(Readable.from(answerThenLinger(document, request.raw)));
+  reply.send(Readable.from(respondThenLinger(document, request.raw)));
 }
 
 /** Answered before the body came: to keep the connection, all of it would have to be received and dropped. */
-function leavesBodyUnread({ raw, headers }: FastifyRequest): boolean {
+function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
   if (raw.complete || raw.readableEnded) return false;
-  return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > WORTH_READING_BYTES;
+  return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > MAX_DISCARDED_BODY_BYTES;
 }
 
-const LINGER_MS = 30_000;
-const LINGER_BYTES = 64 * 1024 * 1024;
+const MAX_LINGER_MS = 30_000;
+const MAX_LINGER_BYTES = 64 * 1024 * 1024;
 
 /**
  * The answer at once, the end of the connection when its client has stopped sending, within bounds (RFC 9112 section
  * 9.6). Many clients look for an answer only when they have sent everything: to close before resets the connection, and
  * they see a broken pipe in place of what is wrong.
  */
-async function* answerThenLinger(document: string, raw: IncomingMessage): AsyncGenerator<string> {
+async function* respondThenLinger(document: string, raw: IncomingMessage): AsyncGenerator<string> {
   yield document;
   await new Promise<void>((resolve) => {
     let receivedBytes = 0;
-    const timer = setTimeout(resolve, LINGER_MS).unref();
+    const timer = setTimeout(resolve, MAX_LINGER_MS).unref();
     // Nobody is left to read: what still pulls at the body gave up.
     raw.unpipe();
     raw.on('data', (chunk: Buffer) => {
       receivedBytes += chunk.length;
-      if (receivedBytes > LINGER_BYTES) resolve();
+      if (receivedBytes > MAX_LINGER_BYTES) resolve();
     });
     for (const event of ['end', 'close', 'error'] as const)
       raw.once(event, () => {

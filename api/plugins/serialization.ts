@@ -13,13 +13,13 @@ type Serialize = (value: unknown) => string;
  */
 export function installSerialization(app: FastifyInstance, shared: readonly object[]): void {
   const byId = new Map(shared.map((schema) => [(schema as { $id: string }).$id, schema]));
-  const made = new Map<string, Serialize>();
+  const serializers = new Map<string, Serialize>();
   app.setSerializerCompiler<object>(({ schema }) => {
     const key = JSON.stringify(schema);
-    const known = made.get(key);
+    const known = serializers.get(key);
     if (known) return known;
-    const serialize = fastJsonStringify(schema as Schema, { schema: referredTo(key, byId) });
-    made.set(key, serialize);
+    const serialize = fastJsonStringify(schema as Schema, { schema: collectReferences(key, byId) });
+    serializers.set(key, serialize);
     return serialize;
   });
 }
@@ -27,7 +27,7 @@ export function installSerialization(app: FastifyInstance, shared: readonly obje
 const REFERENCE = /"\$ref":"([^"#]+)#"/g;
 
 /** The shared schemas that one refers to, and those they refer to. @param schema as JSON. */
-function referredTo(schema: string, byId: ReadonlyMap<string, object>): Record<string, Schema> {
+function collectReferences(schema: string, byId: ReadonlyMap<string, object>): Record<string, Schema> {
   const found = new Map<string, object>();
   const open = [schema];
   for (let json = open.pop(); json !== undefined; json = open.pop()) {

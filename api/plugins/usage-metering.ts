@@ -7,8 +7,8 @@ import type { ApiCallMeter } from '../../domain/usage/api-call-meter.ts';
  */
 export function installUsageMetering(app: FastifyInstance, { meter }: { meter: ApiCallMeter }): void {
   app.addHook('onRequest', async ({ scope, routeOptions }) => {
-    if (!scope || routeOptions.config.neverOverLimit) return;
-    const refusal = meter.refusal(scope.organizationId);
+    if (!scope || routeOptions.config.exemptFromUsageLimit) return;
+    const refusal = meter.findRefusal(scope.organizationId);
     if (refusal) throw refusal;
   });
   app.addHook('onResponse', async ({ scope }, reply) => {

@@ -4,15 +4,15 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { Type } from 'typebox';
 import type { RawMailService } from '../../domain/providers/raw-mail.service.ts';
 import { AppError } from '../../platform/errors.ts';
-import { closed, postProblems, ref, text } from '../schemas.ts';
+import { strictObject, postProblems, ref, text } from '../schemas.ts';
 
 /** Printable, without line breaks: each is a line of what is signed. */
-const LINE = '^[^\\u0000-\\u001f\\u007f]*$';
+const SINGLE_LINE = '^[^\\u0000-\\u001f\\u007f]*$';
 const MAX_RECIPIENTS = 100;
 const MAX_MAIL_BYTES = 37_748_736;
 
-const Envelope = closed({
-  mail_from: text(1000, { pattern: LINE, description: 'Envelope sender; empty for <>.', default: '' }),
+const Envelope = strictObject({
+  mail_from: text(1000, { pattern: SINGLE_LINE, description: 'Envelope sender; empty for <>.', default: '' }),
   rcpt_to: Type.Array(text(1000, { pattern: '^[^\\u0000-\\u0020,\\u007f]+@[^\\u0000-\\u0020,\\u007f@]+$' }), {
     minItems: 1,
     maxItems: MAX_RECIPIENTS,
@@ -22,15 +22,15 @@ const Envelope = closed({
     pattern: '^[0-9A-Fa-f.:]{2,45}$',
     description: 'Address of the client that delivered it.',
   }),
-  helo: text(255, { pattern: LINE, description: 'What it said in HELO.', default: '' }),
+  helo: text(255, { pattern: SINGLE_LINE, description: 'What it said in HELO.', default: '' }),
   id: text(255, {
-    pattern: LINE,
+    pattern: SINGLE_LINE,
     description: 'What the server calls the mail: taken once an inbox.',
     default: '',
   }),
 });
 
-const Signed = Type.Object({
+const SignatureHeaders = Type.Object({
   'x-provider-timestamp': text(12, { pattern: '^\\d{9,12}$', description: 'Seconds since 1970.' }),
   'x-provider-content-sha256': text(64, {
     pattern: '^[0-9a-fA-F]{64}$',
@@ -42,7 +42,7 @@ const Signed = Type.Object({
   }),
 });
 
-export const HandedOver = closed(
+export const RawMailResult = strictObject(
   {
     accepted: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Taken in for these.' }),
     unknown: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Nobody here has these.' }),
@@ -56,7 +56,7 @@ export const rawMailRoutes =
     // Streamed to storage, not kept in memory; what is no mail is not read at all.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('message/rfc822', (_request, payload, done) => done(null, payload));
-    app.addContentTypeParser('*', (_request, _payload, done) => done(noMail()));
+    app.addContentTypeParser('*', (_request, _payload, done) => done(notMail()));
 
     app.post(
       '/providers/raw',
@@ -64,7 +64,7 @@ export const rawMailRoutes =
         bodyLimit: MAX_MAIL_BYTES,
         // Proved by its signature. A mail server in front sends everything from one address.
         config: { public: 'unlimited' },
-        validatorCompiler: exceptBody(app.validatorCompiler),
+        validatorCompiler: skipBodyValidation(app.validatorCompiler),
         // A parameter that stands once is a list of one.
         preValidation: async ({ query }) => {
           query.rcpt_to = [query.rcpt_to].flat();
@@ -78,9 +78,9 @@ export const rawMailRoutes =
           consumes: ['message/rfc822'],
           security: [],
           querystring: Envelope,
-          headers: Signed,
+          headers: SignatureHeaders,
           body: Type.String({ maxLength: MAX_MAIL_BYTES, description: 'The mail as it came.' }),
-          response: { 200: ref(HandedOver), ...postProblems() },
+          response: { 200: ref(RawMailResult), ...postProblems() },
         },
       },
       async ({ query, headers, body }) =>
@@ -97,17 +97,17 @@ export const rawMailRoutes =
             contentSha256: headers['x-provider-content-sha256'],
             signature: headers['x-provider-signature'],
           },
-          mailOf(body),
+          toMailStream(body),
         ),
     );
   };
 
-function mailOf(body: unknown): Readable {
+function toMailStream(body: unknown): Readable {
   if (body instanceof Readable) return body;
-  throw noMail();
+  throw notMail();
 }
 
-function noMail(): AppError {
+function notMail(): AppError {
   return new AppError('unsupported_media_type', {
     detail: 'A raw mail is message/rfc822.',
     fix: 'Send "Content-Type: message/rfc822" and the mail as it came.',
@@ -115,7 +115,7 @@ function noMail(): AppError {
 }
 
 /** The body is a stream; its schema describes it. */
-function exceptBody(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {
+function skipBodyValidation(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {
   return (route) => {
     if (route.httpPart === 'body' || !compiler) return () => true;
     return compiler(route);

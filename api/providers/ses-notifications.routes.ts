@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { SesNotificationService } from '../../domain/providers/ses-notification.service.ts';
-import { choice, closed, postProblems } from '../schemas.ts';
+import { enumOf, strictObject, postProblems } from '../schemas.ts';
 
 /** SNS carries 256 KiB, and its envelope escapes them. */
 const MAX_BODY_BYTES = 786_432;
@@ -32,8 +32,8 @@ export const sesNotificationRoutes =
           security: [],
           body: Type.Unsafe<unknown>({ description: 'A message of SNS, as JSON.' }),
           response: {
-            200: closed(
-              { result: choice(['stored', 'folded', 'ignored', 'confirmed']) },
+            200: strictObject(
+              { result: enumOf(['stored', 'folded', 'ignored', 'confirmed']) },
               { description: 'What became of the notification.' },
             ),
             ...postProblems(),

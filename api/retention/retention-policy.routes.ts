@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { RetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
-import { changeProblems, closed, id, postProblems, problems, ref } from '../schemas.ts';
+import { changeProblems, strictObject, id, postProblems, problems, ref } from '../schemas.ts';
 import {
   PostponeRetention,
   presentRetention,
@@ -8,7 +8,7 @@ import {
   SetRetentionPolicy,
 } from './retention-policy.schemas.ts';
 
-const OneOrganization = closed({ id: id('Organization id (org_…), the credential’s own.') });
+const OneOrganization = strictObject({ id: id('Organization id (org_…), the credential’s own.') });
 const PATH = '/organizations/:id/retention-policy';
 
 export const retentionPolicyRoutes =
@@ -43,7 +43,7 @@ export const retentionPolicyRoutes =
     app.put(
       PATH,
       {
-        config: { permission: 'retention:manage', neverOverLimit: true },
+        config: { permission: 'retention:manage', exemptFromUsageLimit: true },
         schema: {
           ...operation('set', 'Set how long mail is kept'),
           description:
@@ -61,7 +61,7 @@ export const retentionPolicyRoutes =
     app.post(
       `${PATH}/postpone`,
       {
-        config: { permission: 'retention:manage', neverOverLimit: true },
+        config: { permission: 'retention:manage', exemptFromUsageLimit: true },
         schema: {
           ...operation('postpone', 'Put the deletion of old mail off'),
           description: 'A deletion under way ends within seconds. It never brings a deletion nearer.',

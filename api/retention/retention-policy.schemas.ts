@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox';
-import type { RetentionFacts } from '../../domain/retention/retention-policy.service.ts';
+import type { RetentionPolicyDetails } from '../../domain/retention/retention-policy.service.ts';
 import { MAX_POSTPONE_DAYS } from '../../workflows/retention/apply-retention.contract.ts';
-import { closed, nullableTimestamp } from '../schemas.ts';
+import { strictObject, nullableTimestamp } from '../schemas.ts';
 
 const MAX_RETENTION_DAYS = 3_650;
 const days = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_RETENTION_DAYS, description });
 
-export const RetentionPolicyRecord = closed(
+export const RetentionPolicyRecord = strictObject(
   {
     retention_days: days('Messages older than this are deleted. 0: mail is kept for ever.'),
     effective_days: days(
@@ -24,12 +24,12 @@ export const RetentionPolicyRecord = closed(
   { $id: 'RetentionPolicy', title: 'RetentionPolicy' },
 );
 
-export const SetRetentionPolicy = closed(
+export const SetRetentionPolicy = strictObject(
   { retention_days: days('Days messages are kept, 1 to 3,650; 0 keeps them for ever.') },
   { $id: 'SetRetentionPolicy', title: 'SetRetentionPolicy' },
 );
 
-export const PostponeRetention = closed(
+export const PostponeRetention = strictObject(
   {
     days: Type.Integer({
       minimum: 1,
@@ -40,7 +40,7 @@ export const PostponeRetention = closed(
   { $id: 'PostponeRetention', title: 'PostponeRetention' },
 );
 
-export function presentRetention(facts: RetentionFacts): Static<typeof RetentionPolicyRecord> {
+export function presentRetention(facts: RetentionPolicyDetails): Static<typeof RetentionPolicyRecord> {
   const { retentionDays, effectiveDays, firstDeletionAt, postponedUntil, updatedAt } = facts;
   return {
     retention_days: retentionDays,

@@ -3,7 +3,7 @@ import type { LimitService } from '../../domain/usage/limit.service.ts';
 import type { UsageService } from '../../domain/usage/usage.service.ts';
 import { type Lists, listOf } from '../lists.ts';
 import { changeProblems, problems, ref } from '../schemas.ts';
-import { readDay } from '../time.ts';
+import { parseDay } from '../time.ts';
 import {
   HistoryQuery,
   LedgerQuery,
@@ -12,7 +12,7 @@ import {
   presentLedgerEntry,
   presentLimits,
   presentUsage,
-  readOwnLimits,
+  readCustomLimits,
   SetLimits,
   UsageEventRecord,
   UsageHistory,
@@ -21,8 +21,8 @@ import {
 
 const DAY_MS = 86_400_000;
 /** Whoever has used up what it may call still has to see why, and to raise its cap. */
-const READING = { permission: 'usage:read', neverOverLimit: true } as const;
-const CHANGING = { permission: 'usage:manage', neverOverLimit: true } as const;
+const READING = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
+const CHANGING = { permission: 'usage:manage', exemptFromUsageLimit: true } as const;
 
 export const usageRoutes =
   ({
@@ -46,7 +46,7 @@ export const usageRoutes =
           response: { 200: ref(UsageRecord), ...problems() },
         },
       },
-      async (request) => presentUsage(await usage.read(request.scope)),
+      async (request) => presentUsage(await usage.getCurrent(request.scope)),
     );
 
     app.get(
@@ -63,12 +63,12 @@ export const usageRoutes =
         },
       },
       async ({ scope, query }) => {
-        const end = query.end === undefined ? new Date() : readDay('/query/end', query.end);
+        const end = query.end === undefined ? new Date() : parseDay('/query/end', query.end);
         const start =
           query.start === undefined
             ? new Date(end.getTime() - 30 * DAY_MS)
-            : readDay('/query/start', query.start);
-        return presentHistory(await usage.history(scope, start, end));
+            : parseDay('/query/start', query.start);
+        return presentHistory(await usage.getHistory(scope, start, end));
       },
     );
 
@@ -87,7 +87,7 @@ export const usageRoutes =
         },
       },
       async (request) => {
-        const page = await usage.ledger(request.scope, { kind: request.query.type }, lists.read(request));
+        const page = await usage.listLedger(request.scope, { kind: request.query.type }, lists.read(request));
         return lists.present(request, page, presentLedgerEntry);
       },
     );
@@ -119,7 +119,7 @@ export const usageRoutes =
           response: { 200: ref(LimitsRecord), ...changeProblems(422) },
         },
       },
-      async ({ scope, body }) => presentLimits(await limits.setOwn(scope, readOwnLimits(body))),
+      async ({ scope, body }) => presentLimits(await limits.setCustom(scope, readCustomLimits(body))),
     );
     done();
   };

@@ -1,20 +1,20 @@
 import { type Static, Type } from 'typebox';
 import { TIERS } from '../../domain/organizations/tier.ts';
-import type { Capped } from '../../domain/usage/capped-things.ts';
-import { LIMITED, USAGE_COUNTERS, type UsageCounter } from '../../domain/usage/counters.ts';
+import type { ResourceQuota } from '../../domain/usage/resource-quotas.ts';
+import { LIMITED_RESOURCES, USAGE_COUNTERS, type UsageCounter } from '../../domain/usage/counters.ts';
 import { allowedLimit, type EffectiveLimit, percentageOf } from '../../domain/usage/effective-limit.ts';
-import type { LimitsReading, OwnLimitChange } from '../../domain/usage/limit.service.ts';
+import type { OrganizationLimits, CustomLimitChange } from '../../domain/usage/limit.service.ts';
 import type { Period } from '../../domain/usage/periods.ts';
-import type { Standing } from '../../domain/usage/standings.ts';
+import type { UsageStatus } from '../../domain/usage/usage-status.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
-import { type DayOfUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-history.ts';
+import { type DailyUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-history.ts';
 import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.ts';
 import { pageQuery } from '../lists.ts';
-import { choice, closed, text, timestamp } from '../schemas.ts';
+import { enumOf, strictObject, text, timestamp } from '../schemas.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-const kind = choice(LIMIT_KINDS, {
+const kind = enumOf(LIMIT_KINDS, {
   description: 'soft: warnings, nothing is refused. hard: refused at 100 %.',
 });
 const limitFields = {
@@ -22,7 +22,7 @@ const limitFields = {
   unlimited: Type.Boolean(),
   kind,
 };
-const Counter = closed({
+const Counter = strictObject({
   current: Type.Integer({ minimum: 0 }),
   ...limitFields,
   percentage: Type.Number({ minimum: 0, description: 'current as a share of limit, to two places.' }),
@@ -30,43 +30,43 @@ const Counter = closed({
 const nullableInteger = (minimum: number, maximum: number, description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum, maximum, description });
 
-const LimitOfCounter = closed({
+const CounterLimit = strictObject({
   ...limitFields,
-  source: choice(['tier', 'override', 'own'], { description: 'Whose word it is.' }),
+  source: enumOf(['tier', 'override', 'own'], { description: 'Whose word it is.' }),
   allowed: nullableInteger(0, UNLIMITED, 'What own_limit may be at most; null: unlimited.'),
   own_limit: nullableInteger(0, UNLIMITED, 'The organization’s own cap, hard; null: none.'),
   warning_threshold: Type.Integer({ minimum: 1, maximum: 99, description: 'Percent of limit.' }),
 });
-const LimitOfThing = closed({ current: Type.Integer({ minimum: 0 }), ...limitFields });
+const ResourceLimit = strictObject({ current: Type.Integer({ minimum: 0 }), ...limitFields });
 
 /** A record with one member for each counter. */
-function ofCounters<Member>(member: (counter: UsageCounter) => Member): Record<UsageCounter, Member> {
+function mapCounters<Member>(member: (counter: UsageCounter) => Member): Record<UsageCounter, Member> {
   const members = USAGE_COUNTERS.map((counter) => [counter, member(counter)]);
   return Object.fromEntries(members) as Record<UsageCounter, Member>;
 }
 
-export const UsageRecord = closed(
+export const UsageRecord = strictObject(
   {
-    period: closed({
+    period: strictObject({
       start: timestamp('Start of the month, UTC.'),
       end: timestamp('Start of the next one; all counters but storage_bytes start anew.'),
     }),
-    counters: closed(ofCounters(() => Counter)),
+    counters: strictObject(mapCounters(() => Counter)),
   },
   { $id: 'Usage', title: 'Usage' },
 );
 
-export const LimitsRecord = closed(
+export const LimitsRecord = strictObject(
   {
-    tier: choice(TIERS),
-    counters: closed(ofCounters(() => LimitOfCounter)),
-    inboxes: LimitOfThing,
-    domains: LimitOfThing,
+    tier: enumOf(TIERS),
+    counters: strictObject(mapCounters(() => CounterLimit)),
+    inboxes: ResourceLimit,
+    domains: ResourceLimit,
   },
   { $id: 'Limits', title: 'Limits' },
 );
 
-const OwnLimit = closed({
+const CustomLimit = strictObject({
   own_limit: Type.Optional(
     nullableInteger(0, UNLIMITED, 'Nothing is let through beyond it; null takes it away.'),
   ),
@@ -75,8 +75,8 @@ const OwnLimit = closed({
   ),
 });
 
-export const SetLimits = closed(
-  { counters: closed(ofCounters(() => Type.Optional(OwnLimit))) },
+export const SetLimits = strictObject(
+  { counters: strictObject(mapCounters(() => Type.Optional(CustomLimit))) },
   {
     $id: 'SetLimits',
     title: 'SetLimits',
@@ -90,17 +90,17 @@ const day = (description: string) =>
     description: `${description} As 2026-11-21, or any time within the day.`,
   });
 
-export const HistoryQuery = closed({
+export const HistoryQuery = strictObject({
   start: Type.Optional(day('First day (UTC); 30 days before end, where it is left out.')),
   end: Type.Optional(day('Last day, included; today, where it is left out.')),
 });
 
-export const UsageHistory = closed(
+export const UsageHistory = strictObject(
   {
     data: Type.Array(
-      closed({
+      strictObject({
         date: text(10, { description: 'The day, UTC, as 2026-11-21.' }),
-        ...ofCounters((counter) =>
+        ...mapCounters((counter) =>
           Type.Integer({
             description: counter === 'storage_bytes' ? 'At the end of the day.' : 'Counted on the day.',
           }),
@@ -112,18 +112,18 @@ export const UsageHistory = closed(
   { $id: 'UsageHistory', title: 'UsageHistory' },
 );
 
-export const LedgerQuery = closed({
+export const LedgerQuery = strictObject({
   ...pageQuery,
-  type: Type.Optional(choice(LEDGER_KINDS)),
+  type: Type.Optional(enumOf(LEDGER_KINDS)),
 });
 
-export const UsageEventRecord = closed(
+export const UsageEventRecord = strictObject(
   {
     id: text(255),
-    type: choice(LEDGER_KINDS),
+    type: enumOf(LEDGER_KINDS),
     counter: Type.Unsafe<LedgerEntry['counter']>({
       type: ['string', 'null'],
-      enum: [...LIMITED, null],
+      enum: [...LIMITED_RESOURCES, null],
       description: 'Null for what concerns all counters.',
     }),
     data: Type.Unsafe<Record<string, unknown>>({
@@ -146,34 +146,34 @@ export function presentUsage({
   standings,
 }: {
   period: Period;
-  standings: Standing[];
+  standings: UsageStatus[];
 }): Static<typeof UsageRecord> {
   const of = new Map(standings.map((standing) => [standing.counter, standing]));
   return {
     period: { start: period.start.toISOString(), end: period.end.toISOString() },
-    counters: ofCounters((counter) => {
-      const { current, limit } = of.get(counter) as Standing;
+    counters: mapCounters((counter) => {
+      const { current, limit } = of.get(counter) as UsageStatus;
       return { current, ...presentLimit(limit), percentage: percentageOf(current, limit.limit) };
     }),
   };
 }
 
-export function presentLimits({ tier, standings, capped }: LimitsReading): Static<typeof LimitsRecord> {
+export function presentLimits({ tier, counters: standings, resources: capped }: OrganizationLimits): Static<typeof LimitsRecord> {
   const of = new Map(standings.map((standing) => [standing.counter, standing]));
-  const things = new Map(capped.map((entry) => [entry.thing, entry]));
-  const presentThing = (thing: Capped['thing']) => {
-    const { current, limit } = things.get(thing) as Capped;
+  const things = new Map(capped.map((entry) => [entry.resource, entry]));
+  const presentThing = (thing: ResourceQuota['resource']) => {
+    const { current, limit } = things.get(thing) as ResourceQuota;
     return { current, ...presentLimit(limit) };
   };
   return {
     tier,
-    counters: ofCounters((counter) => {
-      const { limit, facts, warningPercent } = of.get(counter) as Standing;
+    counters: mapCounters((counter) => {
+      const { limit, limitInputs: facts, warningPercent } = of.get(counter) as UsageStatus;
       return {
         ...presentLimit(limit),
         source: limit.source,
         allowed: allowedLimit(counter, facts).limit,
-        own_limit: facts.ownLimit,
+        own_limit: facts.customLimit,
         warning_threshold: warningPercent,
       };
     }),
@@ -182,9 +182,9 @@ export function presentLimits({ tier, standings, capped }: LimitsReading): Stati
   };
 }
 
-export function readOwnLimits({
+export function readCustomLimits({
   counters,
-}: Static<typeof SetLimits>): Partial<Record<UsageCounter, OwnLimitChange>> {
+}: Static<typeof SetLimits>): Partial<Record<UsageCounter, CustomLimitChange>> {
   const changes = Object.entries(counters).map(([counter, { own_limit, warning_threshold }]) => [
     counter,
     {
@@ -195,7 +195,7 @@ export function readOwnLimits({
   return Object.fromEntries(changes);
 }
 
-export function presentHistory(days: DayOfUsage[]): Static<typeof UsageHistory> {
+export function presentHistory(days: DailyUsage[]): Static<typeof UsageHistory> {
   return { data: days.map(({ date, amounts }) => ({ date, ...amounts })) };
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
-import { closed, id, postProblems, problems, ref } from '../schemas.ts';
+import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   BulkJobRecord,
   DeliveryRecord,
@@ -11,8 +11,8 @@ import {
   presentJob,
 } from './deliveries.schemas.ts';
 
-const OneDelivery = closed({ id: id('Delivery id (whd_…).') });
-const OneJob = closed({ id: id('Job id (whj_…).') });
+const DeliveryParams = strictObject({ id: id('Delivery id (whd_…).') });
+const JobParams = strictObject({ id: id('Job id (whj_…).') });
 
 export interface DeliveryRoutesOptions {
   webhookDeliveries: DeliveryControlService;
@@ -30,7 +30,7 @@ export const deliveryRoutes =
           operationId: 'webhookDeliveries.get',
           summary: 'Read a delivery with its attempts',
           tags: ['Webhook deliveries'],
-          params: OneDelivery,
+          params: DeliveryParams,
           response: { 200: ref(DeliveryRecord), ...problems() },
         },
       },
@@ -45,7 +45,7 @@ export const deliveryRoutes =
           operationId: 'webhookDeliveries.retry',
           summary: 'Deliver now, with the same event id',
           tags: ['Webhook deliveries'],
-          params: OneDelivery,
+          params: DeliveryParams,
           response: { 202: ref(DeliverySummary), ...postProblems() },
         },
       },
@@ -64,7 +64,7 @@ export const deliveryRoutes =
           operationId: 'webhookDeliveries.cancel',
           summary: 'Give up a delivery that waits',
           tags: ['Webhook deliveries'],
-          params: OneDelivery,
+          params: DeliveryParams,
           response: { 200: ref(DeliverySummary), ...postProblems() },
         },
       },
@@ -80,7 +80,7 @@ export const deliveryRoutes =
           operationId: 'webhookJobs.get',
           summary: 'See how far a replay, or a cancellation of all that waits, has come',
           tags: ['Webhook deliveries'],
-          params: OneJob,
+          params: JobParams,
           response: { 200: ref(BulkJobRecord), ...problems() },
         },
       },

@@ -5,11 +5,11 @@ import { DELIVERY_STATUSES } from '../../domain/webhooks/delivery.entity.ts';
 import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
-import { choice, closed, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
 
 /** The error of an attempt is ours; what a receiver answered is kept up to 4 KiB. */
-const MAX_ERROR = 4_096;
-const MAX_ANSWER = 4_096;
+const MAX_ERROR_LENGTH = 4_096;
+const MAX_RESPONSE_BODY_LENGTH = 4_096;
 const nullableInteger = (description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], description });
 
@@ -17,9 +17,9 @@ const summaryFields = {
   id: id('Delivery id (whd_…).'),
   endpoint_id: id('Endpoint it goes to.'),
   event_id: id('Event it carries; receivers deduplicate by it.'),
-  event_type: choice(EVENT_TYPES),
+  event_type: enumOf(EVENT_TYPES),
   test: Type.Boolean({ description: 'Carries a test event.' }),
-  status: choice(DELIVERY_STATUSES, {
+  status: enumOf(DELIVERY_STATUSES, {
     description:
       'pending: on its way or waiting for the next attempt. held: waits, held_for says what for. exhausted: every attempt failed. blocked: the URL leads where nothing is sent.',
   }),
@@ -32,7 +32,7 @@ const summaryFields = {
   attempt_count: Type.Integer({ minimum: 0 }),
   next_attempt_at: nullableTimestamp('Null unless pending.'),
   last_status_code: nullableInteger('Of the last answer; null where none came.'),
-  last_error: nullableText(MAX_ERROR, {
+  last_error: nullableText(MAX_ERROR_LENGTH, {
     description: 'Why the last attempt failed, or nothing more follows.',
   }),
   created_at: timestamp(),
@@ -40,23 +40,25 @@ const summaryFields = {
 };
 
 /** A delivery in a list: without its attempts. */
-export const DeliverySummary = closed(summaryFields, {
+export const DeliverySummary = strictObject(summaryFields, {
   $id: 'WebhookDeliverySummary',
   title: 'WebhookDeliverySummary',
 });
 
-export const DeliveryRecord = closed(
+export const DeliveryRecord = strictObject(
   {
     ...summaryFields,
     attempts: Type.Array(
-      closed({
+      strictObject({
         number: Type.Integer({ minimum: 1 }),
         started_at: timestamp(),
         finished_at: nullableTimestamp('Null while it is under way, or where a crash cut it short.'),
         duration_ms: nullableInteger('Until the answer was read, or the attempt failed.'),
         status_code: nullableInteger('Null where no answer came.'),
-        response_body: nullableText(MAX_ANSWER, { description: 'The first 4 KiB of the answer.' }),
-        error: nullableText(MAX_ERROR, { description: 'Null where it arrived.' }),
+        response_body: nullableText(MAX_RESPONSE_BODY_LENGTH, {
+          description: 'The first 4 KiB of the answer.',
+        }),
+        error: nullableText(MAX_ERROR_LENGTH, { description: 'Null where it arrived.' }),
       }),
       { maxItems: 10_000, description: 'The first one first, those of earlier retries and replays too.' },
     ),
@@ -64,13 +66,13 @@ export const DeliveryRecord = closed(
   { $id: 'WebhookDelivery', title: 'WebhookDelivery' },
 );
 
-export const DeliveryQuery = closed({
+export const DeliveryQuery = strictObject({
   ...pageQuery,
-  status: Type.Optional(choice(DELIVERY_STATUSES)),
-  event_type: Type.Optional(choice(EVENT_TYPES)),
+  status: Type.Optional(enumOf(DELIVERY_STATUSES)),
+  event_type: Type.Optional(enumOf(EVENT_TYPES)),
 });
 
-export const RotateSecret = closed(
+export const RotateSecret = strictObject(
   {
     overlap_seconds: Type.Integer({
       minimum: 0,
@@ -82,23 +84,24 @@ export const RotateSecret = closed(
   { $id: 'RotateWebhookSecret', title: 'RotateWebhookSecret' },
 );
 
-export const SendTestEvent = closed(
+export const SendTestEvent = strictObject(
   {
     event_type: Type.Optional(
-      choice(EVENT_TYPES, { description: 'Empty: the first the endpoint subscribes to.' }),
+      enumOf(EVENT_TYPES, { description: 'Empty: the first the endpoint subscribes to.' }),
     ),
   },
   { $id: 'SendTestEvent', title: 'SendTestEvent' },
 );
 
-const time = (description: string) => Type.String({ format: 'date-time', maxLength: 40, description });
+const requiredTime = (description: string) =>
+  Type.String({ format: 'date-time', maxLength: 40, description });
 
-export const ReplayEvents = closed(
+export const ReplayEvents = strictObject(
   {
-    since: time('Events recorded at or after this time.'),
-    until: Type.Optional(time('Events recorded before this time. Empty: until now.')),
+    since: requiredTime('Events recorded at or after this time.'),
+    until: Type.Optional(requiredTime('Events recorded before this time. Empty: until now.')),
     event_types: Type.Optional(
-      Type.Array(choice(EVENT_TYPES), {
+      Type.Array(enumOf(EVENT_TYPES), {
         minItems: 1,
         maxItems: EVENT_TYPES.length,
         uniqueItems: true,
@@ -115,18 +118,18 @@ export const ReplayEvents = closed(
   { $id: 'ReplayEvents', title: 'ReplayEvents' },
 );
 
-export const BulkJobRecord = closed(
+export const BulkJobRecord = strictObject(
   {
     id: id('Job id (whj_…).'),
     endpoint_id: id('Endpoint it is about.'),
-    kind: choice(['replay', 'cancel']),
-    status: choice(['running', 'completed', 'stopped']),
+    kind: enumOf(['replay', 'cancel']),
+    status: enumOf(['running', 'completed', 'stopped']),
     detail: nullableText(1024, { description: 'Why it was stopped; null otherwise.' }),
     since: nullableTimestamp(),
     until: timestamp(),
     event_types: Type.Unsafe<(typeof EVENT_TYPES)[number][] | null>({
       type: ['array', 'null'],
-      items: choice(EVENT_TYPES),
+      items: enumOf(EVENT_TYPES),
       maxItems: 100,
       description: 'Null: those the endpoint subscribes to.',
     }),
@@ -150,7 +153,7 @@ export function presentDeliverySummary({ delivery, event }: DeliveryDetails): St
     attempt_count: delivery.attempts,
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
     last_status_code: delivery.lastStatusCode ?? null,
-    last_error: delivery.lastError?.slice(0, MAX_ERROR) ?? null,
+    last_error: delivery.lastError?.slice(0, MAX_ERROR_LENGTH) ?? null,
     created_at: delivery.createdAt.toISOString(),
     completed_at: delivery.completedAt?.toISOString() ?? null,
   };
@@ -167,8 +170,8 @@ export function presentDelivery(
       finished_at: attempt.finishedAt?.toISOString() ?? null,
       duration_ms: attempt.durationMs,
       status_code: attempt.statusCode,
-      response_body: attempt.responseBody?.slice(0, MAX_ANSWER) ?? null,
-      error: attempt.error?.slice(0, MAX_ERROR) ?? null,
+      response_body: attempt.responseBody?.slice(0, MAX_RESPONSE_BODY_LENGTH) ?? null,
+      error: attempt.error?.slice(0, MAX_ERROR_LENGTH) ?? null,
     })),
   };
 }

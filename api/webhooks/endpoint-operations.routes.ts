@@ -3,8 +3,8 @@ import type { BulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
 import type { DeliveryControlService } from '../../domain/webhooks/delivery-control.service.ts';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
 import { type Lists, listOf } from '../lists.ts';
-import { closed, id, postProblems, problems, ref } from '../schemas.ts';
-import { readTime } from '../time.ts';
+import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { parseTime } from '../time.ts';
 import {
   BulkJobRecord,
   DeliveryQuery,
@@ -18,7 +18,7 @@ import {
 import type { EndpointRoutesOptions } from './endpoints.routes.ts';
 import { CreatedEndpoint, presentEndpoint } from './endpoints.schemas.ts';
 
-const OneEndpoint = closed({ id: id('Endpoint id (whe_…).') });
+const EndpointParams = strictObject({ id: id('Endpoint id (whe_…).') });
 
 export interface EndpointOperationsOptions {
   webhookEndpoints: WebhookEndpointService;
@@ -37,7 +37,7 @@ export const endpointOperationRoutes =
       operationId: `${alias ? 'webhookEndpointsAlias' : 'webhookEndpoints'}.${name}`,
       summary: alias ? `${summary} (same as /webhooks/endpoints)` : summary,
       tags: ['Webhook endpoints'],
-      params: OneEndpoint,
+      params: EndpointParams,
     });
 
     app.get(
@@ -114,8 +114,8 @@ export const endpointOperationRoutes =
       async (request, reply) => {
         const { since, until, event_types, only_failed } = request.body;
         const job = await webhookJobs.replay(request.scope, request.params.id, {
-          since: readTime('/body/since', since),
-          until: until === undefined ? undefined : readTime('/body/until', until),
+          since: parseTime('/body/since', since),
+          until: until === undefined ? undefined : parseTime('/body/until', until),
           eventTypes: event_types,
           onlyFailed: only_failed,
         });

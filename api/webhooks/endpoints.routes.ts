@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, closed, id, NoContent, postProblems, problems, ref } from '../schemas.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   CreatedEndpoint,
   CreateEndpoint,
@@ -10,7 +10,7 @@ import {
   UpdateEndpoint,
 } from './endpoints.schemas.ts';
 
-const OneEndpoint = closed({ id: id('Endpoint id (whe_…).') });
+const EndpointParams = strictObject({ id: id('Endpoint id (whe_…).') });
 
 export interface EndpointRoutesOptions {
   webhookEndpoints: WebhookEndpointService;
@@ -72,7 +72,7 @@ export const endpointRoutes =
         config: { permission: 'webhooks:read' },
         schema: {
           ...operation('get', 'Read a receiver'),
-          params: OneEndpoint,
+          params: EndpointParams,
           response: { 200: ref(EndpointRecord), ...problems() },
         },
       },
@@ -85,7 +85,7 @@ export const endpointRoutes =
         config: { permission: 'webhooks:manage' },
         schema: {
           ...operation('update', 'Change a receiver'),
-          params: OneEndpoint,
+          params: EndpointParams,
           body: ref(UpdateEndpoint),
           response: { 200: ref(EndpointRecord), ...changeProblems() },
         },
@@ -106,7 +106,7 @@ export const endpointRoutes =
         config: { permission: 'webhooks:manage' },
         schema: {
           ...operation('delete', 'Remove a receiver'),
-          params: OneEndpoint,
+          params: EndpointParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },

@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
-import { line, NO_CONTROLS } from '../messages/addresses.ts';
-import { choice, closed, id, nullableText, text, timestamp } from '../schemas.ts';
+import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
+import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
-const events = Type.Array(choice(EVENT_TYPES), {
+const events = Type.Array(enumOf(EVENT_TYPES), {
   minItems: 1,
   maxItems: EVENT_TYPES.length,
   uniqueItems: true,
@@ -22,7 +22,7 @@ const fields = {
   id: id('Endpoint id (whe_…).'),
   env_id: id('Environment whose events it hears.'),
   url,
-  events: Type.Array(choice(EVENT_TYPES), { maxItems: 100 }),
+  events: Type.Array(enumOf(EVENT_TYPES), { maxItems: 100 }),
   description: nullableText(255),
   inbox_ids: inboxIds,
   disabled: Type.Boolean({ description: 'Deliveries wait until it is enabled again.' }),
@@ -31,28 +31,28 @@ const fields = {
   updated_at: timestamp(),
 };
 
-export const EndpointRecord = closed(fields, { $id: 'WebhookEndpoint', title: 'WebhookEndpoint' });
+export const EndpointRecord = strictObject(fields, { $id: 'WebhookEndpoint', title: 'WebhookEndpoint' });
 
-export const CreatedEndpoint = closed(
+export const CreatedEndpoint = strictObject(
   { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Shown this once.' }) },
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
 
-export const CreateEndpoint = closed(
+export const CreateEndpoint = strictObject(
   {
     url,
     events,
-    description: Type.Optional(line(255)),
+    description: Type.Optional(singleLineText(255)),
     inbox_ids: Type.Optional(inboxIds),
   },
   { $id: 'CreateWebhookEndpoint', title: 'CreateWebhookEndpoint' },
 );
 
-export const UpdateEndpoint = closed(
+export const UpdateEndpoint = strictObject(
   {
     url: Type.Optional(url),
     events: Type.Optional(events),
-    description: Type.Optional(nullableText(255, { pattern: NO_CONTROLS })),
+    description: Type.Optional(nullableText(255, { pattern: NO_CONTROL_CHARACTERS })),
     inbox_ids: Type.Optional(inboxIds),
     disabled: Type.Optional(Type.Boolean()),
   },

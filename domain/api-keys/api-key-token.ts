@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { randomText, sha256 } from '../../platform/crypto.ts';
+import { randomBase62, sha256 } from '../../platform/crypto.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_LENGTH = 32;
@@ -11,7 +11,7 @@ const TOKEN = /^ask_(?:live|test)_[0-9A-Za-z]{38}$/;
  * find leaked keys; the checksum lets us refuse a mistyped one without asking the database.
  */
 export function createApiKeyToken(mode: 'live' | 'test'): string {
-  const body = `ask_${mode}_${randomText(SECRET_LENGTH)}`;
+  const body = `ask_${mode}_${randomBase62(SECRET_LENGTH)}`;
   return body + checksum(body);
 }
 

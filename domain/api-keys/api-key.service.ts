@@ -42,10 +42,10 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
   return {
     create: (scope, input) =>
       database.transaction(scope, async ({ em }) => {
-        const permissions = grantable(scope, input.permissions);
+        const permissions = resolvePermissions(scope, input.permissions);
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
           throw invalid('/body/expires_at', 'has passed', 'Give a time in the future, or leave it out.');
-        const { environment, inboxId } = await bindingOf(em, scope, input);
+        const { environment, inboxId } = await resolveBinding(em, scope, input);
         const token = createApiKeyToken(environment?.kind === 'sandbox' ? 'test' : 'live');
         const key = em.create(ApiKeyEntity, {
           id: newId('apiKey'),
@@ -65,7 +65,7 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
         const [after] = page.after ?? [];
-        const where: FilterQuery<ApiKey>[] = [withinReach(scope)];
+        const where: FilterQuery<ApiKey>[] = [keysInScope(scope)];
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
         const keys = await em.find(
           ApiKeyEntity,
@@ -86,13 +86,13 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
 }
 
 async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<ApiKey> {
-  const key = await em.findOne(ApiKeyEntity, { $and: [{ id: keyId }, withinReach(scope)] });
+  const key = await em.findOne(ApiKeyEntity, { $and: [{ id: keyId }, keysInScope(scope)] });
   if (!key) throw notFound('API key', keyId);
   return key;
 }
 
 /** An organization-wide key sees all keys, a bound one those bound at least as tightly. */
-function withinReach(scope: Scope): FilterQuery<ApiKey> {
+function keysInScope(scope: Scope): FilterQuery<ApiKey> {
   return {
     organizationId: scope.organizationId,
     revokedAt: null,
@@ -101,13 +101,13 @@ function withinReach(scope: Scope): FilterQuery<ApiKey> {
   };
 }
 
-function grantable(scope: Scope, wanted: Permission[] | undefined): Permission[] {
+function resolvePermissions(scope: Scope, wanted: Permission[] | undefined): Permission[] {
   if (!wanted) return AGENT_PERMISSIONS.filter((permission) => scope.permissions.has(permission));
   for (const permission of wanted) requirePermission(scope, permission);
   return [...new Set(wanted)];
 }
 
-async function bindingOf(
+async function resolveBinding(
   em: EntityManager,
   scope: Scope,
   input: NewApiKey,

@@ -84,7 +84,7 @@ export function createAuthenticationService({
           actor: { kind: 'api_key', id: row.key_id },
           requestId,
         },
-        suspension: suspensionOf(row),
+        suspension: findSuspension(row),
       };
     },
   };
@@ -102,7 +102,7 @@ async function findKey(
   return row;
 }
 
-function suspensionOf({ org_status, env_status }: KeyRow): AppError | undefined {
+function findSuspension({ org_status, env_status }: KeyRow): AppError | undefined {
   if (org_status === 'suspended') {
     return new AppError('organization_suspended', {
       detail: 'The organization is suspended: it can read, and change nothing.',

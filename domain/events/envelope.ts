@@ -11,7 +11,7 @@ export interface Envelope {
   data: Event['data'];
 }
 
-export function envelope(
+export function buildEnvelope(
   event: Pick<Event, 'id' | 'type' | 'createdAt' | 'organizationId' | 'environmentId' | 'data'>,
 ): Envelope {
   return {
@@ -24,18 +24,23 @@ export function envelope(
   };
 }
 
+/** The envelope as the bytes that are signed and sent. */
+export function serializeEnvelope(event: Parameters<typeof buildEnvelope>[0]): string {
+  return JSON.stringify(buildEnvelope(event));
+}
+
 /**
  * Keeps an event's body within {@link MAX_EVENT_BYTES}: the one field without a bound of its own, `extracted_text`, is
  * cut between two characters, and `truncated` says so. Anything that fits stays as it is.
  */
-export function fitting(whole: Envelope): Envelope {
-  if (bytesOf(whole) <= MAX_EVENT_BYTES || !hasText(whole.data)) return whole;
+export function truncateToFit(whole: Envelope): Envelope {
+  if (jsonBytes(whole) <= MAX_EVENT_BYTES || !hasText(whole.data)) return whole;
   const withText = (text: string): Envelope => ({
     ...whole,
     data: { ...whole.data, extracted_text: text, truncated: true },
   });
-  const room = MAX_EVENT_BYTES - bytesOf(withText(''));
-  return withText(cutToBytes(whole.data.extracted_text, room));
+  const availableBytes = MAX_EVENT_BYTES - jsonBytes(withText(''));
+  return withText(cutToBytes(whole.data.extracted_text, availableBytes));
 }
 
 function hasText(data: Event['data']): data is EventDataByType['message.received'] {
@@ -49,13 +54,13 @@ function cutToBytes(text: string, room: number): string {
   let tooLong = Math.min(text.length, Math.max(0, room)) + 1;
   while (tooLong - fits > 1) {
     const middle = (fits + tooLong) >> 1;
-    if (bytesOf(wholeCharacters(text, middle)) - QUOTES <= room) fits = middle;
+    if (jsonBytes(wholeCharacters(text, middle)) - QUOTE_BYTES <= room) fits = middle;
     else tooLong = middle;
   }
   return wholeCharacters(text, fits);
 }
 
-const QUOTES = 2;
+const QUOTE_BYTES = 2;
 
 /** Without half a surrogate pair at the end. */
 function wholeCharacters(text: string, units: number): string {
@@ -63,6 +68,6 @@ function wholeCharacters(text: string, units: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? units - 1 : units);
 }
 
-function bytesOf(value: unknown): number {
+function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }

@@ -32,7 +32,7 @@ export interface FeedQuery {
 export interface FeedEvents {
   events: Event[];
   /** There are more within the limit, beyond `maxBytes`. */
-  cut: boolean;
+  truncated: boolean;
 }
 
 /**
@@ -45,9 +45,9 @@ export interface FeedEvents {
  */
 export async function readEvents(em: EntityManager, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
   const direction = query.order ?? 'asc';
-  const { sql, values } = conditionsOf(query, direction);
+  const { sql, values } = buildConditions(query, direction);
   const order = `order by transaction_id ${direction}, id ${direction} limit ?`;
-  const branches = branchesOf(scope, query.inboxIds);
+  const branches = buildBranches(scope, query.inboxIds);
   // Each branch is one walk along an index, however many events there are.
   const page = `select * from (${branches
     .map((branch) => `(select * from events where ${branch.sql} and ${sql} ${order})`)
@@ -59,14 +59,14 @@ export async function readEvents(em: EntityManager, scope: FeedScope, query: Fee
   const statement =
     query.maxBytes === undefined
       ? { sql: page, values: pageValues }
-      : withinBytes({ sql: page, values: pageValues }, direction, query.maxBytes);
+      : limitBytes({ sql: page, values: pageValues }, direction, query.maxBytes);
   const rows = await em.execute<(object & { more?: boolean })[]>(statement.sql, statement.values);
-  const cut = rows.at(-1)?.more ?? false;
-  return { events: rows.map(({ more: _, ...row }) => em.map(EventEntity, row)), cut };
+  const truncated = rows.at(-1)?.more ?? false;
+  return { events: rows.map(({ more: _, ...row }) => em.map(EventEntity, row)), truncated };
 }
 
 /** PostgreSQL sizes the events up, so that what the page has no room for never leaves it. */
-function withinBytes(page: Condition, direction: 'asc' | 'desc', maxBytes: number): Condition {
+function limitBytes(page: Condition, direction: 'asc' | 'desc', maxBytes: number): Condition {
   const place = `transaction_id ${direction}, id ${direction}`;
   return {
     sql: `select * from (
@@ -80,29 +80,29 @@ function withinBytes(page: Condition, direction: 'asc' | 'desc', maxBytes: numbe
 }
 
 /** Where reading has to begin to hear of all that shows from now on. */
-export async function feedEnd(em: EntityManager): Promise<FeedPosition> {
+export async function getFeedEnd(em: EntityManager): Promise<FeedPosition> {
   const [row] = await em.execute<{ next: string }[]>(
     'select pg_snapshot_xmin(pg_current_snapshot())::text as next',
   );
-  return position(row?.next ?? '0', '');
+  return toPosition(row?.next ?? '0', '');
 }
 
 /** Before every event there is. */
-export const FEED_START = position('0', '');
+export const FEED_START = toPosition('0', '');
 
 export function positionOf({ transactionId, id }: Pick<Event, 'transactionId' | 'id'>): FeedPosition {
-  return position(transactionId, id);
+  return toPosition(transactionId, id);
 }
 
 /** @returns nothing where the text is no position. */
 export function parsePosition(text: string): FeedPosition | undefined {
-  return POSITION.test(text) ? (text as FeedPosition) : undefined;
+  return POSITION_PATTERN.test(text) ? (text as FeedPosition) : undefined;
 }
 
 /** 64 bits have up to 20 digits; no cluster will ever need the last of them. No id: nothing was read yet. */
-const POSITION = /^0\d{19}\.[0-9a-z_]{0,64}$/;
+const POSITION_PATTERN = /^0\d{19}\.[0-9a-z_]{0,64}$/;
 
-function position(transactionId: string, id: string): FeedPosition {
+function toPosition(transactionId: string, id: string): FeedPosition {
   return `${transactionId.padStart(20, '0')}.${id}` as FeedPosition;
 }
 
@@ -111,12 +111,12 @@ interface Condition {
   values: unknown[];
 }
 
-function branchesOf(scope: FeedScope, inboxIds: readonly string[] | undefined): Condition[] {
+function buildBranches(scope: FeedScope, inboxIds: readonly string[] | undefined): Condition[] {
   const { organizationId, environmentId, inboxId } = scope;
   const own = { sql: 'org_id = ? and env_id = ?', values: [organizationId, environmentId] };
   const wanted = inboxIds?.filter((id) => inboxId === undefined || id === inboxId) ?? (inboxId && [inboxId]);
   if (wanted) {
-    const inboxes = among('inbox_id', wanted);
+    const inboxes = inList('inbox_id', wanted);
     return [{ sql: `${own.sql} and ${inboxes.sql}`, values: [...own.values, ...inboxes.values] }];
   }
   return [
@@ -125,7 +125,7 @@ function branchesOf(scope: FeedScope, inboxIds: readonly string[] | undefined): 
   ];
 }
 
-function among(column: string, values: readonly string[]): Condition {
+function inList(column: string, values: readonly string[]): Condition {
   if (values.length === 0) return { sql: 'false', values: [] };
   return { sql: `${column} in (${values.map(() => '?').join()})`, values: [...values] };
 }
@@ -133,7 +133,7 @@ function among(column: string, values: readonly string[]): Condition {
 /** Ids are made just before their row's time is taken. */
 const ID_BEFORE_TIME_MS = 1_000;
 
-function conditionsOf({ after, types, since, until }: FeedQuery, direction: 'asc' | 'desc'): Condition {
+function buildConditions({ after, types, since, until }: FeedQuery, direction: 'asc' | 'desc'): Condition {
   const conditions: string[] = ['not test', 'transaction_id < pg_snapshot_xmin(pg_current_snapshot())'];
   const values: unknown[] = [];
   const add = (sql: string, ...given: unknown[]) => {
@@ -149,7 +149,7 @@ function conditionsOf({ after, types, since, until }: FeedQuery, direction: 'asc
     );
   }
   if (types) {
-    const wanted = among('type', types);
+    const wanted = inList('type', types);
     add(wanted.sql, ...wanted.values);
   }
   if (since)

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInboxOrDeleted } from '../inboxes/find-inbox.ts';
+import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import { parsePosition, positionOf, readEvents } from './event-feed.ts';
 import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
@@ -33,13 +33,13 @@ export function createEventReaderService({ database }: { database: Database }): 
   return {
     list: (scope, { type, inboxId, before, after, startingAfter }, page) =>
       database.transaction(scope, async ({ em }) => {
-        if (inboxId !== undefined) await findInboxOrDeleted(em, scope, inboxId);
+        if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
         const [last] = page.after ?? [];
         const start =
           last === undefined && startingAfter !== undefined
             ? positionOf(await findEvent(em, scope, startingAfter))
             : parsePosition(last ?? '');
-        const { events, cut } = await readEvents(em, scope, {
+        const { events, truncated } = await readEvents(em, scope, {
           after: start,
           order: page.order,
           types: type && [type],
@@ -52,7 +52,7 @@ export function createEventReaderService({ database }: { database: Database }): 
         const keyOf = (event: Event) => [positionOf(event)];
         const { items, next } = pageOf(events, page.limit, keyOf);
         const end = items.at(-1);
-        return { items, next: cut && end ? keyOf(end) : next };
+        return { items, next: truncated && end ? keyOf(end) : next };
       }),
 
     get: (scope, eventId) => database.transaction(scope, ({ em }) => findEvent(em, scope, eventId)),

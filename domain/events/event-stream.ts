@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { EventSignals } from '../../platform/event-signals.ts';
-import { createSlots } from '../../platform/slots.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Event } from './event.entity.ts';
-import { type FeedPosition, feedEnd, positionOf, readEvents } from './event-feed.ts';
+import { type FeedPosition, getFeedEnd, positionOf, readEvents } from './event-feed.ts';
 import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
 /** Events as they come, to whoever follows: live streams, and calls that wait for a message. */
@@ -14,12 +14,12 @@ export interface EventStreams {
    *
    * `wanted.after`: begin behind it; empty: with what happens from now on.
    */
-  follow(scope: Scope, wanted: WantedEvents): Promise<Follower>;
+  follow(scope: Scope, wanted: FollowOptions): Promise<Follower>;
   /** Ends every follower, then the connection that wakes them. */
   close(): Promise<void>;
 }
 
-export interface WantedEvents {
+export interface FollowOptions {
   after?: FeedPosition | undefined;
   types?: readonly EventType[] | undefined;
   inboxIds?: readonly string[] | undefined;
@@ -41,13 +41,13 @@ export interface EventStreamsOptions {
   logger: Logger;
 }
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** A page holds one event more at most: what a follower whose reader takes nothing costs. */
 const PAGE_BYTES = MAX_EVENT_BYTES;
 /** What a slow follower may have waiting; beyond it, it reads for itself what it has the time for. */
 const MAX_QUEUED = 100;
 /** Reads under way in this process, so that a poll of many environments leaves connections to requests. */
-const READS_AT_ONCE = 4;
+const MAX_CONCURRENT_READS = 4;
 const FIRST_RETRY_MS = 20;
 const MAX_RETRY_MS = 1_000;
 
@@ -58,10 +58,10 @@ const MAX_RETRY_MS = 1_000;
  */
 export function createEventStreams({ database, signals, logger }: EventStreamsOptions): EventStreams {
   const tails = new Map<string, Tail>();
-  const reads = createSlots(READS_AT_ONCE);
+  const reads = createSemaphore(MAX_CONCURRENT_READS);
 
-  const read = async (scope: TailScope, wanted: WantedEvents, after: FeedPosition): Promise<FeedPage> => {
-    const giveBack = await reads.take();
+  const read = async (scope: TailScope, wanted: FollowOptions, after: FeedPosition): Promise<FeedPage> => {
+    const giveBack = await reads.acquire();
     try {
       return await readPage(database, scope, { ...wanted, after });
     } finally {
@@ -69,17 +69,17 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
     }
   };
 
-  function tailOf({ organizationId, environmentId }: Scope): Tail {
+  function getTail({ organizationId, environmentId }: Scope): Tail {
     let tail = tails.get(environmentId);
     if (!tail) {
       const scope = { organizationId, environmentId };
       const unsubscribe = [organizationId, environmentId].map((topic) =>
-        signals.subscribe(topic, () => tails.get(environmentId)?.look()),
+        signals.subscribe(topic, () => tails.get(environmentId)?.poll()),
       );
       tail = createTail({
         read: (after) => read(scope, {}, after),
-        begin: () => database.transaction(scope, ({ em }) => feedEnd(em)),
-        left: () => {
+        getStart: () => database.transaction(scope, ({ em }) => getFeedEnd(em)),
+        onEmpty: () => {
           for (const end of unsubscribe) end();
           tails.delete(environmentId);
         },
@@ -93,11 +93,11 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
   return {
     async follow(scope, wanted) {
       const { organizationId, environmentId, inboxId } = scope;
-      const end = await database.transaction({ organizationId }, ({ em }) => feedEnd(em));
+      const end = await database.transaction({ organizationId }, ({ em }) => getFeedEnd(em));
       return createFollower({
-        tail: tailOf(scope),
+        tail: getTail(scope),
         read: (after) => read({ organizationId, environmentId, inboxId }, wanted, after),
-        wants: filterOf(scope, wanted),
+        wants: buildFilter(scope, wanted),
         // Beyond the end lies an event that does not show yet, or a position of another database.
         after: wanted.after !== undefined && wanted.after < end ? wanted.after : end,
       });
@@ -121,19 +121,23 @@ interface FeedPage {
   heldBack: boolean;
 }
 
-async function readPage(database: Database, scope: TailScope, wanted: WantedEvents): Promise<FeedPage> {
+async function readPage(database: Database, scope: TailScope, wanted: FollowOptions): Promise<FeedPage> {
   return database.transaction({ organizationId: scope.organizationId }, async ({ em }) => {
     // Before the events, whose statement sees no less than this one.
-    const end = await feedEnd(em);
+    const end = await getFeedEnd(em);
     const [held] = await em.execute<{ back: boolean }[]>(
       `select exists (select 1 from events where env_id = ? and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
            or exists (select 1 from events where org_id = ? and inbox_id is null
                       and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as back`,
       [scope.environmentId, scope.organizationId],
     );
-    const { events, cut } = await readEvents(em, scope, { ...wanted, limit: PAGE, maxBytes: PAGE_BYTES });
+    const { events, truncated } = await readEvents(em, scope, {
+      ...wanted,
+      limit: PAGE_SIZE,
+      maxBytes: PAGE_BYTES,
+    });
     const last = events.at(-1);
-    const full = cut || events.length === PAGE;
+    const full = truncated || events.length === PAGE_SIZE;
     const read = last ? positionOf(last) : end;
     return { events, position: full || read > end ? read : end, full, heldBack: held?.back ?? false };
   });
@@ -143,82 +147,82 @@ interface Tail {
   /** Empty until the first look. */
   readonly position: FeedPosition | undefined;
   /** Reads what is new, now or right after the read under way. */
-  look(): void;
+  poll(): void;
   /** @returns takes the follower away; with the last one the tail ends. */
   join(follower: TailFollower): () => void;
   end(): void;
 }
 
 interface TailFollower {
-  give(events: readonly Event[], position: FeedPosition): void;
+  push(events: readonly Event[], position: FeedPosition): void;
   close(): void;
 }
 
 interface TailOptions {
-  begin(): Promise<FeedPosition>;
+  getStart(): Promise<FeedPosition>;
   read(after: FeedPosition): Promise<FeedPage>;
-  left(): void;
+  onEmpty(): void;
   logger: Logger;
 }
 
-function createTail({ begin, read, left, logger }: TailOptions): Tail {
+function createTail({ getStart: begin, read, onEmpty: left, logger }: TailOptions): Tail {
   const followers = new Set<TailFollower>();
   let position: FeedPosition | undefined;
-  let looking = false;
-  let again = false;
+  let polling = false;
+  let pollAgain = false;
   let retries = 0;
   let retry: NodeJS.Timeout | undefined;
 
   /** @returns whether there is a reason to look again before a signal comes. */
-  async function readOn(): Promise<'now' | 'soon' | 'when signalled'> {
+  async function readNewEvents(): Promise<'now' | 'soon' | 'when signalled'> {
     if (position === undefined) {
       position = await begin();
-      for (const follower of followers) follower.give([], position);
+      for (const follower of followers) follower.push([], position);
     }
     const page = await read(position);
     position = page.position;
-    for (const follower of followers) follower.give(page.events, page.position);
+    for (const follower of followers) follower.push(page.events, page.position);
     if (page.full) return 'now';
     return page.heldBack ? 'soon' : 'when signalled';
   }
 
-  async function lookNow(): Promise<void> {
-    looking = true;
+  async function runPoll(): Promise<void> {
+    polling = true;
     clearTimeout(retry);
-    let next: Awaited<ReturnType<typeof readOn>> = 'when signalled';
+    let next: Awaited<ReturnType<typeof readNewEvents>> = 'when signalled';
     do {
-      again = false;
+      pollAgain = false;
       try {
-        next = await readOn();
+        next = await readNewEvents();
       } catch (error) {
         logger.warn({ err: error }, 'events could not be read for live streams, trying again');
         next = 'soon';
         retries = Math.max(retries, 5);
       }
-    } while (followers.size > 0 && (again || next === 'now'));
-    looking = false;
+    } while (followers.size > 0 && (pollAgain || next === 'now'));
+    polling = false;
     if (followers.size === 0) return;
     if (next !== 'soon') {
       retries = 0;
       return;
     }
-    retry = setTimeout(look, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** retries)).unref();
+    retry = setTimeout(poll, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** retries)).unref();
     retries += 1;
   }
 
-  function look(): void {
-    again = true;
-    if (!looking) void lookNow();
+  function poll(): void {
+    pollAgain = true;
+    if (!polling) void runPoll();
   }
 
   return {
     get position() {
       return position;
     },
-    look,
+    poll: poll,
     join(follower) {
       followers.add(follower);
-      if (followers.size === 1) look();
+      if (followers.size === 1) poll();
       return () => {
         if (!followers.delete(follower) || followers.size > 0) return;
         clearTimeout(retry);
@@ -241,22 +245,22 @@ interface FollowerOptions {
 }
 
 function createFollower({ tail, read, wants, after }: FollowerOptions): Follower {
-  let given = after;
+  let deliveredTo = after;
   /** Set while the tail gives it what is new. */
   let caughtUp = false;
   let queue: Event[] = [];
   /** Behind what is queued. */
-  let looked = after;
+  let queuedTo = after;
   let closed = false;
   /** Something came while nobody waited. */
-  let signalled = false;
+  let signaled = false;
   let resume: (() => void) | undefined;
 
   const leave = tail.join({
-    give(events, position) {
+    push(events, position) {
       if (!caughtUp) return wake();
-      const wanted = events.filter((event) => positionOf(event) > looked && wants(event));
-      if (position > looked) looked = position;
+      const wanted = events.filter((event) => positionOf(event) > queuedTo && wants(event));
+      if (position > queuedTo) queuedTo = position;
       queue.push(...wanted);
       if (queue.length > MAX_QUEUED) {
         queue = [];
@@ -268,7 +272,7 @@ function createFollower({ tail, read, wants, after }: FollowerOptions): Follower
   });
 
   function wake(): void {
-    signalled = true;
+    signaled = true;
     resume?.();
   }
 
@@ -279,25 +283,25 @@ function createFollower({ tail, read, wants, after }: FollowerOptions): Follower
     wake();
   }
 
-  async function woken(waitMs: number): Promise<void> {
+  async function waitForWake(waitMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, waitMs);
     resume = resolve;
-    if (!signalled) await promise;
+    if (!signaled) await promise;
     clearTimeout(timer);
     resume = undefined;
-    signalled = false;
+    signaled = false;
   }
 
   /** What lies between it and the tail. Empty where it has caught up, or has to wait for the tail. */
   async function catchUp(): Promise<readonly Event[]> {
     while (!closed) {
-      const page = await read(given);
-      given = page.position;
+      const page = await read(deliveredTo);
+      deliveredTo = page.position;
       // Nothing may happen between the comparison and the change, or an event would fall between the two.
-      if (!page.full && tail.position !== undefined && given >= tail.position) {
+      if (!page.full && tail.position !== undefined && deliveredTo >= tail.position) {
         caughtUp = true;
-        looked = given;
+        queuedTo = deliveredTo;
       }
       if (page.events.length > 0 || caughtUp || tail.position === undefined) return page.events;
     }
@@ -306,7 +310,7 @@ function createFollower({ tail, read, wants, after }: FollowerOptions): Follower
 
   return {
     get position() {
-      return given;
+      return deliveredTo;
     },
     async next(waitMs) {
       const deadline = performance.now() + waitMs;
@@ -318,12 +322,12 @@ function createFollower({ tail, read, wants, after }: FollowerOptions): Follower
         if (queue.length > 0 || caughtUp) {
           const events = queue;
           queue = [];
-          given = looked;
+          deliveredTo = queuedTo;
           if (events.length > 0) return events;
         }
         const leftMs = deadline - performance.now();
         if (closed || leftMs <= 0) break;
-        await woken(leftMs);
+        await waitForWake(leftMs);
       }
       return [];
     },
@@ -331,7 +335,10 @@ function createFollower({ tail, read, wants, after }: FollowerOptions): Follower
   };
 }
 
-function filterOf({ inboxId }: Scope, { types, inboxIds, since }: WantedEvents): (event: Event) => boolean {
+function buildFilter(
+  { inboxId }: Scope,
+  { types, inboxIds, since }: FollowOptions,
+): (event: Event) => boolean {
   return (event) =>
     (inboxId === undefined || event.inboxId === inboxId) &&
     (!types || types.includes(event.type)) &&

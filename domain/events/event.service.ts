@@ -1,6 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
-import { envelope, fitting } from './envelope.ts';
+import { buildEnvelope, truncateToFit } from './envelope.ts';
 import type { Event } from './event.entity.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 
@@ -34,8 +34,8 @@ export function createEventService({ addDelivery }: EventServiceOptions): EventS
     async record(transaction, { organizationId, environmentId, inboxId, type, data }) {
       const { em } = transaction;
       const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
-      const told = fitting(envelope({ ...fields, data })).data;
-      const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: told };
+      const truncated = truncateToFit(buildEnvelope({ ...fields, data })).data;
+      const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: truncated };
       const endpoints = await em.execute<{ id: string; disabled: boolean }[]>(
         isOrganizationWide(type) ? RECORD_FOR_ORGANIZATION : RECORD_FOR_ENVIRONMENT,
         [JSON.stringify(row)],

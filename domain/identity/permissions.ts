@@ -32,7 +32,7 @@ export type Permission = (typeof PERMISSIONS)[number];
  * What a person weighs: who may be written to, whether a sender that did harm goes on, whose name mail bears, how long
  * it is kept.
  */
-const NOT_FOR_AGENTS: readonly Permission[] = [
+const RESTRICTED_PERMISSIONS: readonly Permission[] = [
   'keys:manage',
   'inboxes:manage',
   'suppressions:manage',
@@ -45,5 +45,5 @@ const NOT_FOR_AGENTS: readonly Permission[] = [
 
 /** What an agent gets when nobody says otherwise. */
 export const AGENT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
-  (name) => !NOT_FOR_AGENTS.includes(name),
+  (name) => !RESTRICTED_PERMISSIONS.includes(name),
 );

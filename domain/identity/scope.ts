@@ -44,6 +44,11 @@ export function withinScope(scope: Scope): {
   };
 }
 
+/** Whether the credential is bound to neither an environment nor an inbox. */
+export function isOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inboxId'>): boolean {
+  return !scope.environmentBound && scope.inboxId === undefined;
+}
+
 /** Whether the credential may see an inbox, as far as its own binding goes. */
 export function reachesInbox(scope: Scope, inboxId: string): boolean {
   return scope.inboxId === undefined || scope.inboxId === inboxId;

@@ -16,17 +16,17 @@ import { restartDeliveries } from './restart-deliveries.ts';
 
 export interface BulkJobRunner {
   /**
-   * Does the job, a batch a transaction, from where the last run of it came to.
+   * Runs the job, one batch per transaction, and resumes where an earlier run left off.
    *
-   * @param progressed called after each batch, with the deliveries changed so far.
-   * @returns what became of it.
+   * @param onProgress called after each batch with the number of deliveries changed so far.
+   * @returns a one-line result for the Temporal UI.
    */
-  run(jobId: string, progressed: (soFar: number) => void): Promise<string>;
-  /** The batch under way is the last one. A job that has ended stays as it is. */
+  run(jobId: string, onProgress: (deliveries: number) => void): Promise<string>;
+  /** Stops the job after the current batch. A finished job stays as it is. */
   stop(jobId: string, reason: string): Promise<void>;
 }
 
-/** Rows locked, and workflows started, at a time. */
+/** Rows locked and workflows started per transaction. */
 const BATCH_SIZE = 200;
 
 export function createBulkJobRunner({
@@ -36,7 +36,7 @@ export function createBulkJobRunner({
   database: Database;
   outbox: Outbox;
 }): BulkJobRunner {
-  /** One batch; the job's row is locked, so two runs never do the same one. */
+  /** Locks the job's row, so two runs never process the same batch. */
   const runBatch = (jobId: string) =>
     database.systemTransaction(async (transaction) => {
       const { em } = transaction;
@@ -50,13 +50,13 @@ export function createBulkJobRunner({
     });
 
   return {
-    async run(jobId, progressed) {
+    async run(jobId, onProgress) {
       for (;;) {
         const job = await runBatch(jobId);
         if (!job) return 'gone';
-        progressed(job.deliveries);
+        onProgress(job.deliveries);
         if (job.status !== 'running') return `${job.status}: ${job.deliveries} deliveries`;
-        // Temporal sets the pace: the next batch waits until it has taken this one.
+        // Backpressure: the next batch waits until Temporal has accepted this one.
         await outbox.drain();
       }
     },
@@ -108,7 +108,7 @@ async function replayBatch(
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
-/** Those that settled before the job began: one that fails again at once is not taken twice. */
+/** Only deliveries that settled before the job began: one that fails again during the job is not restarted twice. */
 function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): { sql: string; values: unknown[] } {
   const { sql, values } = buildEventFilter(job, endpoint);
   return {
@@ -119,14 +119,14 @@ function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): { sql:
   };
 }
 
-/** In order of id: the next ones of the endpoint's environment, and of the organization as a whole. */
+/** The next events in order of id: those of the endpoint's environment and organization-wide ones. */
 async function findNextEvents(
   em: EntityManager,
   job: BulkJob,
   endpoint: WebhookEndpoint,
 ): Promise<Parameters<typeof addDelivery>[2][]> {
   const { sql, values } = buildEventFilter(job, endpoint);
-  // Without their data, which nobody needs here and which may be large.
+  // Without `data`, which may be large and is not needed here.
   const columns = `e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type`;
   const branch = (
     where: string,
@@ -143,7 +143,7 @@ async function findNextEvents(
 /** Ids are made just before their row's time is taken. */
 const ID_BEFORE_TIME_MS = 1_000;
 
-/** What of the events `e` the job is about and the endpoint hears of. */
+/** SQL condition on events `e`: those that match the job and the endpoint's subscription. */
 function buildEventFilter(
   job: BulkJob,
   { events, inboxIds }: WebhookEndpoint,
@@ -165,7 +165,7 @@ function buildEventFilter(
   };
 }
 
-/** Ids of deliveries by that of their event. */
+/** Maps event ids to the ids of their deliveries. */
 async function findDeliveryIds(
   em: EntityManager,
   endpointId: string,
@@ -205,7 +205,7 @@ async function cancelBatch(
   if (rows.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
-/** Jobs that have lost their run. One an operator ended is stopped. */
+/** Jobs whose run is missing. If an operator ended the run, the job is stopped. */
 export function overdueBulkJobs(database: Database, jobs: Pick<BulkJobRunner, 'stop'>): OverdueSource {
   return {
     name: 'webhookJobs',

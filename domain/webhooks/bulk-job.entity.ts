@@ -6,16 +6,16 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
-/** `stopped`: what it was to do became impossible (`detail` says why), or somebody asked for the opposite. */
+/** `stopped`: the job became impossible, was superseded by a cancellation or was ended by an operator; see `detail`. */
 export type BulkJobStatus = 'running' | 'completed' | 'stopped';
 
-/** Many deliveries of one endpoint that are started anew, or given up, a batch at a time. */
+/** A job that replays or cancels many deliveries of one endpoint, batch by batch. */
 export const BulkJobEntity = defineEntity({
   name: 'WebhookBulkJob',
   tableName: 'webhook_bulk_jobs',
   policies: tenantPolicies(),
   indexes: [
-    // One at a time: two replays would start the same deliveries.
+    // One running job per endpoint: two replays would restart the same deliveries.
     {
       name: 'webhook_bulk_jobs_running_unique',
       expression: `create unique index "webhook_bulk_jobs_running_unique" on "webhook_bulk_jobs" ("endpoint_id") where "status" = 'running'`,
@@ -29,17 +29,17 @@ export const BulkJobEntity = defineEntity({
     kind: p.text().$type<BulkJobKind>(),
     status: p.text().$type<BulkJobStatus>().default('running'),
     detail: p.text().strictNullable(),
-    /** Events recorded at or after this time; empty of `cancel`. */
+    /** Events recorded at or after this time; null for `cancel`. */
     since: timestamp().strictNullable(),
-    /** Events (of `cancel`: deliveries) recorded before this time. */
+    /** Events (for `cancel`: deliveries) recorded before this time. */
     until: timestamp(),
-    /** Only of these types; empty: whatever the endpoint hears of. */
+    /** Null: the types the endpoint subscribes to. */
     eventTypes: p.array().$type<EventType[]>().strictNullable(),
-    /** Of `replay`: only what did not arrive. */
+    /** For `replay`: only deliveries that failed or were canceled. */
     onlyFailed: p.boolean().default(false),
     /** The last event (of `cancel`: delivery) looked at, in order of id; empty at the beginning. */
     position: idColumn().strictNullable(),
-    /** Deliveries started, or given up, so far. */
+    /** Deliveries restarted or canceled so far. */
     deliveries: p.integer().default(0),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),

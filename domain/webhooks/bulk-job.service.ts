@@ -12,26 +12,26 @@ import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.t
 import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
 
 export interface ReplayRequest {
-  /** Events recorded at or after this time … */
+  /** Events recorded at or after this time. */
   since: Date;
-  /** … and before this one; empty: until now. */
+  /** Events recorded before this time; by default now. */
   until?: Date | undefined;
-  /** Empty: of the types the endpoint subscribes to. */
+  /** By default the types the endpoint subscribes to. */
   eventTypes?: EventType[] | undefined;
-  /** Only what did not arrive (exhausted, blocked, canceled). */
+  /** Only deliveries that are exhausted, blocked or canceled. */
   onlyFailed?: boolean | undefined;
 }
 
 export interface BulkJobService {
   /**
-   * Delivers events of a time once more, with their own ids: those the endpoint would hear of today, whether or not it
-   * existed then. What is on its way already stays as it is.
+   * Redelivers the events of a time range with their original ids: those that match the endpoint's present subscription,
+   * whether or not it existed then. Pending deliveries stay as they are.
    *
-   * @throws AppError `not_found`, `validation_error`; `conflict` where the endpoint is disabled or another job runs.
+   * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
    */
-  replay(scope: Scope, endpointId: string, wish: ReplayRequest): Promise<BulkJob>;
+  replay(scope: Scope, endpointId: string, request: ReplayRequest): Promise<BulkJob>;
   /**
-   * Gives up what waits for the endpoint now, held deliveries too, and a replay that runs.
+   * Cancels all pending and held deliveries of the endpoint, and a running replay.
    *
    * @throws AppError `not_found`.
    */
@@ -76,7 +76,7 @@ export function createBulkJobService({
         );
         if (running?.kind === 'cancel') return running;
         if (running) {
-          closeJob(running, 'stopped', 'What waited for the endpoint was canceled.');
+          closeJob(running, 'stopped', 'The pending deliveries of the endpoint were canceled.');
           await em.flush();
         }
         const until = new Date();
@@ -130,14 +130,14 @@ function createJob(
 function emptyRange(): AppError {
   return invalid(
     '/body/until',
-    'is not after since',
-    'Give a time after since, or leave until out to replay up to now.',
+    'must be later than since',
+    'Use a time after since, or omit until to replay up to now.',
   );
 }
 
 function alreadyRunning({ id, kind }: BulkJob): AppError {
   return new AppError('conflict', {
-    detail: `The job ${id} (${kind}) still runs for this endpoint.`,
-    fix: `Wait until GET /api/v1/webhooks/jobs/${id} says completed, or POST to the endpoint's cancel-pending path to stop it.`,
+    detail: `The job ${id} (${kind}) is still running for this endpoint.`,
+    fix: `Wait until GET /api/v1/webhooks/jobs/${id} reports completed, or POST to the endpoint's cancel-pending path to stop it.`,
   });
 }

@@ -23,7 +23,7 @@ import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.
 import { restartDeliveries } from './restart-deliveries.ts';
 import { buildSampleData } from './sample-data.ts';
 
-/** Without its data: a page of deliveries would carry megabytes of mail. */
+/** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
 const EVENT_FIELDS = ['id', 'type', 'test', 'environmentId', 'inboxId'] as const;
 type DeliveryEvent = Pick<Event, (typeof EVENT_FIELDS)[number]>;
 
@@ -46,28 +46,28 @@ export interface DeliveryControlService {
     filter: DeliveryFilter,
     page: PageRequest,
   ): Promise<Page<DeliveryDetails>>;
-  /** With its attempts, the first one first; also of a deleted endpoint. @throws AppError `not_found`. */
+  /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
   get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }>;
   /**
-   * Has the next attempt made now, whatever the delivery's state: one that waits is woken, a settled one gets the whole
-   * schedule again, with the same event.
+   * Makes the next attempt now, whatever the delivery's status. A pending delivery is woken; any other restarts with the
+   * full schedule and the same event.
    *
-   * @throws AppError `not_found`; `conflict` where the endpoint is disabled or deleted.
+   * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted.
    */
   retry(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
   /**
-   * Gives up a delivery that waits. An attempt under way ends, and shows among its attempts.
+   * Cancels a pending or held delivery. An attempt in progress finishes and is recorded.
    *
-   * @throws AppError `not_found`; `conflict` where it is settled otherwise.
+   * @throws AppError `not_found`; `conflict` if the delivery already has another final status.
    */
   cancel(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
   /**
-   * Sends one endpoint an event with made-up data. Nobody else hears of it.
+   * Sends an event with made-up data to this endpoint only.
    *
-   * @param wanted any type, subscribed to or not; empty: the first one that is.
-   * @throws AppError `not_found`; `conflict` where the endpoint is disabled.
+   * @param eventType any type, subscribed to or not; by default the first type the endpoint subscribes to.
+   * @throws AppError `not_found`; `conflict` if the endpoint is disabled.
    */
-  sendTest(scope: Scope, endpointId: string, wanted: EventType | undefined): Promise<DeliveryDetails>;
+  sendTest(scope: Scope, endpointId: string, eventType: EventType | undefined): Promise<DeliveryDetails>;
 }
 
 export function createDeliveryControlService({
@@ -116,13 +116,13 @@ export function createDeliveryControlService({
         return attachEvent(em, delivery);
       }),
 
-    sendTest: (scope, endpointId, wanted) =>
+    sendTest: (scope, endpointId, eventType) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const endpoint = await findEndpoint(em, scope, endpointId);
         requireEnabled(endpoint);
         const createdAt = new Date();
-        const type = wanted ?? endpoint.events[0] ?? 'message.received';
+        const type = eventType ?? endpoint.events[0] ?? 'message.received';
         const inboxId = endpoint.inboxIds?.[0] ?? null;
         const event = await createTestEvent(em, {
           organizationId: endpoint.organizationId,
@@ -198,7 +198,7 @@ async function attachEvent(em: EntityManager, delivery: WebhookDelivery): Promis
   return { delivery, event };
 }
 
-/** Where an operator ended the run, it is made anew: the row still says that somebody should deliver. */
+/** Signal-with-start: if an operator ended the run, a new one is started, because the row is still pending. */
 function wakeRun(transaction: Transaction, outbox: Outbox, { delivery, event }: DeliveryDetails): void {
   const start = buildDeliveryStart({
     ...delivery,
@@ -216,8 +216,8 @@ function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: Webh
   const { id, episode, status, organizationId } = delivery;
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {
-      detail: `The delivery ${id} is ${status}; only one that waits can be canceled.`,
-      fix: 'Nothing is left to cancel; to have it delivered again, POST to its retry path.',
+      detail: `The delivery ${id} is ${status}; only a pending or held delivery can be canceled.`,
+      fix: 'There is nothing to cancel. To deliver it again, POST to its retry path.',
     });
   delivery.status = 'canceled';
   delivery.lastError = 'Canceled through the API.';
@@ -232,6 +232,6 @@ function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: Webh
 function endpointDeleted({ id }: WebhookEndpoint): AppError {
   return new AppError('conflict', {
     detail: `The endpoint ${id} was deleted.`,
-    fix: 'Create an endpoint and replay the time you want to it.',
+    fix: 'Create a new endpoint and replay the events to it.',
   });
 }

@@ -49,17 +49,17 @@ export const WebhookDeliveryEntity = defineEntity({
     status: p.text().$type<DeliveryStatus>(),
     /** Why it is held; null if the endpoint is disabled, or if it is not held. */
     heldFor: p.text().$type<'usage_limit'>().strictNullable(),
-    /** Attempts made, over all episodes; they are numbered by it. */
+    /** Attempts made in all episodes; the number of the latest one. */
     attempts: p.integer().default(0),
-    /** Attempts of earlier episodes: the schedule counts from here, so a restarted run goes on where the last stopped. */
+    /** Attempts of earlier episodes. The schedule counts from here, so a restarted run continues where the last stopped. */
     priorAttempts: p.integer().default(0),
-    /** Rises each time a settled delivery is started anew; part of the workflow's id from 2 on. */
+    /** Incremented each time a settled delivery is restarted; part of the workflow id from 2 on. */
     episode: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),
-    /** Empty until an answer came. */
+    /** Null until the receiver has responded. */
     lastStatusCode: p.integer().strictNullable(),
     lastError: p.text().strictNullable(),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last checked the run; null as long as the run has never been overdue. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),

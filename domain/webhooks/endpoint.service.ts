@@ -34,24 +34,24 @@ export interface EndpointPatch extends Partial<EndpointInput> {
 
 export interface WebhookEndpointService {
   /**
-   * @returns the endpoint, and its signing secret for the only time.
-   * @throws AppError `validation_error`; `not_found` for an inbox out of reach.
+   * @returns the endpoint and its signing secret, which is not returned again.
+   * @throws AppError `validation_error`; `not_found` for an inbox outside the scope.
    */
   create(scope: Scope, input: EndpointInput): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
   list(scope: Scope, page: PageRequest): Promise<Page<WebhookEndpoint>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, endpointId: string): Promise<WebhookEndpoint>;
   /**
-   * Changes the fields given. Enabling a disabled endpoint starts the deliveries that waited for it.
+   * Changes the given fields. Enabling a disabled endpoint releases its held deliveries.
    *
    * @throws AppError `not_found`, `validation_error`.
    */
   update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<WebhookEndpoint>;
   /**
-   * Gives the endpoint a new signing secret. For `overlapSeconds` deliveries are signed with the old one as well; 0: at
-   * once with the new one alone. A secret that still overlaps from an earlier rotation goes.
+   * Creates a new signing secret. For `overlapSeconds` deliveries are signed with the old secret too. A secret that still
+   * overlaps from an earlier rotation is dropped.
    *
-   * @returns the endpoint, and its new secret for the only time.
+   * @returns the endpoint and its new secret, which is not returned again.
    * @throws AppError `not_found`.
    */
   rotateSecret(
@@ -59,7 +59,7 @@ export interface WebhookEndpointService {
     endpointId: string,
     overlapSeconds: number,
   ): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
-  /** Afterwards nothing more is delivered to it, an attempt under way excepted. @throws AppError `not_found`. */
+  /** Cancels the endpoint's deliveries, except for an attempt in progress. @throws AppError `not_found`. */
   delete(scope: Scope, endpointId: string): Promise<void>;
 }
 
@@ -67,11 +67,11 @@ export interface WebhookEndpointServiceOptions {
   database: Database;
   outbox: Outbox;
   secretBox: SecretBox;
-  /** Plain HTTP receivers, for development and tests. */
+  /** Allows plain HTTP receivers, for development and tests. */
   allowInsecureUrls: boolean;
 }
 
-/** Batches released while the caller waits; the maintenance sweep takes what is left of a longer queue. */
+/** Batches released while the caller waits; the maintenance sweep releases the rest of a longer queue. */
 const MAX_RELEASE_BATCHES_PER_CALL = 10;
 
 export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
@@ -161,7 +161,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
   };
 }
 
-/** Runs told to end at once; any beyond look at their row before the next attempt and end then. */
+/** Runs that are signaled to end immediately. The others read their row before the next attempt and end then. */
 const MAX_SIGNALED_RUNS = 500;
 
 async function cancelDeliveries(
@@ -207,7 +207,7 @@ function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
   endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
-  // Enabled, it begins anew: whoever mended the receiver has the full time again.
+  // Enabling resets the failure state: a repaired receiver gets the full time again.
   if (!disabled) {
     endpoint.failingSince = null;
     endpoint.consecutiveFailures = 0;
@@ -215,22 +215,25 @@ function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
 }
 
 /**
- * The URL as it will be called. Whether its host is a private address is looked at when it is called, since names
- * change what they resolve to.
+ * Normalizes the URL. Whether its host is a private address is checked at each delivery, because a name may resolve
+ * differently by then.
  */
-function parseReceiverUrl(given: string, allowInsecure: boolean): string {
-  const refuse = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
-  const url = URL.canParse(given) ? new URL(given) : null;
+function parseReceiverUrl(text: string, allowInsecure: boolean): string {
+  const invalidUrl = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
+  const url = URL.parse(text);
   if (url?.protocol !== 'https:' && !(allowInsecure && url?.protocol === 'http:'))
-    throw refuse('is not an HTTPS URL', 'Give the address of the receiver as https://….');
+    throw invalidUrl('must be an HTTPS URL', 'Use an address that starts with https://.');
   if (url.username !== '' || url.password !== '')
-    throw refuse(
-      'must not hold credentials',
-      'Leave user and password out; verify the signature of each delivery.',
+    throw invalidUrl(
+      'must not contain credentials',
+      'Remove user and password; verify the signature of each delivery instead.',
     );
-  if (url.hash !== '' || given.includes('#'))
-    throw refuse('must not have a fragment', 'Leave the part from # on out; it never reaches a receiver.');
+  if (url.hash !== '' || text.includes('#'))
+    throw invalidUrl(
+      'must not have a fragment',
+      'Remove everything from # on; it is never sent to a receiver.',
+    );
   if (url.href.length > 2048)
-    throw refuse('is longer than 2,048 characters', 'Give a shorter URL, as it is sent with every event.');
+    throw invalidUrl('must not be longer than 2,048 characters', 'Use a shorter URL.');
   return url.href;
 }

@@ -6,8 +6,8 @@ import { restartDeliveries } from './restart-deliveries.ts';
 export const RELEASE_BATCH_SIZE = 200;
 
 /**
- * Starts anew what waited while the endpoint was disabled, oldest first, at most {@link RELEASE_BATCH_SIZE}. Nothing is
- * released while the endpoint is disabled or deleted. Two at once never release the same delivery.
+ * Restarts deliveries that were held while the endpoint was disabled, oldest first, at most {@link RELEASE_BATCH_SIZE}.
+ * Releases nothing while the endpoint is disabled or deleted. Concurrent calls never release the same delivery.
  *
  * @returns how many were released.
  */

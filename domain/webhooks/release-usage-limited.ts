@@ -7,10 +7,10 @@ import { RELEASE_BATCH_SIZE } from './release-held-deliveries.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
 /**
- * Starts what waited because the organization had used up its deliveries, oldest first, as much as there is room for and
- * at most {@link RELEASE_BATCH_SIZE}. What a disabled endpoint has waiting stays.
+ * Restarts deliveries that were held because the organization reached its limit of deliveries: oldest first, as many as
+ * the limit now allows, at most {@link RELEASE_BATCH_SIZE}. Deliveries to disabled endpoints stay held.
  *
- * @returns how many were started.
+ * @returns how many were restarted.
  */
 export async function releaseUsageLimited(
   transaction: Transaction,
@@ -18,8 +18,8 @@ export async function releaseUsageLimited(
   { organizationId, now }: { organizationId: string; now: Date },
 ): Promise<number> {
   const [remaining = 0] = await readRemaining(transaction.em, [organizationId], now);
-  const limit = Math.min(remaining, RELEASE_BATCH_SIZE);
-  if (limit === 0) return 0;
+  const maxReleased = Math.min(remaining, RELEASE_BATCH_SIZE);
+  if (maxReleased === 0) return 0;
   return restartDeliveries(transaction, outbox, {
     // Materialized: a plan that re-evaluates the subquery for each row would exceed the limit.
     sql: `with oldest as materialized (
@@ -28,7 +28,7 @@ export async function releaseUsageLimited(
         where h.org_id = ? and h.status = 'held' and h.held_for = 'usage_limit'
         order by h.id limit ? for update of h skip locked)
       select id from oldest`,
-    values: [organizationId, limit],
+    values: [organizationId, maxReleased],
   });
 }
 

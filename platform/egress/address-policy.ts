@@ -6,7 +6,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Which addresses strangers may make this service talk to. */
 export interface AddressPolicy {
   /** Why the address is refused, or null. Takes what sockets and resolvers report: `10.0.0.1`, `::ffff:10.0.0.1`, `fe80::1%eth0`. */
-  refusal(address: string): string | null;
+  findRefusal(address: string): string | null;
 }
 
 /** Public by number, yet the host's own: Azure answers its virtual machines' metadata here. */
@@ -25,11 +25,11 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 export function createAddressPolicy(allow: string[]): AddressPolicy {
   const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
   return {
-    refusal(text) {
+    findRefusal(text) {
       const address = parse(text);
       if (!address) return `${text.slice(0, 100)} is not an IP address`;
       if (allowed.some((range) => contains(range, address))) return null;
-      const kind = specialUse(address);
+      const kind = findSpecialUse(address);
       return kind ? `${address.toString()} is not a public address (${kind})` : null;
     },
   };
@@ -56,7 +56,7 @@ function contains([base, bits]: [Address, number], address: Address): boolean {
 }
 
 /** The special purpose an address is set aside for (RFC 6890), or null where it is public. */
-function specialUse(address: Address): string | null {
+function findSpecialUse(address: Address): string | null {
   if (METADATA_ADDRESSES.has(address.toString())) return 'metadata';
   const range = address.range();
   if (range !== 'unicast') return range;

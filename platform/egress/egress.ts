@@ -21,7 +21,7 @@ export interface EgressRequest {
 
 export type EgressResult =
   /** A status line came. A body that hangs or breaks off after it changes nothing: `body` has what there was. */
-  | { kind: 'answer'; status: number; body: string; retryAfterMs?: number; durationMs: number }
+  | { kind: 'response'; status: number; body: string; retryAfterMs?: number; durationMs: number }
   /** `error` is a code: `timeout`, `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`, a TLS code … */
   | { kind: 'failed'; error: string; durationMs: number }
   /** The target is not to be spoken to; trying again is pointless. */
@@ -119,7 +119,7 @@ export function createEgress(options: EgressOptions): Egress {
       const addresses = await rejectAfter(resolve(target), deadline);
       const socket = await connect(target, addresses, deadline);
       const answer = await exchange(socket, target, { method, ...post }, deadline);
-      return { kind: 'answer', ...answer, durationMs: durationMs() };
+      return { kind: 'response', ...answer, durationMs: durationMs() };
     } catch (error) {
       if (error instanceof BlockedTargetError) return { kind: 'blocked', reason: error.message };
       return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
@@ -167,7 +167,7 @@ async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<
   }
 }
 
-type EgressResponse = Pick<Extract<EgressResult, { kind: 'answer' }>, 'status' | 'body' | 'retryAfterMs'>;
+type EgressResponse = Pick<Extract<EgressResult, { kind: 'response' }>, 'status' | 'body' | 'retryAfterMs'>;
 
 /** One request over one connection, which ends with it: a connection kept would outlive the check of its address. */
 async function exchange(
@@ -213,13 +213,13 @@ function connectionLost(): Error {
 
 async function readBody(
   response: IncomingMessage,
-  { maxResponseBytes, retainBytes: keepBytes }: EgressRequest,
+  { maxResponseBytes, retainBytes }: EgressRequest,
 ): Promise<string> {
   const kept: Buffer[] = [];
   let receivedBytes = 0;
   try {
     for await (const chunk of response) {
-      if (receivedBytes < keepBytes) kept.push(chunk.subarray(0, keepBytes - receivedBytes));
+      if (receivedBytes < retainBytes) kept.push(chunk.subarray(0, retainBytes - receivedBytes));
       receivedBytes += chunk.length;
       if (receivedBytes >= maxResponseBytes) break;
     }

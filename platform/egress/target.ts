@@ -24,7 +24,7 @@ const DEFAULT_PORTS = [80, 443, 8080, 8443];
  * Reads a stranger's URL and says what is wrong with it before anything is looked up. The WHATWG parser has turned
  * `2130706433`, `0x7f.1`, `017700000001` and full-width digits into dotted form by then, so one check sees them all.
  */
-export function readTarget(text: string, rules: TargetRules): Target | { refusal: string } {
+export function parseTarget(text: string, rules: TargetRules): Target | { refusal: string } {
   const url = URL.parse(text);
   if (!url) return { refusal: 'the URL cannot be read' };
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
@@ -37,7 +37,7 @@ export function readTarget(text: string, rules: TargetRules): Target | { refusal
   if (!isPortAllowed(port, rules)) return { refusal: `port ${port} is not allowed` };
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const literal = isIP(hostname) !== 0;
-  const refusal = literal ? rules.addresses.refusal(hostname) : null;
+  const refusal = literal ? rules.addresses.findRefusal(hostname) : null;
   return refusal === null ? { url, hostname, port, literal, secure } : { refusal };
 }
 

@@ -10,7 +10,7 @@ export interface IdempotentRequest {
   key: string;
 }
 
-export interface KeptAnswer {
+export interface StoredResponse {
   status: number;
   contentType: string;
   body: string;
@@ -28,18 +28,18 @@ export interface IdempotencyStore {
     transaction: Transaction,
     id: Buffer,
     requestHash: Buffer,
-  ): Promise<KeptAnswer | 'other-request' | null>;
+  ): Promise<StoredResponse | 'other-request' | null>;
   /** Keeps an answer with the change it belongs to: both commit or neither. */
-  keep(
+  save(
     transaction: Transaction,
-    entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: KeptAnswer },
+    entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: StoredResponse },
   ): Promise<void>;
 }
 
 /** A key is forgotten after this long; the same key is then a new request. */
 export const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
 
-export function idempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
+export function createIdempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
   return sha256(JSON.stringify([credentialId, method, path, key]));
 }
 
@@ -63,22 +63,22 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
       return {
         status: kept.status,
         contentType: kept.contentType,
-        body: secretBox.open(kept.body, contextOf(id)),
+        body: secretBox.open(kept.body, sealContext(id)),
       };
     },
 
-    async keep({ em }, { id, organizationId, requestHash, answer }) {
+    async save({ em }, { id, organizationId, requestHash, answer }) {
       await em.upsert(IdempotencyKeyEntity, {
         id,
         organizationId,
         requestHash,
         status: answer.status,
         contentType: answer.contentType,
-        body: secretBox.seal(answer.body, contextOf(id)),
+        body: secretBox.seal(answer.body, sealContext(id)),
         createdAt: new Date(),
       });
     },
   };
 }
 
-const contextOf = (id: Buffer) => `idempotency/${id.toString('hex')}`;
+const sealContext = (id: Buffer) => `idempotency/${id.toString('hex')}`;

@@ -42,7 +42,7 @@ interface Bucket {
   usedAt: number;
 }
 
-const SWEEP_AT_SIZE = 10_000;
+const EVICT_AT_SIZE = 10_000;
 
 /**
  * Token buckets in PostgreSQL, drawn on in blocks of a tenth of the burst, so that no request pays for a write: a
@@ -56,10 +56,10 @@ const SWEEP_AT_SIZE = 10_000;
 export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiterOptions): RateLimiter {
   const buckets = new Map<string, Bucket>();
 
-  function find(id: string, limit: RateLimit): Bucket {
+  function findBucket(id: string, limit: RateLimit): Bucket {
     let bucket = buckets.get(id);
     if (!bucket) {
-      if (buckets.size >= SWEEP_AT_SIZE) forgetIdle(buckets, now());
+      if (buckets.size >= EVICT_AT_SIZE) evictIdle(buckets, now());
       bucket = { tokens: 0, lease: undefined, emptyUntil: 0, estimate: limit.burst, usedAt: now() };
       buckets.set(id, bucket);
     }
@@ -70,7 +70,7 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
   }
 
   function fetchBlock(id: string, bucket: Bucket, limit: RateLimit): Promise<void> {
-    const block = blockOf(limit);
+    const block = blockSize(limit);
     const wanted = block - Math.min(0, bucket.tokens);
     bucket.lease ??= lease(id, limit, wanted)
       .then((granted) => {
@@ -91,16 +91,16 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 
   return {
     async take(id, limit) {
-      const bucket = find(id, limit);
-      const credit = blockOf(limit);
+      const bucket = findBucket(id, limit);
+      const credit = blockSize(limit);
       while (bucket.tokens <= -credit) {
-        if (now() < bucket.emptyUntil) return verdict(bucket, limit, false);
+        if (now() < bucket.emptyUntil) return buildVerdict(bucket, limit, false);
         await fetchBlock(id, bucket, limit);
       }
       bucket.tokens -= 1;
       bucket.estimate = Math.max(0, bucket.estimate - 1);
       if (bucket.tokens <= 0 && now() >= bucket.emptyUntil) void fetchBlock(id, bucket, limit);
-      return verdict(bucket, limit, true);
+      return buildVerdict(bucket, limit, true);
     },
   };
 }
@@ -127,18 +127,18 @@ export function leaseFromMemory(now: () => number = Date.now): LeaseTokens {
     levels.delete(bucket);
     levels.set(bucket, { tokens: available - granted, at });
     for (const [id, { at: usedAt }] of levels) {
-      if (levels.size < SWEEP_AT_SIZE || at - usedAt < 60_000) break;
+      if (levels.size < EVICT_AT_SIZE || at - usedAt < 60_000) break;
       levels.delete(id);
     }
     return granted;
   };
 }
 
-function blockOf({ burst }: RateLimit): number {
+function blockSize({ burst }: RateLimit): number {
   return Math.max(1, Math.floor(burst / 10));
 }
 
-function verdict(bucket: Bucket, limit: RateLimit, allowed: boolean): RateVerdict {
+function buildVerdict(bucket: Bucket, limit: RateLimit, allowed: boolean): RateVerdict {
   const remaining = Math.floor(bucket.estimate);
   return {
     allowed,
@@ -150,6 +150,6 @@ function verdict(bucket: Bucket, limit: RateLimit, allowed: boolean): RateVerdic
 }
 
 /** A bucket idle for a minute is as good as full, so nothing is lost with it. */
-function forgetIdle(buckets: Map<string, Bucket>, now: number): void {
+function evictIdle(buckets: Map<string, Bucket>, now: number): void {
   for (const [id, bucket] of buckets) if (now - bucket.usedAt > 60_000) buckets.delete(id);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { quoteText, writeZoneFile } from '../../domain/domains/zone-file.ts';
+import { formatZoneFile, quoteText } from '../../domain/domains/zone-file.ts';
 
 /** Reads strings of a zone file as RFC 1035 section 5.1 says. */
 function readStrings(line: string): Buffer[] {
@@ -30,7 +30,7 @@ test('a text of any octets and length comes back from its strings, none longer t
 test('names are whole, hosts end in a dot, semicolons stay within their quotes', () => {
   const txt = { type: 'TXT' as const, priority: null, ttl: 3600, required: true };
   expect(
-    writeZoneFile('shop.example', [
+    formatZoneFile('shop.example', [
       { ...txt, purpose: 'dkim', name: 's._domainkey.shop.example', value: 'v=DKIM1; p="\\' },
       {
         ...txt,

@@ -7,18 +7,18 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   createEgress,
   type EgressOptions,
-  type EgressPost,
-  egressOptions,
+  type EgressRequest,
+  readEgressOptions,
 } from '../../platform/egress/egress.ts';
 
 const CERTIFICATE = readFileSync(new URL('receiver.cert.pem', import.meta.url), 'utf8');
 const KEY = readFileSync(new URL('receiver.key.pem', import.meta.url), 'utf8');
-const POST: EgressPost = {
+const POST: EgressRequest = {
   headers: { 'content-type': 'application/json', 'x-case': '1' },
   body: '{"grüße":true}',
   timeoutMs: 2_000,
   maxResponseBytes: 65_536,
-  keepBytes: 4_096,
+  retainBytes: 4_096,
 };
 
 const cleanUps: (() => void)[] = [];
@@ -68,7 +68,7 @@ describe('a receiver that behaves', () => {
 
     const result = await egress().post(`http://127.0.0.1:${port}/hook?a=b#c`, POST);
 
-    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'thanks' });
+    expect(result).toMatchObject({ kind: 'response', status: 200, body: 'thanks' });
     const host = `127.0.0.1:${port}`;
     expect(seen).toEqual([['POST', '/hook?a=b', host, 'close', '1', '16', POST.body]]);
   });
@@ -84,7 +84,7 @@ describe('a receiver that behaves', () => {
       response.writeHead(429, { 'retry-after': value }).end();
     });
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
-    const retryAfterMs = result.kind === 'answer' ? result.retryAfterMs : null;
+    const retryAfterMs = result.kind === 'response' ? result.retryAfterMs : null;
     if (expected === undefined) expect(retryAfterMs).toBeUndefined();
     else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000);
   });
@@ -96,7 +96,7 @@ describe('a receiver that behaves', () => {
       response.writeHead(302, { location: `http://127.0.0.1:${port}/elsewhere` }).end();
     });
     expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
-      kind: 'answer',
+      kind: 'response',
       status: 302,
     });
     expect(asked).toBe(1);
@@ -144,8 +144,8 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
       response.writeHead(200, { 'content-length': 100 }).write('some');
     });
     const result = await egress().post(`http://127.0.0.1:${port}/`, short);
-    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'some' });
-    expect(result.kind === 'answer' && result.durationMs).toBeLessThan(1_000);
+    expect(result).toMatchObject({ kind: 'response', status: 200, body: 'some' });
+    expect(result.kind === 'response' && result.durationMs).toBeLessThan(1_000);
   });
 
   test('hanging in the TLS handshake', async () => {
@@ -209,7 +209,7 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
       write();
     });
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
-    expect(result).toMatchObject({ kind: 'answer', status: 200, body: 'x'.repeat(4_096) });
+    expect(result).toMatchObject({ kind: 'response', status: 200, body: 'x'.repeat(4_096) });
     await closed.promise;
     expect(writtenBytes).toBeLessThan(10 * 1024 * 1024);
   });
@@ -275,13 +275,13 @@ describe('targets that are not spoken to', () => {
   ])('%s', async (url, reason) => {
     const result = await guarded.post(url, POST);
     expect(result).toMatchObject({ kind: 'blocked', reason: expect.stringContaining(reason) });
-    expect(guarded.refusalOf(url)).toContain(reason);
+    expect(guarded.findRefusal(url)).toContain(reason);
   });
 
   test('plain http where https is demanded', async () => {
     const strict = createEgress({ allow: [], allowPorts: [], requireHttps: true });
-    expect(strict.refusalOf('http://example.com/')).toBe('the URL is not https');
-    expect(strict.refusalOf('https://example.com/')).toBeNull();
+    expect(strict.findRefusal('http://example.com/')).toBe('the URL is not https');
+    expect(strict.findRefusal('https://example.com/')).toBeNull();
   });
 
   test.each([
@@ -329,7 +329,7 @@ describe('targets that are not spoken to', () => {
         response.writeHead(status, { location: 'http://169.254.169.254/latest/meta-data/' }).end('moved');
       });
       expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
-        kind: 'answer',
+        kind: 'response',
         status,
         body: 'moved',
       });
@@ -348,7 +348,7 @@ describe('targets that are not spoken to', () => {
       return asked === 1 ? ['127.0.0.1'] : ['10.0.0.1'];
     };
     const once = egress({ lookup });
-    expect(await once.post(`http://rebind.test:${port}/`, POST)).toMatchObject({ kind: 'answer' });
+    expect(await once.post(`http://rebind.test:${port}/`, POST)).toMatchObject({ kind: 'response' });
     expect([asked, reached]).toEqual([1, 1]);
     expect(await once.post(`http://rebind.test:${port}/`, POST)).toMatchObject({ kind: 'blocked' });
     expect(reached).toBe(1);
@@ -379,15 +379,17 @@ describe('its settings', () => {
       EGRESS_ALLOW: '127.0.0.0/8, fd00::/8',
       EGRESS_ALLOW_PORTS: '9000,9001',
     } as const;
-    expect(egressOptions(config)).toEqual({
+    expect(readEgressOptions(config)).toEqual({
       allow: ['127.0.0.0/8', 'fd00::/8'],
       allowPorts: [9000, 9001],
       requireHttps: true,
     });
-    expect(egressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: '*' })).toMatchObject({
+    expect(readEgressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: '*' })).toMatchObject({
       allowPorts: 'any',
       allow: [],
     });
-    expect(() => egressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: 'all' })).toThrow(/EGRESS_ALLOW_PORTS/);
+    expect(() => readEgressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: 'all' })).toThrow(
+      /EGRESS_ALLOW_PORTS/,
+    );
   });
 });

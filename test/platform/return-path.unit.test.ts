@@ -16,7 +16,7 @@ describe('return paths', () => {
   test('come back as they were made, in any case', () => {
     fc.assert(
       fc.property(messageIds, positions, fc.boolean(), (messageId, position, upper) => {
-        const address = returnPaths.addressFor(messageId, position);
+        const address = returnPaths.create(messageId, position);
         expect(returnPaths.parse(upper ? address.toUpperCase() : address)).toEqual({ messageId, position });
       }),
     );
@@ -25,7 +25,7 @@ describe('return paths', () => {
   test('are lower case, RFC 5321 sized and plain', () => {
     fc.assert(
       fc.property(messageIds, positions, (messageId, position) => {
-        const [localPart = '', host] = returnPaths.addressFor(messageId, position).split('@');
+        const [localPart = '', host] = returnPaths.create(messageId, position).split('@');
         expect(localPart).toMatch(/^bounces\+[a-z2-7]{45}$/);
         expect(localPart.length).toBeLessThanOrEqual(64);
         expect(host).toBe('bounces.agents.test');
@@ -35,14 +35,12 @@ describe('return paths', () => {
 
   test('name each recipient of each message differently', () => {
     const [first, second] = [newId('message'), newId('message')];
-    const addresses = [first, second].flatMap((id) =>
-      [0, 1, 256].map((at) => returnPaths.addressFor(id, at)),
-    );
+    const addresses = [first, second].flatMap((id) => [0, 1, 256].map((at) => returnPaths.create(id, at)));
     expect(new Set(addresses).size).toBe(6);
   });
 
   test('with one character changed are nobody’s', () => {
-    const address = returnPaths.addressFor(newId('message'), 3);
+    const address = returnPaths.create(newId('message'), 3);
     for (let at = 'bounces+'.length; at < address.indexOf('@'); at += 1) {
       const other = address[at] === 'a' ? 'b' : 'a';
       expect(returnPaths.parse(address.slice(0, at) + other + address.slice(at + 1))).toBeNull();
@@ -51,11 +49,11 @@ describe('return paths', () => {
 
   test('of another key are nobody’s', () => {
     const others = createReturnPaths({ signingKey: Buffer.alloc(32, 8).toString('base64'), domain });
-    expect(returnPaths.parse(others.addressFor(newId('message'), 0))).toBeNull();
+    expect(returnPaths.parse(others.create(newId('message'), 0))).toBeNull();
   });
 
   test('are told from whatever else comes along', () => {
-    const address = returnPaths.addressFor(newId('message'), 0);
+    const address = returnPaths.create(newId('message'), 0);
     const token = address.slice(8, 53);
     for (const stranger of [
       '',

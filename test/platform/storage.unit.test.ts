@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type S3Server, startS3 } from '../../dev/stack/s3.ts';
-import { attachmentDisposition, createStorage, type Storage } from '../../platform/storage.ts';
+import { buildContentDisposition, createStorage, type Storage } from '../../platform/storage.ts';
 
 const MEBIBYTE = 1024 * 1024;
 let folder: string;
@@ -46,48 +46,48 @@ describe('storage', () => {
   test('reads an object in pieces, and says how long it is', async () => {
     const bytes = randomBytes(1_000);
     await storage.putBytes('pieces/1', bytes, 'text/plain');
-    expect(await storage.getPiece('pieces/1', 0, 400)).toEqual({
+    expect(await storage.getRange('pieces/1', 0, 400)).toEqual({
       bytes: bytes.subarray(0, 400),
       totalBytes: 1_000,
     });
-    expect(await storage.getPiece('pieces/1', 800, 400)).toEqual({
+    expect(await storage.getRange('pieces/1', 800, 400)).toEqual({
       bytes: bytes.subarray(800),
       totalBytes: 1_000,
     });
     await storage.putBytes('pieces/empty', Buffer.alloc(0), 'text/plain');
-    expect(await storage.getPiece('pieces/empty', 0, 400)).toEqual({ bytes: Buffer.alloc(0), totalBytes: 0 });
-    await expect(storage.getPiece('pieces/none', 0, 400)).rejects.toMatchObject({ failure: 'missing' });
+    expect(await storage.getRange('pieces/empty', 0, 400)).toEqual({ bytes: Buffer.alloc(0), totalBytes: 0 });
+    await expect(storage.getRange('pieces/none', 0, 400)).rejects.toMatchObject({ failure: 'missing' });
     expect(await storage.sizeOf('pieces/1')).toBe(1_000);
     expect(await storage.sizeOf('pieces/none')).toBeUndefined();
   });
 
   test('writes an object by parts, the last word of each counting, from whatever process', async () => {
-    const { partUploads } = storage;
+    const { multipartUploads } = storage;
     const parts = [randomBytes(5 * MEBIBYTE), randomBytes(5 * MEBIBYTE), randomBytes(10)];
-    const uploadId = await partUploads.begin('parts/1', 'application/zip');
-    await partUploads.putPart('parts/1', uploadId, 2, randomBytes(5 * MEBIBYTE));
+    const uploadId = await multipartUploads.create('parts/1', 'application/zip');
+    await multipartUploads.uploadPart('parts/1', uploadId, 2, randomBytes(5 * MEBIBYTE));
     const put = [];
     for (const [index, bytes] of parts.entries())
-      put.push(await partUploads.putPart('parts/1', uploadId, index + 1, bytes));
+      put.push(await multipartUploads.uploadPart('parts/1', uploadId, index + 1, bytes));
     expect(await storage.sizeOf('parts/1')).toBeUndefined();
-    await partUploads.complete('parts/1', uploadId, put);
+    await multipartUploads.complete('parts/1', uploadId, put);
     const read = await buffer(await storage.getStream('parts/1'));
     expect(read.equals(Buffer.concat(parts))).toBe(true);
-    await expect(partUploads.complete('parts/1', uploadId, put)).rejects.toMatchObject({
+    await expect(multipartUploads.complete('parts/1', uploadId, put)).rejects.toMatchObject({
       failure: 'missing',
     });
   });
 
   test('an upload that was aborted is over, and aborting it again changes nothing', async () => {
-    const { partUploads } = storage;
-    const uploadId = await partUploads.begin('parts/2', 'application/zip');
-    const part = await partUploads.putPart('parts/2', uploadId, 1, randomBytes(10));
-    await partUploads.abort('parts/2', uploadId);
-    await partUploads.abort('parts/2', uploadId);
-    await expect(partUploads.putPart('parts/2', uploadId, 2, randomBytes(10))).rejects.toMatchObject({
+    const { multipartUploads } = storage;
+    const uploadId = await multipartUploads.create('parts/2', 'application/zip');
+    const part = await multipartUploads.uploadPart('parts/2', uploadId, 1, randomBytes(10));
+    await multipartUploads.abort('parts/2', uploadId);
+    await multipartUploads.abort('parts/2', uploadId);
+    await expect(multipartUploads.uploadPart('parts/2', uploadId, 2, randomBytes(10))).rejects.toMatchObject({
       failure: 'missing',
     });
-    await expect(partUploads.complete('parts/2', uploadId, [part])).rejects.toMatchObject({
+    await expect(multipartUploads.complete('parts/2', uploadId, [part])).rejects.toMatchObject({
       failure: 'missing',
     });
     expect(await storage.sizeOf('parts/2')).toBeUndefined();
@@ -143,7 +143,7 @@ describe('storage', () => {
     const answer = await fetch(link);
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/pdf');
-    expect(answer.headers.get('content-disposition')).toBe(attachmentDisposition('Überblick "Q3".pdf'));
+    expect(answer.headers.get('content-disposition')).toBe(buildContentDisposition('Überblick "Q3".pdf'));
     expect(await answer.text()).toBe('%PDF');
     const forged = await fetch(link.replace(/X-Amz-Signature=..../, 'X-Amz-Signature=0000'));
     expect(forged.status).toBe(403);
@@ -199,7 +199,7 @@ describe('attachmentDisposition', () => {
     ['\ud800', `attachment; filename="_"; filename*=UTF-8''%EF%BF%BD`],
     ['', `attachment; filename="attachment"; filename*=UTF-8''attachment`],
   ])('%j', (filename, expected) => {
-    expect(attachmentDisposition(filename)).toBe(expected);
+    expect(buildContentDisposition(filename)).toBe(expected);
   });
 });
 

@@ -1,12 +1,13 @@
 import { createWebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
-import { createBulkJobRunner, overdueJobs } from '../../domain/webhooks/bulk-job-runner.ts';
+import { createBulkJobRunner, overdueBulkJobs } from '../../domain/webhooks/bulk-job-runner.ts';
 import { cancelDelivery, createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
-import { holdForgottenDeliveries } from '../../domain/webhooks/hold-deliveries.ts';
+import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../../domain/webhooks/overdue-deliveries.ts';
-import { releaseForgottenDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
-import { releaseWithinLimits } from '../../domain/webhooks/release-over-limit.ts';
-import { createEgress, egressOptions } from '../../platform/egress/egress.ts';
+import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
+import { releaseHeldOfEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
+import { releaseUsageLimitedOfAll } from '../../domain/webhooks/release-usage-limited.ts';
+import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
@@ -16,7 +17,7 @@ export const webhooksRoom: Room = {
       createWebhookActivities({
         deliveries: createDeliveryService({
           database,
-          egress: createEgress(egressOptions(config)),
+          egress: createEgress(readEgressOptions(config)),
           secretBox,
           notifications,
           timeoutMs: config.WEBHOOK_TIMEOUT_MS,
@@ -26,15 +27,16 @@ export const webhooksRoom: Room = {
     [MAINTENANCE_QUEUE]: ({ database, outbox }) =>
       createWebhookJobActivities({ jobs: createBulkJobRunner({ database, outbox }) }),
   },
-  maintenance: ({ database, outbox }) => ({
+  maintenance: ({ config, database, outbox }) => ({
     overdue: [
       overdueDeliveries(database, { cancel: (id, episode) => cancelDelivery(database, id, episode) }),
-      overdueJobs(database, createBulkJobRunner({ database, outbox })),
+      overdueBulkJobs(database, createBulkJobRunner({ database, outbox })),
     ],
     sweeps: {
-      heldDeliveries: () => holdForgottenDeliveries(database),
-      releasedDeliveries: () => releaseForgottenDeliveries(database, outbox),
-      deliveriesWithinLimit: () => releaseWithinLimits(database, outbox),
+      expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),
+      heldDeliveries: () => holdDeliveriesOfDisabledEndpoints(database),
+      releasedDeliveries: () => releaseHeldOfEnabledEndpoints(database, outbox),
+      deliveriesWithinLimit: () => releaseUsageLimitedOfAll(database, outbox),
     },
   }),
 };

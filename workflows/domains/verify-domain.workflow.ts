@@ -8,10 +8,10 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { DomainActivities } from '../../activities/domains.activities.ts';
-import { stageBoard } from '../stage.ts';
+import { createStageReporter } from '../stage.ts';
 import { CHECK_NOW, type VerifyDomainInput } from './verify-domain.contract.ts';
 
-const { lookAtDomain } = proxyActivities<DomainActivities>({
+const { checkDomainRecords } = proxyActivities<DomainActivities>({
   // A dozen names, each asked a few times at most; the rest is for the database.
   startToCloseTimeout: '2 minutes',
   // A cancellation reaches an activity that waits for its next look at once, and lets one in flight end.
@@ -44,7 +44,7 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
     },
     { description: 'Look now; a look under way ends first.' },
   );
-  const board = stageBoard<string>('pending');
+  const board = createStageReporter<string>('pending');
   setCurrentDetails(
     'Signal: checkNow. What is missing, and the time of the next look, is under Pending Activities.',
   );
@@ -54,8 +54,8 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
       looks = new CancellationScope();
       asked = false;
       try {
-        const outcome = await looks.run(() => lookAtDomain({ domainId, episode, lookNow }));
-        board.show(outcome, `Ended: ${outcome}.`);
+        const outcome = await looks.run(() => checkDomainRecords({ domainId, episode, lookNow }));
+        board.report(outcome, `Ended: ${outcome}.`);
         return outcome;
       } catch (error) {
         if (!asked) throw error;

@@ -2,7 +2,7 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { InboxActivities } from '../../activities/inboxes.activities.ts';
 import type { PurgeInboxInput } from './purge-inbox.contract.ts';
 
-const { purgeMail } = proxyActivities<InboxActivities>({
+const { purgeInboxMail } = proxyActivities<InboxActivities>({
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes' },
@@ -15,6 +15,6 @@ const { purgeMail } = proxyActivities<InboxActivities>({
  * @returns what was removed by the last attempt, for the Temporal UI.
  */
 export async function purgeInbox({ inboxId }: PurgeInboxInput): Promise<string> {
-  const { messages, threads } = await purgeMail({ inboxId });
+  const { messages, threads } = await purgeInboxMail({ inboxId });
   return `removed ${messages} message(s), ${threads} thread(s)`;
 }

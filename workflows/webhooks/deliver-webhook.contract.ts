@@ -1,25 +1,28 @@
-/** Contract of one event on its way to one endpoint. */
+/** Contract of the delivery of one event to one endpoint. */
 export const DELIVER_WEBHOOK = 'deliverWebhook';
-/** @param episode rises when a settled delivery is started anew (released, retried by hand). */
+/** @param episode incremented when a delivery is restarted (released, retried or replayed). */
 export const deliverWebhookWorkflowId = (deliveryId: string, episode: number): string =>
   episode === 1 ? `webhook/${deliveryId}` : `webhook/${deliveryId}/${episode}`;
 
 export interface DeliverWebhookInput {
   deliveryId: string;
-  /** A run of an earlier episode that wakes late leaves the delivery alone. Empty in runs of before it was named. */
+  /**
+   * Keeps a run of an earlier episode that wakes late from touching the delivery. Missing in runs started before episodes
+   * existed.
+   */
   episode?: number;
 }
 
-/** Signal: attempt now; an attempt in flight is left to end first. */
+/** Signal: attempt now. An attempt in progress finishes first. */
 export const RETRY_DELIVERY_NOW = 'retryNow';
-/** Signal: give the delivery up. */
+/** Signal: cancel the delivery. */
 export const CANCEL_DELIVERY = 'cancel';
 
-/** Pause before attempt 1, 2, … 8. */
+/** Delay before attempt 1, 2, … 8. */
 export const WEBHOOK_SCHEDULE_MS = [
   0, 5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000,
 ] as const;
-/** Share of a pause that chance adds or takes, so that receivers do not get waves. */
+/** Fraction of the delay that is randomly added or subtracted, so that retries do not arrive in waves. */
 export const WEBHOOK_JITTER = 0.1;
-/** Longest `Retry-After` that is honoured. */
+/** Longest `Retry-After` that is honored. */
 export const WEBHOOK_MAX_RETRY_AFTER_MS = 3_600_000;

@@ -1,4 +1,4 @@
-/** Contract of starting anew, or giving up, many deliveries of one endpoint. */
+/** Contract of the job that replays or cancels many deliveries of one endpoint. */
 export const RUN_BULK_JOB = 'runBulkJob';
 export const runBulkJobWorkflowId = (jobId: string): string => `webhook-job/${jobId}`;
 

@@ -2,27 +2,27 @@ import { CancellationScope, isCancellation, proxyActivities } from '@temporalio/
 import type { WebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
 import type { RunBulkJobInput } from './run-bulk-job.contract.ts';
 
-const { changeDeliveries } = proxyActivities<WebhookJobActivities>({
+const { processBulkJob } = proxyActivities<WebhookJobActivities>({
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '5 seconds', maximumInterval: '1 minute' },
 });
-const { stopJob } = proxyActivities<WebhookJobActivities>({
+const { stopBulkJob } = proxyActivities<WebhookJobActivities>({
   startToCloseTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
 
 /**
- * Replays events to an endpoint, or gives up what waits for it, in batches. The job's row knows how far it came, so the
- * activity may begin again anywhere. Canceled, the batch under way is the last one.
+ * Replays events to an endpoint or cancels its pending deliveries, in batches. The job's row stores the progress, so the
+ * activity can resume at any point. Canceling the run stops the job after the current batch.
  *
- * @returns what was done, for the Temporal UI.
+ * @returns a one-line result for the Temporal UI.
  */
 export async function runBulkJob({ jobId }: RunBulkJobInput): Promise<string> {
   try {
-    return await changeDeliveries({ jobId });
+    return await processBulkJob({ jobId });
   } catch (error) {
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => stopJob({ jobId }));
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => stopBulkJob({ jobId }));
     throw error;
   }
 }

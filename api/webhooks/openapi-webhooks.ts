@@ -4,7 +4,7 @@ import { eventSchemaName } from '../events/events.schemas.ts';
 const text = (maxLength: number) => ({ type: 'string' as const, maxLength });
 
 /** What every delivery carries beside its body. */
-const HEADERS = [
+const REQUIRED_HEADERS = [
   ['x-service-timestamp', 'Unix time in seconds of this attempt; refuse what is older than 5 minutes.'],
   [
     'x-service-signature',
@@ -14,17 +14,17 @@ const HEADERS = [
   ['webhook-timestamp', 'As x-service-timestamp.'],
   ['webhook-signature', 'Standard Webhooks: v1, and the signature; two while a rotated secret overlaps.'],
 ] as const;
-const SOMETIMES = [
+const OPTIONAL_HEADERS = [
   ['x-service-signature-previous', 'The same by the old secret, while a rotated one overlaps.'],
   ['x-service-test', '`true` on test events; real ones lack it.'],
 ] as const;
 
 /** The `webhooks` of the API's description (OpenAPI 3.1): what is sent to receivers, by event type. */
 export function describeWebhooks() {
-  return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: describe(type) }]));
+  return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: describeWebhook(type) }]));
 }
 
-function describe(type: EventType) {
+function describeWebhook(type: EventType) {
   const header = (required: boolean) => (entry: readonly [string, string]) => ({
     name: entry[0],
     in: 'header' as const,
@@ -37,7 +37,7 @@ function describe(type: EventType) {
     summary: `A \`${type}\` event`,
     tags: ['Webhooks'],
     security: [],
-    parameters: [...HEADERS.map(header(true)), ...SOMETIMES.map(header(false))],
+    parameters: [...REQUIRED_HEADERS.map(header(true)), ...OPTIONAL_HEADERS.map(header(false))],
     requestBody: {
       required: true,
       content: { 'application/json': { schema: { $ref: `#/components/schemas/${eventSchemaName(type)}` } } },

@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
-import { withinTime } from '../../platform/time-limit.ts';
+import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 
 test('work that ends in time returns what it returns', () => {
-  expect(withinTime(1_000, () => ['done'])).toEqual(['done']);
+  expect(runWithTimeout(1_000, () => ['done'])).toEqual(['done']);
 });
 
 test('work that fails fails', () => {
   const failure = new Error('no');
   expect(() =>
-    withinTime(1_000, () => {
+    runWithTimeout(1_000, () => {
       throw failure;
     }),
   ).toThrow(failure);
@@ -24,6 +24,6 @@ test.each([
   ['a regular expression', () => /^(?:a+)+$/.test(`${'a'.repeat(60)}b`)],
 ])('%s that does not end is stopped', (_what, work: () => boolean) => {
   const startedAt = performance.now();
-  expect(withinTime(50, work)).toBeNull();
+  expect(runWithTimeout(50, work)).toBeNull();
   expect(performance.now() - startedAt).toBeLessThan(1_000);
 });

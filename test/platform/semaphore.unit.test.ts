@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSlots } from '../../platform/slots.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 
 /** Whether a promise has settled by the time everything that can go on went on. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -9,11 +9,11 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 describe('slots', () => {
   test('are given to so many at once, then in the order of asking', async () => {
-    const slots = createSlots(2);
-    const releaseFirst = await slots.take();
-    const releaseSecond = await slots.take();
-    const third = slots.take();
-    const fourth = slots.take();
+    const slots = createSemaphore(2);
+    const releaseFirst = await slots.acquire();
+    const releaseSecond = await slots.acquire();
+    const third = slots.acquire();
+    const fourth = slots.acquire();
     expect(await isSettled(third)).toBe(false);
     releaseSecond();
     expect([await isSettled(third), await isSettled(fourth)]).toEqual([true, false]);
@@ -22,23 +22,23 @@ describe('slots', () => {
   });
 
   test('given back twice count once', async () => {
-    const slots = createSlots(1);
-    const release = await slots.take();
+    const slots = createSemaphore(1);
+    const release = await slots.acquire();
     release();
     release();
-    await slots.take();
-    expect(await isSettled(slots.take())).toBe(false);
+    await slots.acquire();
+    expect(await isSettled(slots.acquire())).toBe(false);
   });
 
   test('are not kept for whom gave up waiting', async () => {
-    const slots = createSlots(1);
-    const release = await slots.take();
+    const slots = createSemaphore(1);
+    const release = await slots.acquire();
     const patience = new AbortController();
-    const impatient = slots.take(patience.signal);
+    const impatient = slots.acquire(patience.signal);
     patience.abort(new Error('too long'));
     await expect(impatient).rejects.toThrow('too long');
-    await expect(slots.take(patience.signal)).rejects.toThrow('too long');
+    await expect(slots.acquire(patience.signal)).rejects.toThrow('too long');
     release();
-    expect(await isSettled(slots.take())).toBe(true);
+    expect(await isSettled(slots.acquire())).toBe(true);
   });
 });

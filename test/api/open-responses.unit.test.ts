@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { installOpenAnswers, type OpenAnswers } from '../../api/plugins/open-answers.ts';
+import { installOpenResponses, type OpenResponses } from '../../api/plugins/open-responses.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { eventually } from '../support/eventually.ts';
 
 let app: FastifyInstance;
-let openAnswers: OpenAnswers;
+let openAnswers: OpenResponses;
 afterEach(() => app.close());
 
 /** A route that looks something up, as `lookUp` does, and stays open then until its client has gone. */
 async function start(lookUp: (socket: Socket) => Promise<unknown>): Promise<Socket> {
   app = Fastify();
-  openAnswers = installOpenAnswers(app, { perCredential: 3, perProcess: 3 });
+  openAnswers = installOpenResponses(app, { perCredential: 3, perProcess: 3 });
   app.get('/', async (request, reply) => {
     request.scope = { actor: { id: 'key_1' } } as Scope;
     await lookUp(request.raw.socket);

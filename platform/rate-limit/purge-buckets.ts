@@ -1,0 +1,14 @@
+import type { Database } from '../database/database.ts';
+import { deleteRows } from '../database/delete-rows.ts';
+
+const BATCH_SIZE = 5_000;
+
+/** Deletes rate buckets that nobody has used for a day: a full bucket needs no row. Returns how many. */
+export function purgeRateBuckets(database: Database): Promise<number> {
+  return deleteRows(
+    database,
+    `delete from rate_buckets where id in (
+         select id from rate_buckets where refilled_at < now() - interval '1 day' limit ?)`,
+    [BATCH_SIZE],
+  );
+}
