@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createSlots } from './slots.ts';
+import { createSemaphore } from './semaphore.ts';
 
 export interface ChildPoolOptions {
   /** The script a child runs. It serves one job after the other over its standard input and output, and ends with its input. */
@@ -11,9 +11,9 @@ export interface ChildPoolOptions {
   /** Of Node, before the script. */
   nodeOptions: readonly string[];
   /** How many there are at most; they start when they are needed, and stay. */
-  processes: number;
+  maxProcesses: number;
   /** A child is replaced after so many jobs, and after one that left it at more than half of `maxResidentBytes`. */
-  jobsPerProcess: number;
+  maxJobsPerProcess: number;
   /** A child that holds more is killed. What a limit of the heap does not see, such as buffers, counts too. */
   maxResidentBytes: number;
 }
@@ -25,7 +25,7 @@ export interface Child {
   /** SIGKILL; `output` ends. The first reason stays. */
   kill(reason: string): void;
   /** Why it was killed; empty while it was not. */
-  readonly killed: string | undefined;
+  readonly killReason: string | undefined;
 }
 
 export interface PoolUsage {
@@ -49,7 +49,7 @@ export interface ChildPool {
   close(): Promise<void>;
 }
 
-const WATCH_EVERY_MS = 200;
+const MEMORY_CHECK_INTERVAL_MS = 200;
 
 interface Worker extends Child {
   process: ChildProcess;
@@ -57,8 +57,8 @@ interface Worker extends Child {
 }
 
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const { processes, jobsPerProcess, maxResidentBytes } = options;
-  const slots = createSlots(processes);
+  const { maxProcesses: processes, maxJobsPerProcess: jobsPerProcess, maxResidentBytes } = options;
+  const slots = createSemaphore(processes);
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
   const jobs = { busy: 0, waiting: 0 };
@@ -74,12 +74,12 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     return worker;
   }
 
-  async function giveBack(worker: Worker): Promise<void> {
+  async function returnToPool(worker: Worker): Promise<void> {
     const residentBytes = await readResidentBytes(worker.process.pid);
-    if (!alive.has(worker) || worker.killed !== undefined) return;
+    if (!alive.has(worker) || worker.killReason !== undefined) return;
     if (worker.jobs >= jobsPerProcess || residentBytes > maxResidentBytes / 2) worker.input.end();
     else {
-      keepsProcessAlive(worker.process, false);
+      setKeepsParentAlive(worker.process, false);
       idle.push(worker);
     }
   }
@@ -87,16 +87,16 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   return {
     async run(job) {
       jobs.waiting += 1;
-      const release = await slots.take();
+      const release = await slots.acquire();
       jobs.waiting -= 1;
       jobs.busy += 1;
       const worker = idle.pop() ?? start();
       worker.jobs += 1;
-      keepsProcessAlive(worker.process, true);
-      const unwatch = watchMemory(worker, maxResidentBytes);
+      setKeepsParentAlive(worker.process, true);
+      const unwatch = enforceMemoryLimit(worker, maxResidentBytes);
       try {
         const result = await job(worker);
-        await giveBack(worker);
+        await returnToPool(worker);
         return result;
       } catch (error) {
         worker.kill('its work failed');
@@ -136,26 +136,26 @@ function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
       killed ??= reason;
       child.kill('SIGKILL');
     },
-    get killed() {
+    get killReason() {
       return killed;
     },
   };
 }
 
 /** An idle child must not keep its parent from ending. */
-function keepsProcessAlive(child: ChildProcess, keeps: boolean): void {
+function setKeepsParentAlive(child: ChildProcess, keeps: boolean): void {
   for (const part of [child, child.stdin, child.stdout] as unknown as { ref(): void; unref(): void }[]) {
     if (keeps) part.ref();
     else part.unref();
   }
 }
 
-function watchMemory({ process: child, kill }: Worker, maxResidentBytes: number): () => void {
+function enforceMemoryLimit({ process: child, kill }: Worker, maxResidentBytes: number): () => void {
   const timer = setInterval(() => {
     void readResidentBytes(child.pid).then((bytes) => {
       if (bytes > maxResidentBytes) kill(`it took more than ${Math.round(maxResidentBytes / 1_048_576)} MiB`);
     });
-  }, WATCH_EVERY_MS);
+  }, MEMORY_CHECK_INTERVAL_MS);
   return () => clearInterval(timer);
 }
 

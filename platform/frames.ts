@@ -24,10 +24,10 @@ export async function writeFrame(stream: Writable, type: string, payload?: Uint8
   let hasRoom = stream.write(header);
   if (payload && payload.length > 0) hasRoom = stream.write(payload);
   stream.uncork();
-  if (!hasRoom) await drained(stream);
+  if (!hasRoom) await waitForDrain(stream);
 }
 
-async function drained(stream: Writable): Promise<void> {
+async function waitForDrain(stream: Writable): Promise<void> {
   const over = new AbortController();
   try {
     if (stream.destroyed) throw new Error('The stream is closed');

@@ -22,7 +22,7 @@ export interface SpamScanner {
 
 /** Actions of rspamd that say that it is spam. `greylist` and `soft reject` ask for another try, which is too late here. */
 const SPAM_ACTIONS = new Set(['reject', 'discard', 'quarantine', 'add header', 'rewrite subject']);
-const MAX_ANSWER_BYTES = 1024 * 1024;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 /**
  * rspamd over HTTP, `POST /checkv2` (https://docs.rspamd.com/developers/protocol). The operator chose the address, so
@@ -39,15 +39,15 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
         headers: {
           'content-length': String(sizeBytes),
           'content-type': 'message/rfc822',
-          ...(clientIp ? { ip: headerText(clientIp) } : {}),
-          from: headerText(mailFrom),
-          rcpt: headerText(rcptTo),
-          ...(helo ? { helo: headerText(helo) } : {}),
+          ...(clientIp ? { ip: toHeaderValue(clientIp) } : {}),
+          from: toHeaderValue(mailFrom),
+          rcpt: toHeaderValue(rcptTo),
+          ...(helo ? { helo: toHeaderValue(helo) } : {}),
         },
         body: raw as unknown as ReadableStream,
         duplex: 'half',
       } as RequestInit);
-      const answer = await readAnswer(response);
+      const answer = await readJsonResponse(response);
       if (!response.ok) throw new Error(`rspamd answered ${response.status}`);
       const { action, score } = answer as Record<string, unknown>;
       if (typeof action !== 'string' || typeof score !== 'number' || !Number.isFinite(score))
@@ -58,12 +58,12 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
   };
 }
 
-async function readAnswer(response: Response): Promise<unknown> {
+async function readJsonResponse(response: Response): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     sizeBytes += chunk.byteLength;
-    if (sizeBytes > MAX_ANSWER_BYTES) throw new Error('rspamd answered more than 1 MiB');
+    if (sizeBytes > MAX_RESPONSE_BYTES) throw new Error('rspamd answered more than 1 MiB');
     chunks.push(chunk);
   }
   const answer: unknown = JSON.parse(Buffer.concat(chunks).toString());
@@ -72,6 +72,6 @@ async function readAnswer(response: Response): Promise<unknown> {
 }
 
 /** A stranger wrote it: only what a header's value may hold. */
-function headerText(value: string): string {
+function toHeaderValue(value: string): string {
   return value.replace(/[^\x21-\x7e]/g, '').slice(0, 320);
 }

@@ -4,15 +4,15 @@ import ipaddr from 'ipaddr.js';
 const IPV6_NETWORK_PARTS = 4;
 
 /** Whether a client of this address has more connections open than it may, the one just made among them. */
-export function isCrowding(
+export function exceedsConnectionLimit(
   connections: Iterable<{ remoteAddress: string }>,
   address: string,
-  most: number,
+  maxConnections: number,
 ): boolean {
   const network = networkOf(address);
   let open = 0;
   for (const { remoteAddress } of connections) if (networkOf(remoteAddress) === network) open += 1;
-  return open > most;
+  return open > maxConnections;
 }
 
 function networkOf(address: string): string {

@@ -12,15 +12,15 @@ import {
 } from 'smtp-server';
 import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail.ts';
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
-import { isUsageLimitExceeded } from '../domain/usage/limit-exceeded.ts';
+import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { databaseFailure } from '../platform/database/failures.ts';
 import { newId } from '../platform/ids.ts';
-import { createSlots, type Slots } from '../platform/slots.ts';
+import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
-import { isCrowding } from './inbound-limits.ts';
-import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
+import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { ClientDisconnectedError, drain, inspectMessage, SmtpError } from './inbound-message.ts';
 
 export type InboundListenerConfig = Pick<
   Config,
@@ -41,11 +41,11 @@ export interface InboundListenerOptions {
   receipts: Pick<ReceiptService, 'resolve'> & { commit(mail: AcceptedMail): Promise<unknown> };
   logger: Logger;
   /** Told of each message how it ended, and how long that took from the first byte of its data. */
-  onAnswered?: (outcome: InboundOutcome, seconds: number) => void;
+  onReply?: (outcome: InboundOutcome, seconds: number) => void;
   /** How many messages over 1 MiB are taken in at once: each holds up to 15 MiB until storage has them. */
-  largeMessages?: Slots;
+  largeMessageSlots?: Semaphore;
   /** How long such a message is kept waiting for its turn. */
-  largeMessagePatienceMs?: number;
+  largeMessageTimeoutMs?: number;
 }
 
 /** What a client was answered: it is ours; never come again (5xx); come again later (4xx). */
@@ -62,9 +62,9 @@ const MAX_RECIPIENTS = 100;
 /** RFC 5321 section 4.5.3.2.7: a server waits at least 5 minutes for the next command. */
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
-const LARGE_MESSAGES_AT_ONCE = 16;
+const MAX_CONCURRENT_LARGE_MESSAGES = 16;
 /** Well below the time a client waits for a server to read on (RFC 5321 section 4.5.3.2.5: 3 minutes). */
-const LARGE_MESSAGE_PATIENCE_MS = 60_000;
+const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
 
 /**
  * Listens for mail from other servers (RFC 5321). 250 after the data means: the bytes are in storage, the receipt and
@@ -73,7 +73,7 @@ const LARGE_MESSAGE_PATIENCE_MS = 60_000;
  * @throws Error when the address cannot be bound, or the certificate not read.
  */
 export async function startInboundListener(given: InboundListenerOptions): Promise<InboundListener> {
-  const options = { largeMessages: createSlots(LARGE_MESSAGES_AT_ONCE), ...given };
+  const options = { largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES), ...given };
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
@@ -81,8 +81,8 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
     ...(await serverOptions(config)),
     onConnect({ remoteAddress }, done) {
       const most = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      if (isCrowding(server.connections, remoteAddress, most))
-        done(new SmtpRefusal(421, '4.7.0 Too many connections from your address, try again later'));
+      if (exceedsConnectionLimit(server.connections, remoteAddress, most))
+        done(new SmtpError(421, '4.7.0 Too many connections from your address, try again later'));
       else done();
     },
     onRcptTo({ address }, session, done) {
@@ -100,14 +100,14 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
     onData(stream, session, done) {
       const startedAt = performance.now();
       const answered = (outcome: InboundOutcome) =>
-        options.onAnswered?.(outcome, (performance.now() - startedAt) / 1000);
+        options.onReply?.(outcome, (performance.now() - startedAt) / 1000);
       const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
         .then(
           (id) => {
             answered('accepted');
             done(null, `2.0.0 Ok: queued as ${id}`);
           },
-          (error: SmtpRefusal) => {
+          (error: SmtpError) => {
             answered(error.responseCode >= 500 ? 'refused' : 'deferred');
             done(error);
           },
@@ -143,7 +143,7 @@ export function startInboundSmtp({
     registers: [registry],
   });
   const onAnswered = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
-  return startInboundListener({ config, storage, receipts, logger, onAnswered });
+  return startInboundListener({ config, storage, receipts, logger, onReply: onAnswered });
 }
 
 async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {
@@ -177,9 +177,9 @@ async function resolveRecipient(
     logger.error({ err: error }, 'recipient could not be looked up');
     throw temporaryFailure();
   });
-  if (route === 'blocked') throw new SmtpRefusal(550, '5.7.1 The recipient takes no mail from you');
-  if (route === 'unknown') throw new SmtpRefusal(550, '5.1.1 No such mailbox here');
-  if (route.kind === 'full') throw overLimit();
+  if (route === 'blocked') throw new SmtpError(550, '5.7.1 The recipient takes no mail from you');
+  if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here');
+  if (route.kind === 'full') throw receiveLimitReached();
   return route;
 }
 
@@ -189,7 +189,7 @@ async function resolveRecipient(
  * was lost.
  */
 async function receiveMail(
-  options: InboundListenerOptions & { largeMessages: Slots },
+  options: InboundListenerOptions & { largeMessageSlots: Semaphore },
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
   routes: Map<string, InboundRoute>,
@@ -230,31 +230,31 @@ async function receiveMail(
       await storage.delete(rawKey).catch((failure: unknown) => {
         logger.warn({ err: failure, rawKey }, 'an object was left behind');
       });
-    if (error instanceof SmtpRefusal) throw error;
-    if (isUsageLimitExceeded(error)) throw overLimit();
+    if (error instanceof SmtpError) throw error;
+    if (isUsageLimitExceeded(error)) throw receiveLimitReached();
     // Strangers must not be able to raise errors here.
-    if (error instanceof ClientLeft) logger.info({ transaction: id }, error.message);
+    if (error instanceof ClientDisconnectedError) logger.info({ transaction: id }, error.message);
     else logger.error({ err: error, transaction: id }, 'mail could not be accepted');
     throw temporaryFailure();
   }
 }
 
 async function storeMessage(
-  options: InboundListenerOptions & { largeMessages: Slots },
+  options: InboundListenerOptions & { largeMessageSlots: Semaphore },
   stream: SMTPServerDataStream,
   rawKey: string,
 ): Promise<StoredObject> {
-  const { storage, config, largeMessages, largeMessagePatienceMs = LARGE_MESSAGE_PATIENCE_MS } = options;
+  const { storage, config, largeMessageSlots, largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS } = options;
   const ended = new AbortController();
   let release = () => {};
-  let clientLeft: ClientLeft | undefined;
+  let clientLeft: ClientDisconnectedError | undefined;
   const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
-    const patience = AbortSignal.timeout(largeMessagePatienceMs);
-    release = await largeMessages.take(AbortSignal.any([ended.signal, patience]));
+    const timeout = AbortSignal.timeout(largeMessageTimeoutMs);
+    release = await largeMessageSlots.acquire(AbortSignal.any([ended.signal, timeout]));
   });
   // A client that hangs up in the middle must fail the upload, not end it.
   stream.on('error', (error) => {
-    clientLeft = new ClientLeft(error);
+    clientLeft = new ClientDisconnectedError(error);
     ended.abort();
     inspection.stream.destroy(error);
   });
@@ -276,12 +276,12 @@ async function storeMessage(
 }
 
 /** The sender's server keeps the mail and comes again, for about 5 days (RFC 5321 section 4.5.4.1). */
-function overLimit(): SmtpRefusal {
-  return new SmtpRefusal(452, '4.2.2 The recipient has used up the mail it may receive, try again later');
+function receiveLimitReached(): SmtpError {
+  return new SmtpError(452, '4.2.2 The recipient has used up the mail it may receive, try again later');
 }
 
-function temporaryFailure(): SmtpRefusal {
-  return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
+function temporaryFailure(): SmtpError {
+  return new SmtpError(451, '4.3.0 Temporary failure, try again later');
 }
 
 async function closeServer(server: SMTPServer, inFlight: ReadonlySet<Promise<void>>): Promise<void> {

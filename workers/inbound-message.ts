@@ -1,7 +1,7 @@
 import { type Readable, Transform } from 'node:stream';
 
 /** An answer that ends a command or a transaction: `responseCode` and `message` are what the client reads. */
-export class SmtpRefusal extends Error {
+export class SmtpError extends Error {
   readonly responseCode: number;
 
   /** @param text starts with the enhanced status code (RFC 3463). */
@@ -13,7 +13,7 @@ export class SmtpRefusal extends Error {
 }
 
 /** The connection ended before its message did: nobody waits for an answer, and nothing of ours failed. */
-export class ClientLeft extends Error {
+export class ClientDisconnectedError extends Error {
   constructor(cause: Error) {
     super('client left in the middle of a message', { cause });
     this.name = 'ClientLeft';
@@ -27,35 +27,35 @@ const MAX_RECEIVED_FIELDS = 50;
 export interface MessageInspection {
   stream: Transform;
   /** Set when the message itself is to blame for the stream's failure. */
-  readonly refusal: SmtpRefusal | undefined;
+  readonly refusal: SmtpError | undefined;
 }
 
 /** Up to here a message costs its connection little more than its socket's buffers. */
-const LARGE_BYTES = 1024 * 1024;
+const LARGE_MESSAGE_BYTES = 1024 * 1024;
 
 /**
  * @param admitLarge asked once, when the message turns out to be large; the client is kept waiting meanwhile.
  */
 export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
-  const countReceived = receivedCounter();
+  const countReceived = createReceivedCounter();
   let sizeBytes = 0;
-  let refusal: SmtpRefusal | undefined;
-  const refuse = (reason: SmtpRefusal) => {
+  let refusal: SmtpError | undefined;
+  const refuse = (reason: SmtpError) => {
     refusal = reason;
     return reason;
   };
   const stream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      const wasLarge = sizeBytes > LARGE_BYTES;
+      const wasLarge = sizeBytes > LARGE_MESSAGE_BYTES;
       sizeBytes += chunk.length;
       if (sizeBytes > maxSizeBytes) {
-        done(refuse(new SmtpRefusal(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`)));
+        done(refuse(new SmtpError(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`)));
       } else if (countReceived(chunk) > MAX_RECEIVED_FIELDS) {
-        done(refuse(new SmtpRefusal(554, '5.4.6 Too many hops, this message goes round in circles')));
-      } else if (sizeBytes > LARGE_BYTES && !wasLarge) {
+        done(refuse(new SmtpError(554, '5.4.6 Too many hops, this message goes round in circles')));
+      } else if (sizeBytes > LARGE_MESSAGE_BYTES && !wasLarge) {
         admitLarge().then(
           () => done(null, chunk),
-          () => done(refuse(new SmtpRefusal(452, '4.3.1 Too many large messages at once, try again later'))),
+          () => done(refuse(new SmtpError(452, '4.3.1 Too many large messages at once, try again later'))),
         );
       } else done(null, chunk);
     },
@@ -69,7 +69,7 @@ export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<v
 }
 
 /** Counts `Received` fields up to the end of the header; keeps no more of a line than their name is long. */
-function receivedCounter(): (chunk: Buffer) => number {
+function createReceivedCounter(): (chunk: Buffer) => number {
   const NAME = 'received:';
   let lineStart = '';
   let inHeader = true;
@@ -102,7 +102,7 @@ export async function drain(stream: Readable, maxBytes: number): Promise<void> {
   stream.on('data', (chunk: Buffer) => {
     drainedBytes += chunk.length;
     if (drainedBytes <= maxBytes) return;
-    reject(new SmtpRefusal(421, '4.3.2 Message does not end'));
+    reject(new SmtpError(421, '4.3.2 Message does not end'));
     // smtp-server holds an answer back until the stream has ended, unless it is gone.
     stream.destroy();
   });

@@ -1,4 +1,4 @@
-import { serveParser } from '../domain/mime/parser/child.ts';
+import { runParserChild } from '../domain/mime/parser/child.ts';
 
 /** A process of the mail worker's: reads mails it is handed, and can be killed (see `domain/messages/parser-pool.ts`). */
-await serveParser(process.stdin, process.stdout);
+await runParserChild(process.stdin, process.stdout);

@@ -1,7 +1,7 @@
-import { decodeWords } from '../mime/charset.ts';
-import { textFromHtml } from '../mime/html-to-text.ts';
-import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
-import { headerFields, type LeafPart, parseFields, textOf } from './leaf-parts.ts';
+import { decodeEncodedWords } from '../mime/charset.ts';
+import { htmlToText } from '../mime/html-to-text.ts';
+import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
+import { parseHeaderFields, type LeafPart, parseFields, decodeContent } from './leaf-parts.ts';
 
 /** A mail as somebody reads it who looks for a report in it. */
 export interface Notice {
@@ -12,9 +12,9 @@ export interface Notice {
   /** What the writer wrote: without the mail returned below it. */
   text: string;
   /** What stands where the returned mail begins; empty where none was found in the text. */
-  rest: string;
+  returnedText: string;
   /** Header of the returned mail; empty where none came back. */
-  original: Map<string, string>;
+  returnedFields: Map<string, string>;
 }
 
 /** A report says what it has to say in far less. */
@@ -24,28 +24,28 @@ const RETURNED_TYPES =
   /^(?:message\/(?:rfc822|global)(?:-headers)?|text\/rfc822-headers?|message\/(?:partial|external-body))$/;
 
 /** Takes apart what was written and what was returned. */
-export function readNotice(fields: Map<string, string>, leaves: LeafPart[]): Notice {
+export function parseNotice(fields: Map<string, string>, leaves: LeafPart[]): Notice {
   const returned = leaves.find(({ contentType }) => RETURNED_TYPES.test(contentType));
-  const { text, rest, header } = splitReturned(writtenText(leaves).slice(0, MAX_NOTICE_CHARACTERS));
+  const { text, rest, header } = splitReturnedMessage(extractText(leaves).slice(0, MAX_NOTICE_CHARACTERS));
   return {
     fields,
-    subject: decodeWords(fields.get('subject') ?? ''),
+    subject: decodeEncodedWords(fields.get('subject') ?? ''),
     text,
-    rest,
-    original: returned ? headerFields(Buffer.from(returned.content.replace(/^\n+/, ''), 'latin1')) : header,
+    returnedText: rest,
+    returnedFields: returned ? parseHeaderFields(Buffer.from(returned.content.replace(/^\n+/, ''), 'latin1')) : header,
   };
 }
 
 /** Plain text where there is any, else what the HTML says. Parts of unknown kind count as text: a report is no file. */
-function writtenText(leaves: LeafPart[]): string {
+function extractText(leaves: LeafPart[]): string {
   const isText = ({ contentType }: LeafPart) =>
     /^(?:text(?:\/(?!html|rfc822|calendar|x-vcard)|$)|multipart\/)/.test(contentType) ||
     !contentType.includes('/');
-  const plain = leaves.filter(isText).map(textOf).join('\n\n');
+  const plain = leaves.filter(isText).map(decodeContent).join('\n\n');
   if (plain.trim() !== '') return plain;
   return leaves
     .filter(({ contentType }) => contentType === 'text/html')
-    .map((leaf) => textFromHtml(textOf(leaf)))
+    .map((leaf) => htmlToText(decodeContent(leaf)))
     .join('\n\n');
 }
 
@@ -70,13 +70,13 @@ const TRACE_LINE = /^(?:return-path|received|message-id|mime-version|dkim-signat
  * Finds where the returned mail begins: at a line that announces it with a header below, or where a header stands as no
  * notice would write one.
  */
-function splitReturned(text: string): { text: string; rest: string; header: Map<string, string> } {
+function splitReturnedMessage(text: string): { text: string; rest: string; header: Map<string, string> } {
   const lines = text.replace(/\r\n?/g, '\n').split('\n', MAX_LINES);
   for (const [at, line] of lines.entries()) {
     const announced =
       line.length < 200 && RETURNED_BELOW.test(line) && !/^[ \t]*the original message was/i.test(line);
     const start = announced
-      ? headerStart(lines, at + 1)
+      ? findHeaderStart(lines, at + 1)
       : HEADER_LINE.test(line) && isTraceHeader(lines, at)
         ? at
         : -1;
@@ -84,37 +84,37 @@ function splitReturned(text: string): { text: string; rest: string; header: Map<
     return {
       text: lines.slice(0, announced ? at : start).join('\n'),
       rest: lines.slice(start).join('\n'),
-      header: parseFields(headerBlock(lines, start)),
+      header: parseFields(readHeaderBlock(lines, start)),
     };
   }
   return { text: lines.join('\n'), rest: '', header: new Map() };
 }
 
 /** A header within a few lines, quoted or indented as it may be. */
-function headerStart(lines: string[], from: number): number {
+function findHeaderStart(lines: string[], from: number): number {
   for (let at = from; at < Math.min(lines.length, from + 6); at += 1) {
-    const line = unquoted(lines[at] ?? '');
-    if (HEADER_LINE.test(line)) return headerLines(lines, at) >= 2 ? at : -1;
+    const line = stripQuoteMarks(lines[at] ?? '');
+    if (HEADER_LINE.test(line)) return countHeaderLines(lines, at) >= 2 ? at : -1;
     if (/[\p{L}\p{N}]/u.test(line) && !/^(?:from |-|=|\*)/i.test(line)) return -1;
   }
   return -1;
 }
 
 function isTraceHeader(lines: string[], at: number): boolean {
-  const block = headerBlock(lines, at).split('\n');
+  const block = readHeaderBlock(lines, at).split('\n');
   return (
     block.filter((line) => HEADER_LINE.test(line)).length >= 3 && block.some((line) => TRACE_LINE.test(line))
   );
 }
 
-function headerLines(lines: string[], at: number): number {
-  return headerBlock(lines, at)
+function countHeaderLines(lines: string[], at: number): number {
+  return readHeaderBlock(lines, at)
     .split('\n')
     .filter((line) => HEADER_LINE.test(line)).length;
 }
 
 /** The lines of a header, without the marks of quoting; at most 200. */
-function headerBlock(lines: string[], start: number): string {
+function readHeaderBlock(lines: string[], start: number): string {
   const indent = /^[> \t|]*/.exec(lines[start] ?? '')?.[0].length ?? 0;
   const block: string[] = [];
   for (const line of lines.slice(start, start + 200)) {
@@ -125,7 +125,7 @@ function headerBlock(lines: string[], start: number): string {
   return block.join('\n');
 }
 
-function unquoted(line: string): string {
+function stripQuoteMarks(line: string): string {
   return line.replace(/^[> \t|]+/, '');
 }
 
@@ -138,18 +138,18 @@ const BOUNCE_OPENING =
 
 /** Whether a machine that delivers mail is the writer, as the From field says. */
 export function isFromDaemon({ fields }: Notice): boolean {
-  const from = decodeWords(fields.get('from') ?? '');
+  const from = decodeEncodedWords(fields.get('from') ?? '');
   return DAEMON_NAMES.test(from.slice(0, 500)) || from.trim() === '' || from.includes('<>');
 }
 
 /** A notice that nothing was delivered: several signs must come together, since people write about bounces too. */
 export function isBounceNotice(notice: Notice): boolean {
-  return bouncePoints(notice) >= ENOUGH;
+  return scoreBounce(notice) >= MIN_BOUNCE_SCORE;
 }
 
-const ENOUGH = 4;
+const MIN_BOUNCE_SCORE = 4;
 
-function bouncePoints(notice: Notice): number {
+function scoreBounce(notice: Notice): number {
   const { fields, subject, text } = notice;
   const signs: [points: number, seen: boolean][] = [
     [4, fields.has('x-failed-recipients')],
@@ -159,9 +159,9 @@ function bouncePoints(notice: Notice): number {
     [2, BOUNCE_SUBJECT.test(subject.slice(0, 300))],
     [2, BOUNCE_OPENING.test(text.slice(0, 3_000))],
     [1, /^auto-(?:generated|replied)/i.test(fields.get('auto-submitted') ?? '')],
-    [1, notice.original.size > 1],
-    [1, enhancedCodeIn(text) !== null || replyCodeIn(text) !== null],
-    [1, reasonIn(text) !== null],
+    [1, notice.returnedFields.size > 1],
+    [1, findEnhancedCode(text) !== null || findReplyCode(text) !== null],
+    [1, findReason(text) !== null],
   ];
   return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
 }

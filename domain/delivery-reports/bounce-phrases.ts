@@ -15,23 +15,23 @@ export type BounceReason =
   | 'system'
   | 'suppressed';
 
-interface Phrase {
+interface ReasonRule {
   reason: BounceReason;
   /** What the words mean as an enhanced status code (RFC 3463), for reports that have none. */
   status: string;
-  says: readonly RegExp[];
+  patterns: readonly RegExp[];
 }
 
 /**
  * Words of mail servers, the telling ones first: a refusal "user unknown, see our policy" is about the user. No
  * expression has more than one unbounded repetition, so each takes time in proportion to the text.
  */
-const PHRASES: readonly Phrase[] = [
-  { reason: 'temporary', status: '4.7.1', says: [/\bgr[ea]y-?list/iu] },
+const REASON_RULES: readonly ReasonRule[] = [
+  { reason: 'temporary', status: '4.7.1', patterns: [/\bgr[ea]y-?list/iu] },
   {
     reason: 'suppressed',
     status: '5.1.1',
-    says: [
+    patterns: [
       /\bsuppress(?:ed|ion)\b/iu,
       /\bon (?:the|your|our) (?:bounce|block) list of your account\b/iu,
       /\bbounced address\b/iu,
@@ -40,7 +40,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'mailbox_full',
     status: '5.2.2',
-    says: [
+    patterns: [
       /\b(?:mail ?box|mailfolder|mail folder|inbox|account|user|recipient|disk|storage|quota|maildir|mail drop|message store|mail store|spool)(?:'s)?(?: \S{1,60}){0,4} (?:is |are |was |has |have |been |currently |temporarily |already ){0,3}(?:full|over ?quota|out of (?:disk )?space|exceeded|exceeds|overdrawn|exhausted|too full)\b/iu,
       /\b(?:over|exceed(?:s|ed|ing)?|out of|not enough|insufficient|no more|lack of)(?: \S{1,30}){0,5} (?:quota|mailbox (?:size|limit|space)|storage(?: space)?|disk space|disk quota|space|system storage|storage allocation)\b/iu,
       /\bover ?quota\b/iu,
@@ -76,7 +76,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'user_unknown',
     status: '5.1.1',
-    says: [
+    patterns: [
       /\b(?:account|user|recipient|address|mailbox|person|e-?mail)(?: address)?,?(?: that)? you(?:'ve| have)? (?:tried|are trying|attempted|entered|sent)(?: \S{1,20}){0,4}(?: is| was)? (?:does not|doesn't|not|n't|un(?:known|available)|invalid)/iu,
       /\b(?:user|recipient|mail ?box|address|addressee|account|alias|person|e-?mail|user ?name|login|destinatary|customer|subscriber|member|resolver\S{0,40})(?:\(s\)|s)?(?:'s)?(?: (?:e-?mail|address|name|account|mail ?box|in|of|for|to|domain|at|host))?(?: ?[<"'([]?[^\s<>"'()[\]]{1,120}[>"')\]]?)?,?:? ?(?:(?:is|was|are|has been|have been|does|do|could|can|currently) ){0,2}(?:unknown|unrecognised|unrecognized|invalid|not ?found|not (?:be )?(?:found|valid|exist(?:ing)?|known|recognised|recognized|listed|located|correct|a (?:known|valid)|our customer|have an? (?:\S{1,20} )?account)|n[o']t exists?|doesn't (?:exist|have)|does not (?:exist|have)|did not exist|not exist|nonexistent|non-existent|non existent|not available|unavailable|undeliverable|cannot be found|couldn't be found|can't be found|wasn't found|no longer (?:exist|valid|available|on|in use|used|active|here|accept)|not local|ambiguous|rejected\b(?!: (?:greylist|access denied|domain|host|unverified)))/iu,
     ],
@@ -84,7 +84,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'user_unknown',
     status: '5.1.1',
-    says: [
+    patterns: [
       /\b(?:no such|unknown|invalid|nonexistent|non-existent|non existent|not a (?:valid|known)|bad (?:destination )?|undeliverable|unrecognized|unrecognised|no valid|no)(?: (?:local|e-?mail|mail|virtual|remote|destination|receipient|final|such|or|illegal|internal|host|mobile))* ?(?:user|recipient|mail ?box(?:es)?|addressee|account|person|alias|subscriber|inbox|addres+|addr)(?:s|\(s\)|es)?\b(?! (?:error|mails? from|domain|host|server))/iu,
       /\bRecipNotFound/iu,
       /RecipientNotFound/iu,
@@ -129,7 +129,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'host_unknown',
     status: '5.1.2',
-    says: [
+    patterns: [
       /\b(?:host|domain|hostname|mx|server)(?: or domain)?(?: name)?(?: [<"'(]?[^\s<>"'():]{1,120}[>"')]?)?:? (?:(?:is|was|has|does|do|could|lookup|name|of) ){0,3}(?:unknown|not ?found|not be found|not (?:exist|resolve[d]?|valid)|n[o']t exist|invalid|nxdomain|unroutable|unresolvable|not be resolved)/iu,
       /\b(?:no such|unknown|invalid|nonexistent|illegal|bad|unrouteable|cannot find(?: the)?|couldn't find(?: any| the)?|can't find(?: the)?|unable to (?:find|resolve|locate|route)(?: any| the)?)(?: (?:mail|destination|remote|recipient|address|your|e-?mail))* (?:domain|host|mx|mail exchanger|hostname|mail ?server)\b/iu,
       /\bNXDOMAIN\b/iu,
@@ -159,7 +159,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'account_disabled',
     status: '5.2.1',
-    says: [
+    patterns: [
       /\b(?:user|recipient|mail ?box|address|account|e-?mail|inbox|customer)(?:\(s\)|s)?(?:'s)?(?: (?:e-?mail|address|account|mail ?box))?(?: [<"'(]?[^\s<>"'()]{1,120}[>"')]?)? (?:(?:is|was|are|has been|have been|currently|temporarily|been|administratively) ){0,4}(?:disabled|inactive|in-?active|deactivated|suspended|locked|closed|expired|terminated|deleted|discontinued|cancell?ed|blocked|dormant|retired|not active|frozen|restricted)\b/iu,
       /\b(?:disabled|inactive|deactivated|suspended|expired|closed|dormant|discontinued)(?: \S{1,20})? (?:user|recipient|mail ?box|address|account)\b/iu,
       /\bno longer (?:with|works?|employed)\b/iu,
@@ -180,7 +180,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'moved',
     status: '5.1.6',
-    says: [
+    patterns: [
       /\bhas(?: been)? moved\b/iu,
       /\bnew address is\b/iu,
       /\bmoved to (?:another|a new) address\b/iu,
@@ -191,7 +191,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'too_big',
     status: '5.3.4',
-    says: [
+    patterns: [
       /\b(?:message|mail|e-?mail|size|header|attachment|data|content|messages)(?: \S{1,20}){0,5} (?:too (?:big|large|long)|exceed(?:s|ed|ing)?(?: \S{1,20}){0,5} (?:size|limit|maximum|max)|larger than|over ?size|size limit|over the (?:maximum|limit))/iu,
       /\btoo (?:big|large)(?: an? )?(?: e-?mail| message)?\b/iu,
       /\bmaximum (?:message|mail|allowable|allowed) (?:file )?size/iu,
@@ -210,7 +210,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'loop',
     status: '5.4.6',
-    says: [
+    patterns: [
       /\b(?:mail|routing|message|forwarding|email|e-mail)?[ -]?loop(?:s|ing|back)?\b(?: (?:detected|back|error|count))?/iu,
       /\btoo many (?:hops|"?received"?|mail hops)/iu,
       /\bhop count exceeded/iu,
@@ -221,7 +221,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'expired',
     status: '4.4.7',
-    says: [
+    patterns: [
       /\b(?:message|mail|delivery|retry|queue|it|time|transfer|has|lifetime)(?: \S{1,20}){0,4} (?:expired|timed? ?-?out|timeout exceeded|too long|time limit|lifetime)\b/iu,
       /\bexpired\b(?!.{0,20}(?:account|password|certificate))/iu,
       /\bretry time ?(?:out)? (?:not reached|exceeded)/iu,
@@ -244,7 +244,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'relay_denied',
     status: '5.7.1',
-    says: [
+    patterns: [
       /\b(?:relay(?:ing)?|relaying to \S{1,200}|mail relay|open relay)(?: \S{1,20}){0,3} (?:denied|not (?:allowed|permitted|authorized)|prohibited|rejected|refused|unavailable|restricted|forbidden)/iu,
       /\b(?:unable|not permitted|not allowed|not authorized|denied|cannot|can't|won't|refuse|refusing|will not) (?:to )?relay/iu,
       /\brcpthosts/iu,
@@ -257,7 +257,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'temporary',
     status: '4.7.1',
-    says: [
+    patterns: [
       /\btry (?:again )?(?:later|after|in \d+)/iu,
       /\bplease (?:try|retry)(?: again)? later/iu,
       /\btemporar(?:y|ily)\b/iu,
@@ -280,7 +280,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'policy',
     status: '5.7.1',
-    says: [
+    patterns: [
       /\b(?:spam|spammer|spamhaus|unsolicited|junk|UBE|virus|viruses|malware|phishing|black ?-?list(?:ed)?|block ?-?list(?:ed)?|dnsbl|rbl|reputation|policy|policies|dmarc|spf|dkim|reverse (?:dns|lookup)|ptr record|prohibited|forbidden|banned|infected|content (?:reject|filter|not accept|block|denied|restrict)\S{0,4}|access denied|not authori[sz]ed|unauthori[sz]ed|authentication required|sender (?:\S{1,60} )?(?:rejected|denied|blocked|not (?:allowed|authori[sz]ed))|denied by|blocked|rejected by|rejected due|message (?:was |has been |is )?(?:rejected|refused|filtered|blocked|denied)|(?:mail|transaction|delivery|permission|service) (?:was )?(?:refused|rejected|denied|not permitted)|not accepting (?:mail|messages) from|filter(?:ed)?|restricted|RESTRICT|administrative(?:ly)? (?:prohibit|den|reject)\S{0,5}|not permitted|not allowed|DELIVERY_DENIED|no subject|attachment type|closed list|members? only|post(?:ing)? to (?:the|this) list)\b/iu,
       /abgelehnt/iu,
       /refusé/iu,
@@ -300,7 +300,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'network',
     status: '4.4.1',
-    says: [
+    patterns: [
       /\bconnection (?:was |has been |is |to \S{1,200} )?(?:refused|reset|closed|dropped|lost|timed? ?-?out|timeout|died|broken|failed|could not)/iu,
       /\bcould(?: not|n't) (?:connect|establish|open (?:a )?connection|reach)/iu,
       /\b(?:no route to host|network (?:is )?unreachable|host (?:is )?unreachable|no answer from|unable to connect|cannot connect|failed to connect|can't connect|wasn't able to establish an SMTP connection|connected to \S{1,200} but|lost (?:in(?:bound|put)|connection)|server (?:is )?(?:not responding|unavailable|did not (?:respond|accept))|timed? ?-?out|no response|unresponsive|operation timed|read error|TLS (?:is )?(?:required|handshake)|STARTTLS|all hosts|dns error|(?:name ?server|dns|mx|host(?:name)?) (?:lookup|query|look ?up) (?:failure|failed|error|timeout)|name server|bad connection|I\/O error)\b/iu,
@@ -313,7 +313,7 @@ const PHRASES: readonly Phrase[] = [
   {
     reason: 'system',
     status: '5.3.0',
-    says: [
+    patterns: [
       /\b(?:system|server|internal|configuration|local|unknown mailer|mailer|software|database|programming|protocol|command|syntax|delivery|parse|storage|input\/output|i\/o|processing|conversion|mailserver|application|other mail system|mail system|general) (?:error|failure|problem|exception|config error)\b/iu,
       /\bcommand (?:died|failed|not implemented|unrecognized)/iu,
       /\bservice (?:not available|unavailable)/iu,
@@ -337,21 +337,21 @@ const PHRASES: readonly Phrase[] = [
 const MAX_TEXT_CHARACTERS = 8_000;
 
 /** The first rule a text speaks for; null where none does. */
-export function reasonIn(text: string): { reason: BounceReason; status: string } | null {
+export function findReason(text: string): { reason: BounceReason; status: string } | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
-  const found = PHRASES.find(({ says }) => says.some((words) => words.test(searched)));
+  const found = REASON_RULES.find(({ patterns: says }) => says.some((words) => words.test(searched)));
   return found ? { reason: found.reason, status: found.status } : null;
 }
 
 /** Behind its reply code, after a `#`, or named as such; anything else with three numbers may be a version. */
-const TOLD_STATUS =
+const LABELED_STATUS =
   /(?:\b[245]\d\d[ -](?:\d{3}[ -])?[[(<"']?#?|#|\bstatus(?: code)?[:= ]{1,3}\(?|\berror(?: code)?[:= ]{1,3}\(?)([245]\.[0-7]\.\d{1,3})(?![\d.]*\d)/i;
 const ANY_STATUS = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/;
 
 /** The enhanced status code (RFC 3463) a text carries; one that stands where servers put it goes before others. */
-export function enhancedCodeIn(text: string): string | null {
+export function findEnhancedCode(text: string): string | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
-  return TOLD_STATUS.exec(searched)?.[1] ?? ANY_STATUS.exec(searched)?.[1] ?? null;
+  return LABELED_STATUS.exec(searched)?.[1] ?? ANY_STATUS.exec(searched)?.[1] ?? null;
 }
 
 /** Replies of SMTP servers (RFC 5321 section 4.2.3, RFC 5248 and what some added); no other number of three digits. */
@@ -359,6 +359,6 @@ const REPLY_CODE =
   /(?<![\w.@#-])(42[12]|43[0-2]|44[1267]|45[0-4]|471|50[0-4]|51[0-5]|52[1-5]|53[0458]|54[1-6]|55[0-9]|57[0-2]|59[13])(?=[ \-:;,.)\]"'<]|$)(?![.,:]?\d| (?:[kmg]?b|bytes|octets|hours?|days?|minutes?|ms)\b)/im;
 
 /** The reply code a text carries, `550`. */
-export function replyCodeIn(text: string): string | null {
+export function findReplyCode(text: string): string | null {
   return REPLY_CODE.exec(text.slice(0, MAX_TEXT_CHARACTERS))?.[1] ?? null;
 }

@@ -1,9 +1,9 @@
-import { addressesIn, bareAddress } from './addresses-in-text.ts';
+import { findAddresses, findAddress } from './addresses-in-text.ts';
 import type { Notice } from './bounce-notice.ts';
-import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
+import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 
 /** Whom a notice is about, and the lines that say so. */
-export interface NamedRecipient {
+export interface NoticeRecipient {
   /** Null where the notice names nobody. */
   address: string | null;
   /** The words about this recipient; the whole notice where they cannot be told apart. */
@@ -15,34 +15,34 @@ const MAX_LINE_CHARACTERS = 1_000;
 const MAX_RECIPIENTS = 100;
 const MAX_DETAIL_LINES = 15;
 /** Points a mention needs to name a recipient by itself, and to be taken where no other does better. */
-const NAMED = 5;
-const HINTED = 3;
+const SURE_SCORE = 5;
+const MIN_SCORE = 3;
 /** A mention this far behind the best one is about something else. */
-const BEHIND = 5;
+const MAX_SCORE_GAP = 5;
 
 interface Mention {
   address: string;
   line: number;
-  points: number;
+  score: number;
 }
 
 /** Finds whom a notice without a machine-readable part is about: the server's own field, its words, the returned mail. */
-export function recipientsOfNotice(notice: Notice): NamedRecipient[] {
-  const failed = addressesIn((notice.fields.get('x-failed-recipients') ?? '').slice(0, 20_000));
+export function findRecipients(notice: Notice): NoticeRecipient[] {
+  const failed = findAddresses((notice.fields.get('x-failed-recipients') ?? '').slice(0, 20_000));
   const lines = notice.text.split('\n', MAX_LINES).map((line) => line.slice(0, MAX_LINE_CHARACTERS));
-  const mentions = mentionsIn(lines, notice);
-  const named = failed.length > 0 ? failed : chooseNamed(mentions);
-  const addresses = distinct(named).slice(0, MAX_RECIPIENTS);
+  const mentions = findMentions(lines, notice);
+  const named = failed.length > 0 ? failed : selectRecipients(mentions);
+  const addresses = distinctAddresses(named).slice(0, MAX_RECIPIENTS);
   if (addresses.length > 0) {
-    const about = new Set(addresses.map(key));
-    const marks = mentions.filter(({ address }) => about.has(key(address)));
-    return addresses.map((address) => ({ address, detail: detailOf(address, lines, marks) || notice.text }));
+    const about = new Set(addresses.map(toAddressKey));
+    const marks = mentions.filter(({ address }) => about.has(toAddressKey(address)));
+    return addresses.map((address) => ({ address, detail: extractDetail(address, lines, marks) || notice.text }));
   }
-  return [{ address: recipientOfReturned(notice), detail: notice.text }];
+  return [{ address: findReturnedRecipient(notice), detail: notice.text }];
 }
 
 /** Whom the returned mail, or the path the notice came by, was for; null where that is several people or nobody. */
-export function recipientOfReturned({ fields, original, rest }: Notice): string | null {
+export function findReturnedRecipient({ fields, returnedFields: original, returnedText: rest }: Notice): string | null {
   for (const name of [
     'x-failed-recipients',
     'x-original-to',
@@ -51,19 +51,19 @@ export function recipientOfReturned({ fields, original, rest }: Notice): string 
     'x-envelope-to',
     'x-rcpt-to',
   ]) {
-    const address = bareAddress(original.get(name) ?? '');
+    const address = findAddress(original.get(name) ?? '');
     if (address) return address;
   }
-  const to = distinct(addressesIn((original.get('to') ?? '').slice(0, 20_000)));
+  const to = distinctAddresses(findAddresses((original.get('to') ?? '').slice(0, 20_000)));
   if (to.length === 1 && !original.has('cc')) return to[0] ?? null;
   const received = /\bfor <?([^\s<>;]{1,200}@[^\s<>;]{1,200})>?/i.exec(
     original.get('received') ?? rest.slice(0, 5_000),
   );
-  return received?.[1] ?? to[0] ?? encodedRecipient(fields) ?? null;
+  return received?.[1] ?? to[0] ?? decodeVerpRecipient(fields) ?? null;
 }
 
 /** `list-bounces+user=example.org@…`: the path of a sender who wrote its recipient into it. */
-function encodedRecipient(fields: Map<string, string>): string | null {
+function decodeVerpRecipient(fields: Map<string, string>): string | null {
   const path = [fields.get('to'), fields.get('delivered-to'), fields.get('x-original-to')]
     .join(' ')
     .slice(0, 2_000);
@@ -72,16 +72,16 @@ function encodedRecipient(fields: Map<string, string>): string | null {
 }
 
 /** The mentions strong enough, of each address its best. */
-function chooseNamed(mentions: Mention[]): string[] {
+function selectRecipients(mentions: Mention[]): string[] {
   const best = new Map<string, Mention>();
   for (const mention of mentions) {
-    const known = best.get(key(mention.address));
-    if (!known || mention.points > known.points) best.set(key(mention.address), mention);
+    const known = best.get(toAddressKey(mention.address));
+    if (!known || mention.score > known.score) best.set(toAddressKey(mention.address), mention);
   }
-  const top = Math.max(0, ...[...best.values()].map(({ points }) => points));
-  if (top < HINTED) return [];
-  const needed = top >= NAMED ? Math.max(NAMED, top - BEHIND) : top;
-  return [...best.values()].filter(({ points }) => points >= needed).map(({ address }) => address);
+  const top = Math.max(0, ...[...best.values()].map(({ score: points }) => points));
+  if (top < MIN_SCORE) return [];
+  const needed = top >= SURE_SCORE ? Math.max(SURE_SCORE, top - MAX_SCORE_GAP) : top;
+  return [...best.values()].filter(({ score: points }) => points >= needed).map(({ address }) => address);
 }
 
 /** What stands before an address that is a recipient's, as servers and their translators label it. */
@@ -99,21 +99,21 @@ const INTRO =
 const SERVICE_NAMES =
   /^(?:post-?master|mailer-?daemon|mail-?daemon|abuse|support|help-?desk|hostmaster|no-?reply|do-?not-?reply|webmaster|security|info-?tech|unblock|delist|removal|noc|bounces?)\b/i;
 
-function mentionsIn(lines: string[], notice: Notice): Mention[] {
+function findMentions(lines: string[], notice: Notice): Mention[] {
   const returnedTo = new Set(
     ['to', 'cc', 'x-original-to', 'delivered-to', 'envelope-to']
-      .flatMap((name) => addressesIn((notice.original.get(name) ?? '').slice(0, 5_000)))
-      .map(key),
+      .flatMap((name) => findAddresses((notice.returnedFields.get(name) ?? '').slice(0, 5_000)))
+      .map(toAddressKey),
   );
   const senders = new Set(
     [
       ...['to', 'from', 'delivered-to', 'x-original-to', 'envelope-to'].map((name) =>
         notice.fields.get(name),
       ),
-      ...['from', 'sender', 'reply-to', 'return-path'].map((name) => notice.original.get(name)),
+      ...['from', 'sender', 'reply-to', 'return-path'].map((name) => notice.returnedFields.get(name)),
     ]
-      .flatMap((value) => addressesIn((value ?? '').slice(0, 5_000)))
-      .map(key),
+      .flatMap((value) => findAddresses((value ?? '').slice(0, 5_000)))
+      .map(toAddressKey),
   );
   let before = '';
   const mentions: Mention[] = [];
@@ -121,7 +121,7 @@ function mentionsIn(lines: string[], notice: Notice): Mention[] {
     if (text.includes('@')) {
       const following = [text, ...lines.slice(line + 1, line + 4)].join('\n');
       let from = 0;
-      for (const address of addressesOnLine(text)) {
+      for (const address of findAddressesOnLine(text)) {
         const at = text.indexOf(address, from);
         from = at + address.length;
         const context = {
@@ -132,11 +132,11 @@ function mentionsIn(lines: string[], notice: Notice): Mention[] {
           following,
         };
         const points =
-          pointsOfContext(context) +
-          (returnedTo.has(key(address)) ? 3 : 0) -
-          (senders.has(key(address)) && !returnedTo.has(key(address)) ? 8 : 0) -
+          scoreContext(context) +
+          (returnedTo.has(toAddressKey(address)) ? 3 : 0) -
+          (senders.has(toAddressKey(address)) && !returnedTo.has(toAddressKey(address)) ? 8 : 0) -
           (SERVICE_NAMES.test(address) ? 5 : 0);
-        mentions.push({ address, line, points });
+        mentions.push({ address, line, score: points });
       }
     }
     if (text.trim() !== '') before = text;
@@ -145,17 +145,17 @@ function mentionsIn(lines: string[], notice: Notice): Mention[] {
 }
 
 /** Internationalised addresses are known by the brackets around them; in plain words ASCII alone is. */
-function addressesOnLine(text: string): string[] {
+function findAddressesOnLine(text: string): string[] {
   const bracketed = [...text.matchAll(/<((?:"[^"\n]{1,64}"|[^\s<>"@]{1,64})@[^\s<>@]{1,255})>/g)].map(
     ([, address = '']) => address.replace(/^(?:smtp|mailto|rfc822)[:;]/i, ''),
   );
   return [
     ...bracketed,
-    ...addressesIn(text.replace(/<[^<>\s]{1,330}>/g, (whole) => (whole.includes('@') ? '' : whole))),
+    ...findAddresses(text.replace(/<[^<>\s]{1,330}>/g, (whole) => (whole.includes('@') ? '' : whole))),
   ];
 }
 
-interface Context {
+interface MentionContext {
   text: string;
   before: string;
   after: string;
@@ -164,7 +164,7 @@ interface Context {
   following: string;
 }
 
-function pointsOfContext({ text, before, after, lineBefore, following }: Context): number {
+function scoreContext({ text, before, after, lineBefore, following }: MentionContext): number {
   const near = before.slice(-80);
   // Whom the mail was for before it was forwarded: the server tried another address.
   if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
@@ -175,23 +175,23 @@ function pointsOfContext({ text, before, after, lineBefore, following }: Context
     [2, !startsLine && before.trimEnd().endsWith('<') && LINE_END.test(after)],
     [4, !startsLine && LABEL_BEFORE.test(near)],
     [2, INTRO.test(lineBefore.slice(-200))],
-    [3, tellsWhy(text)],
-    [1, tellsWhy(following)],
+    [3, statesReason(text)],
+    [1, statesReason(following)],
     [-6, SENDER_BEFORE.test(near) && !/rcpt to[\s:<]*$/i.test(near)],
     [-6, SENDER_LINE.test(text)],
   ];
   return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
 }
 
-function tellsWhy(text: string): boolean {
-  return replyCodeIn(text) !== null || enhancedCodeIn(text) !== null || reasonIn(text) !== null;
+function statesReason(text: string): boolean {
+  return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
 /** Every passage that begins at a line which names the address and ends before one that names another. */
-function detailOf(address: string, lines: string[], marks: Mention[]): string {
+function extractDetail(address: string, lines: string[], marks: Mention[]): string {
   const kept = new Set<number>();
-  const others = new Set(marks.filter((mark) => key(mark.address) !== key(address)).map(({ line }) => line));
-  for (const { line } of marks.filter((mark) => key(mark.address) === key(address)).slice(0, 10)) {
+  const others = new Set(marks.filter((mark) => toAddressKey(mark.address) !== toAddressKey(address)).map(({ line }) => line));
+  for (const { line } of marks.filter((mark) => toAddressKey(mark.address) === toAddressKey(address)).slice(0, 10)) {
     kept.add(line);
     for (
       let next = line + 1;
@@ -207,10 +207,10 @@ function detailOf(address: string, lines: string[], marks: Mention[]): string {
     .trim();
 }
 
-function distinct(addresses: string[]): string[] {
-  return [...new Map(addresses.map((address) => [key(address), address])).values()];
+function distinctAddresses(addresses: string[]): string[] {
+  return [...new Map(addresses.map((address) => [toAddressKey(address), address])).values()];
 }
 
-function key(address: string): string {
+function toAddressKey(address: string): string {
   return address.toLowerCase();
 }

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { type BounceReason, enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
-import { type LeafPart, leafParts, parseFields } from './leaf-parts.ts';
+import { type BounceReason, findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
+import { type LeafPart, parseLeafParts, parseFields } from './leaf-parts.ts';
 
 export const REPORT_ACTIONS = ['failed', 'delayed', 'delivered', 'relayed', 'expanded'] as const;
 export type ReportAction = (typeof REPORT_ACTIONS)[number];
@@ -40,22 +40,22 @@ const REPORT_TYPES = new Set(['message/delivery-status', 'message/global-deliver
  * @returns null for every other mail, however broken. Only errors of the stream itself are thrown.
  */
 export async function parseDeliveryReport(raw: Readable | Buffer): Promise<DeliveryReport | null> {
-  const bytes = Buffer.isBuffer(raw) ? raw.subarray(0, MAX_REPORT_BYTES) : await readAtMost(raw);
-  return deliveryReportIn(leafParts(bytes));
+  const bytes = Buffer.isBuffer(raw) ? raw.subarray(0, MAX_REPORT_BYTES) : await readReportBytes(raw);
+  return findDeliveryReport(parseLeafParts(bytes));
 }
 
 /** The same, of a mail already taken apart. */
-export function deliveryReportIn(leaves: LeafPart[]): DeliveryReport | null {
+export function findDeliveryReport(leaves: LeafPart[]): DeliveryReport | null {
   for (const { contentType, content } of leaves) {
     if (!REPORT_TYPES.has(contentType)) continue;
-    const report = readReport(content);
+    const report = parseStatusFields(content);
     if (report.recipients.length > 0) return report;
   }
   return null;
 }
 
 /** The first 4 MiB; the stream is left destroyed. */
-export async function readAtMost(stream: Readable): Promise<Buffer> {
+export async function readReportBytes(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -70,26 +70,26 @@ export async function readAtMost(stream: Readable): Promise<Buffer> {
  * Blocks of fields, an empty line between them: first the message's, then one for each recipient. Some servers leave
  * the first one out, or the empty lines between them, or put one where none belongs, so a block is known by its fields.
  */
-export function readReport(content: string): DeliveryReport {
+export function parseStatusFields(content: string): DeliveryReport {
   const blocks = content
     .split(/\n[ \t]*(?:\n[ \t]*)+/)
     .slice(0, MAX_BLOCKS)
-    .flatMap((block) => splitRecipients(Buffer.from(block, 'latin1').toString('utf8')))
+    .flatMap((block) => splitRecipientBlocks(Buffer.from(block, 'latin1').toString('utf8')))
     .slice(0, MAX_BLOCKS)
     .map(parseFields);
   const first = blocks[0] ?? new Map<string, string>();
   return {
-    recipients: joinParted(blocks)
-      .flatMap((fields) => readRecipient(fields) ?? [])
+    recipients: mergeSplitBlocks(blocks)
+      .flatMap((fields) => parseRecipient(fields) ?? [])
       .slice(0, MAX_RECIPIENTS),
     originalEnvelopeId:
       decodeXtext(first.get('original-envelope-id')?.slice(0, MAX_FIELD_CHARACTERS) ?? '') || null,
-    arrivalDate: readDate(first.get('arrival-date')),
+    arrivalDate: parseDate(first.get('arrival-date')),
   };
 }
 
 /** A second recipient in one block begins where its first field does. */
-function splitRecipients(block: string): string[] {
+function splitRecipientBlocks(block: string): string[] {
   const starts = [...block.matchAll(/^final-recipient[ \t]*:/gim)]
     .map(({ index }) => index)
     .slice(0, MAX_RECIPIENTS);
@@ -98,14 +98,14 @@ function splitRecipients(block: string): string[] {
 }
 
 /** An empty line within a recipient's block leaves a block behind that names nobody: it goes with the one before. */
-function joinParted(blocks: Map<string, string>[]): Map<string, string>[] {
+function mergeSplitBlocks(blocks: Map<string, string>[]): Map<string, string>[] {
   const joined: Map<string, string>[] = [];
   for (const fields of blocks) {
     const before = joined.at(-1);
     const goesOn =
       before &&
-      namesRecipient(before) &&
-      !namesRecipient(fields) &&
+      hasRecipient(before) &&
+      !hasRecipient(fields) &&
       !(fields.has('action') && before.has('action'));
     if (goesOn) joined[joined.length - 1] = new Map([...fields, ...before]);
     else joined.push(fields);
@@ -113,29 +113,29 @@ function joinParted(blocks: Map<string, string>[]): Map<string, string>[] {
   return joined;
 }
 
-function namesRecipient(fields: Map<string, string>): boolean {
+function hasRecipient(fields: Map<string, string>): boolean {
   return fields.has('final-recipient') || fields.has('original-recipient');
 }
 
-function readRecipient(fields: Map<string, string>): ReportedRecipient | null {
+function parseRecipient(fields: Map<string, string>): ReportedRecipient | null {
   const status = /\b([245]\.\d{1,3}\.\d{1,3})\b/.exec(fields.get('status') ?? '')?.[1] ?? null;
   const diagnosticCode =
     fields.get('diagnostic-code')?.replace(/\s+/g, ' ').slice(0, MAX_FIELD_CHARACTERS) || null;
-  const action = readAction(fields.get('action'), status, diagnosticCode);
-  const known = namesRecipient(fields) || fields.has('action');
+  const action = parseAction(fields.get('action'), status, diagnosticCode);
+  const known = hasRecipient(fields) || fields.has('action');
   if (!known || action === null) return null;
   return {
     action,
     status,
     diagnosticCode,
     finalRecipient:
-      readAddress(fields.get('final-recipient')) ?? readAddress(fields.get('x-actual-recipient')),
-    originalRecipient: readAddress(fields.get('original-recipient')),
+      parseAddress(fields.get('final-recipient')) ?? parseAddress(fields.get('x-actual-recipient')),
+    originalRecipient: parseAddress(fields.get('original-recipient')),
   };
 }
 
 /** How servers spell the actions of RFC 3464 section 2.3.3, and what they write in their place. */
-const ACTION_WORDS: readonly [RegExp, ReportAction][] = [
+const ACTION_SPELLINGS: readonly [RegExp, ReportAction][] = [
   [/^(?:fail|error|expired?|denied|bounced?|reject|undeliver|refused)/i, 'failed'],
   [/^(?:dela[iy]|defer|warn|retry)/i, 'delayed'],
   [/^(?:deliver|success)/i, 'delivered'],
@@ -144,23 +144,23 @@ const ACTION_WORDS: readonly [RegExp, ReportAction][] = [
 ];
 
 /** The field's word; where a server wrote none that is known, what the codes say. */
-function readAction(
+function parseAction(
   field: string | undefined,
   status: string | null,
   diagnostic: string | null,
 ): ReportAction | null {
   const word = /[a-z]+/i.exec(field ?? '')?.[0] ?? '';
-  const action = ACTION_WORDS.find(([spelling]) => spelling.test(word))?.[1];
+  const action = ACTION_SPELLINGS.find(([spelling]) => spelling.test(word))?.[1];
   if (action) return action;
   const code =
-    status ?? (diagnostic === null ? null : (enhancedCodeIn(diagnostic) ?? replyCodeIn(diagnostic)));
+    status ?? (diagnostic === null ? null : (findEnhancedCode(diagnostic) ?? findReplyCode(diagnostic)));
   if (code === null) return null;
   if (code.startsWith('2')) return 'delivered';
   return code.startsWith('4') ? 'delayed' : 'failed';
 }
 
 /** `rfc822; user@example.com`, with or without type and angle brackets; RFC 6533 writes `utf-8;` and `\x{…}`. */
-function readAddress(field: string | undefined): string | null {
+function parseAddress(field: string | undefined): string | null {
   if (field === undefined) return null;
   const [type, ...rest] = field.slice(0, MAX_FIELD_CHARACTERS).split(';');
   const written = rest.length > 0 ? rest.join(';') : (type ?? '');
@@ -182,20 +182,20 @@ function decodeXtext(text: string): string {
   return text.replace(/\+(2B|3D)/g, (_match, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-function readDate(field: string | undefined): Date | null {
+function parseDate(field: string | undefined): Date | null {
   const time = Date.parse(field?.slice(0, 100) ?? '');
   return Number.isNaN(time) ? null : new Date(time);
 }
 
-export interface BounceKind {
+export interface BounceClassification {
   type: 'Permanent' | 'Transient';
   subType: 'General' | 'NoEmail' | 'Suppressed';
 }
 
 /** Codes that say the address is bad (RFC 3463 sections 3.2 and 3.3), and not the mail, the sender or the moment. */
-const BAD_ADDRESS = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
+const BAD_ADDRESS_CODES = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
 /** Codes that say no more than "no": their text decides. */
-const VAGUE = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
+const VAGUE_CODES = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
 /** What the words must say for the address to be the bad thing. */
 const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'user_unknown',
@@ -204,7 +204,7 @@ const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'moved',
 ]);
 /** Refusals of this kind name the address too, and are not about it. */
-const SAYS_POLICY =
+const POLICY_WORDS =
   /\b(?:spam|blocked|black ?list|block ?list|policy|reputation|relay(?:ing)?|dmarc|spf|dkim|rate|virus)\b/i;
 
 /**
@@ -215,16 +215,16 @@ const SAYS_POLICY =
  * @param status enhanced status code, or null.
  * @param diagnostic the server's words, or null.
  */
-export function classifyBounce(status: string | null, diagnostic: string | null): BounceKind {
+export function classifyBounce(status: string | null, diagnostic: string | null): BounceClassification {
   const text = diagnostic ?? '';
-  const reason = reasonIn(text)?.reason ?? null;
-  const code = statusOf(status, text);
+  const reason = findReason(text)?.reason ?? null;
+  const code = resolveStatus(status, text);
   if (code.startsWith('4') || code === '5.2.2') return { type: 'Transient', subType: 'General' };
   if (reason === 'suppressed') return { type: 'Permanent', subType: 'Suppressed' };
-  if (BAD_ADDRESS.has(code)) return { type: 'Permanent', subType: 'NoEmail' };
+  if (BAD_ADDRESS_CODES.has(code)) return { type: 'Permanent', subType: 'NoEmail' };
   if (reason === 'mailbox_full') return { type: 'Transient', subType: 'General' };
   const bad =
-    VAGUE.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !SAYS_POLICY.test(text);
+    VAGUE_CODES.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !POLICY_WORDS.test(text);
   return { type: 'Permanent', subType: bad ? 'NoEmail' : 'General' };
 }
 
@@ -232,12 +232,12 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
  * The enhanced status code an outcome has: the one reported; where that is missing or `5.0.0`, what servers put that
  * have nothing to say, the one in the text; else what the words mean, in the class that was reported.
  */
-export function statusOf(status: string | null, text: string): string {
+export function resolveStatus(status: string | null, text: string): string {
   if (status !== null && !status.endsWith('.0.0')) return status;
-  const told = enhancedCodeIn(text);
+  const told = findEnhancedCode(text);
   if (told !== null && !told.endsWith('.0.0')) return told;
-  const reason = reasonIn(text);
-  const replyClass = replyCodeIn(text)?.[0];
+  const reason = findReason(text);
+  const replyClass = findReplyCode(text)?.[0];
   const reportedClass = replyClass ?? told?.[0] ?? status?.[0];
   if (reason === null) return told ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
   // Words of time and ways are stronger than the class a server puts on everything it gives up.

@@ -1,5 +1,5 @@
-import { bareAddress } from './addresses-in-text.ts';
-import { headerFields, type LeafPart, leafParts, parseFields } from './leaf-parts.ts';
+import { findAddress } from './addresses-in-text.ts';
+import { parseHeaderFields, type LeafPart, parseLeafParts, parseFields } from './leaf-parts.ts';
 
 /** What a mailbox provider tells of a reader who complained (RFC 5965). */
 export interface FeedbackReport {
@@ -35,21 +35,21 @@ const MAX_VALUE_CHARACTERS = 1_000;
  */
 export function parseFeedbackReport(raw: Buffer): FeedbackReport | null {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
-  return readFeedback(headerFields(bytes), leafParts(bytes));
+  return findFeedbackReport(parseHeaderFields(bytes), parseLeafParts(bytes));
 }
 
 /** The same, of a mail already taken apart. */
-export function readFeedback(fields: Map<string, string>, leaves: LeafPart[]): FeedbackReport | null {
-  const reportedFields = readReported(leaves);
+export function findFeedbackReport(fields: Map<string, string>, leaves: LeafPart[]): FeedbackReport | null {
+  const reportedFields = readReportedFields(leaves);
   const report = leaves.find(({ contentType }) => contentType === 'message/feedback-report');
-  if (report) return presentReport(report.content, reportedFields);
+  if (report) return buildFeedbackReport(report.content, reportedFields);
   // A report whose machine part lost its type on the way, but not its fields.
   const bare = leaves.find(
     ({ contentType, content }) =>
       contentType === 'text/plain' && /^feedback-type:/im.test(content) && /^user-agent:/im.test(content),
   );
-  if (bare) return presentReport(bare.content, reportedFields);
-  return isComplaintWithoutReport(fields, reportedFields) ? presentReport('', reportedFields) : null;
+  if (bare) return buildFeedbackReport(bare.content, reportedFields);
+  return isComplaintWithoutReport(fields, reportedFields) ? buildFeedbackReport('', reportedFields) : null;
 }
 
 /** Outlook.com (JMRP) and old AOL and Yahoo loops send the reported mail with a sentence, and no report. */
@@ -65,17 +65,17 @@ function isComplaintWithoutReport(fields: Map<string, string>, reportedFields: M
   );
 }
 
-function presentReport(content: string, reportedFields: Map<string, string>): FeedbackReport {
+function buildFeedbackReport(content: string, reportedFields: Map<string, string>): FeedbackReport {
   const block = content.replace(/\n{2,}/g, '\n');
   const fields = parseFields(block);
   const told = [
-    ...allOf(block, 'original-rcpt-to'),
-    ...allOf(block, 'removal-recipient'),
+    ...getFieldValues(block, 'original-rcpt-to'),
+    ...getFieldValues(block, 'removal-recipient'),
     ...['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to'].map(
       (name) => reportedFields.get(name) ?? '',
     ),
   ];
-  const recipients = new Set(told.flatMap((value) => bareAddress(value) ?? []).map((address) => address));
+  const recipients = new Set(told.flatMap((value) => findAddress(value) ?? []).map((address) => address));
   const mailFrom = fields.get('original-mail-from') ?? reportedFields.get('return-path');
   return {
     feedbackType: (
@@ -83,20 +83,20 @@ function presentReport(content: string, reportedFields: Map<string, string>): Fe
     ).toLowerCase(),
     userAgent: fields.get('user-agent')?.slice(0, MAX_VALUE_CHARACTERS) || null,
     originalRecipients: [...recipients].slice(0, MAX_RECIPIENTS),
-    originalMailFrom: bareAddress(mailFrom ?? ''),
+    originalMailFrom: findAddress(mailFrom ?? ''),
     sourceIp: /^[0-9a-f.:]{2,45}$/i.exec(fields.get('source-ip') ?? '')?.[0] ?? null,
-    arrivalDate: dateOf(fields.get('arrival-date') ?? fields.get('received-date')),
+    arrivalDate: parseDate(fields.get('arrival-date') ?? fields.get('received-date')),
     reportedFields,
   };
 }
 
-function readReported(leaves: LeafPart[]): Map<string, string> {
+function readReportedFields(leaves: LeafPart[]): Map<string, string> {
   const reported = leaves.find(({ contentType }) => REPORTED_TYPES.has(contentType));
-  return reported ? headerFields(Buffer.from(reported.content, 'latin1')) : new Map();
+  return reported ? parseHeaderFields(Buffer.from(reported.content, 'latin1')) : new Map();
 }
 
 /** Fields that may stand more than once (RFC 5965 section 3.2). */
-function allOf(block: string, name: string): string[] {
+function getFieldValues(block: string, name: string): string[] {
   return block
     .replace(/\n[ \t]+/g, ' ')
     .split('\n')
@@ -105,7 +105,7 @@ function allOf(block: string, name: string): string[] {
     .map((line) => line.slice(name.length + 1));
 }
 
-function dateOf(field: string | undefined): Date | null {
+function parseDate(field: string | undefined): Date | null {
   const time = Date.parse(field?.slice(0, 100) ?? '');
   return Number.isNaN(time) ? null : new Date(time);
 }

@@ -18,42 +18,42 @@ const MAX_PARTS = 200;
  * (`message/rfc822`) is a leaf, so that what it says about itself is never taken for the report. Whatever is no MIME
  * comes out as one leaf; nothing throws.
  */
-export function leafParts(raw: Buffer): LeafPart[] {
+export function parseLeafParts(raw: Buffer): LeafPart[] {
   const leaves: LeafPart[] = [];
-  collect(linesOf(raw), 'text/plain', 0, leaves);
+  collectLeaves(normalizeLines(raw), 'text/plain', 0, leaves);
   return leaves;
 }
 
 /** The fields of a mail's own header; empty lines before it, as some spools leave them, are skipped. */
-export function headerFields(raw: Buffer): Map<string, string> {
-  return splitHeader(linesOf(raw)).fields;
+export function parseHeaderFields(raw: Buffer): Map<string, string> {
+  return splitHeader(normalizeLines(raw)).fields;
 }
 
-function linesOf(raw: Buffer): string {
+function normalizeLines(raw: Buffer): string {
   return raw
     .toString('latin1')
     .replace(/\r\n?/g, '\n')
     .replace(/^\n{1,100}(?=[^\s:]{1,100}:)/, '');
 }
 
-function collect(text: string, defaultType: string, depth: number, leaves: LeafPart[]): void {
+function collectLeaves(text: string, defaultType: string, depth: number, leaves: LeafPart[]): void {
   if (leaves.length >= MAX_PARTS) return;
   const { fields, body } = splitHeader(text);
   const contentTypeField = fields.get('content-type') ?? defaultType;
   const contentType = (/^[^\s;]+/.exec(contentTypeField)?.[0] ?? defaultType).toLowerCase();
   const parts =
-    contentType.startsWith('multipart/') && depth < MAX_DEPTH ? multipart(body, contentTypeField) : [];
+    contentType.startsWith('multipart/') && depth < MAX_DEPTH ? splitMultipart(body, contentTypeField) : [];
   if (parts.length === 0) {
-    leaves.push({ contentType, fields, content: decode(body, fields.get('content-transfer-encoding')) });
+    leaves.push({ contentType, fields, content: decodeTransferEncoding(body, fields.get('content-transfer-encoding')) });
     return;
   }
   const childType = contentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
-  for (const part of parts) collect(part, childType, depth + 1, leaves);
+  for (const part of parts) collectLeaves(part, childType, depth + 1, leaves);
 }
 
 /** The parts; where the boundary is missing or is not the one that was used, by the first line that can be one. */
-function multipart(body: string, contentTypeField: string): string[] {
-  const declared = boundaryOf(contentTypeField);
+function splitMultipart(body: string, contentTypeField: string): string[] {
+  const declared = getBoundary(contentTypeField);
   const parts = declared === null ? [] : splitParts(body, declared);
   if (parts.length > 0) return parts;
   const guessed = /^--([^\s-][^\n]{0,199}|-[^\n]{10,199})\n(?:content-|\n)/im.exec(body)?.[1]?.trimEnd();
@@ -79,7 +79,7 @@ export function parseFields(block: string): Map<string, string> {
   return fields;
 }
 
-function boundaryOf(contentTypeField: string): string | null {
+function getBoundary(contentTypeField: string): string | null {
   const found = /;\s*boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentTypeField);
   return found?.[1] ?? found?.[2] ?? null;
 }
@@ -105,7 +105,7 @@ function splitParts(body: string, boundary: string): string[] {
   return parts;
 }
 
-function decode(body: string, encodingField: string | undefined): string {
+function decodeTransferEncoding(body: string, encodingField: string | undefined): string {
   const encoding = encodingField?.trim().toLowerCase();
   if (encoding === 'base64') {
     return Buffer.from(body, 'base64').toString('latin1').replace(/\r\n?/g, '\n');
@@ -118,7 +118,7 @@ function decode(body: string, encodingField: string | undefined): string {
 }
 
 /** Decodes the content by its charset, or by what its bytes look like if the part names none. */
-export function textOf({ fields, content }: LeafPart): string {
+export function decodeContent({ fields, content }: LeafPart): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]{1,40})/i.exec(fields.get('content-type') ?? '')?.[1];
   return decodeText(Buffer.from(content, 'latin1'), charset ?? '');
 }

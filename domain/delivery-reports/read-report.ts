@@ -4,21 +4,21 @@ import {
   isDelayNotice,
   isSuccessNotice,
   type Notice,
-  readNotice,
+  parseNotice,
 } from './bounce-notice.ts';
-import { enhancedCodeIn, reasonIn, replyCodeIn } from './bounce-phrases.ts';
-import { recipientOfReturned, recipientsOfNotice } from './bounce-recipients.ts';
+import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
+import { findReturnedRecipient, findRecipients } from './bounce-recipients.ts';
 import {
-  type BounceKind,
+  type BounceClassification,
   classifyBounce,
-  deliveryReportIn,
+  findDeliveryReport,
   type ReportAction,
   type ReportedRecipient,
-  readReport,
-  statusOf,
+  parseStatusFields,
+  resolveStatus,
 } from './dsn.ts';
-import { type FeedbackReport, readFeedback } from './feedback-report.ts';
-import { headerFields, type LeafPart, leafParts } from './leaf-parts.ts';
+import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
+import { parseHeaderFields, type LeafPart, parseLeafParts } from './leaf-parts.ts';
 
 /** What a mail is to one who waits for news of what was sent. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
@@ -29,8 +29,8 @@ export interface RecipientReport {
   address: string | null;
   action: ReportAction;
   /** `Transient` for delays and whatever may pass; null where the mail arrived. */
-  permanence: BounceKind['type'] | null;
-  subType: BounceKind['subType'] | null;
+  permanence: BounceClassification['type'] | null;
+  subType: BounceClassification['subType'] | null;
   /** Enhanced status code (RFC 3463): the one told, or the one its words amount to. */
   status: string;
   /** At most 1,000 characters; null where nothing was said. */
@@ -60,42 +60,42 @@ const MAX_REPORT_BYTES = 4 * 1024 * 1024;
  */
 export function readMailReport(raw: Buffer): MailReport {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
-  const fields = headerFields(bytes);
-  const leaves = leafParts(bytes);
-  const feedback = readFeedback(fields, leaves);
+  const fields = parseHeaderFields(bytes);
+  const leaves = parseLeafParts(bytes);
+  const feedback = findFeedbackReport(fields, leaves);
   if (feedback) return { kind: 'complaint', recipients: [], feedback };
-  const notice = readNotice(fields, leaves);
-  const told = deliveryReportIn(leaves)?.recipients ?? looseReport(notice, leaves);
+  const notice = parseNotice(fields, leaves);
+  const told = findDeliveryReport(leaves)?.recipients ?? findUntypedReport(notice, leaves);
   if (told.length > 0)
-    return reportOf(told.map((recipient) => complete(recipient, notice, told.length === 1)));
+    return buildMailReport(told.map((recipient) => completeFromNotice(recipient, notice, told.length === 1)));
   if (isAutoReply(notice)) return { kind: 'auto_reply', recipients: [], feedback: null };
-  if (isBounceNotice(notice)) return reportOf(readWords(notice));
+  if (isBounceNotice(notice)) return buildMailReport(parseNoticeText(notice));
   return { kind: 'mail', recipients: [], feedback: null };
 }
 
 /** The fields of a report in a part that does not say it is one; believed only of a mail that looks like a bounce. */
-function looseReport(notice: Notice, leaves: LeafPart[]): ReportedRecipient[] {
+function findUntypedReport(notice: Notice, leaves: LeafPart[]): ReportedRecipient[] {
   const part = leaves.find(({ content }) => /^final-recipient[ \t]*:/im.test(content));
   if (!part || !isBounceNotice(notice)) return [];
   const at = /^(?:reporting-mta|final-recipient|original-recipient)[ \t]*:/im.exec(part.content)?.index ?? 0;
-  return readReport(part.content.slice(at)).recipients.filter(
+  return parseStatusFields(part.content.slice(at)).recipients.filter(
     ({ finalRecipient, originalRecipient }) => finalRecipient !== null || originalRecipient !== null,
   );
 }
 
 /** What the fields leave open, the words below them may say. */
-function complete(told: ReportedRecipient, notice: Notice, alone: boolean): RecipientReport {
-  const named = alone && needsWords(told) ? recipientsOfNotice(notice) : [];
+function completeFromNotice(told: ReportedRecipient, notice: Notice, alone: boolean): RecipientReport {
+  const named = alone && needsNoticeText(told) ? findRecipients(notice) : [];
   const address =
-    told.finalRecipient ?? told.originalRecipient ?? named[0]?.address ?? recipientOfReturned(notice);
+    told.finalRecipient ?? told.originalRecipient ?? named[0]?.address ?? findReturnedRecipient(notice);
   const words =
     named.find((one) => one.address?.toLowerCase() === address?.toLowerCase())?.detail ?? named[0]?.detail;
-  const diagnosticCode = told.diagnosticCode ?? (words ? tellingLines(words) : null);
+  const diagnosticCode = told.diagnosticCode ?? (words ? extractDiagnostic(words) : null);
   const { finalRecipient, originalRecipient } = told;
-  return { ...judged(address, told.action, told.status, diagnosticCode), finalRecipient, originalRecipient };
+  return { ...classifyRecipient(address, told.action, told.status, diagnosticCode), finalRecipient, originalRecipient };
 }
 
-function needsWords({
+function needsNoticeText({
   action,
   status,
   diagnosticCode,
@@ -106,73 +106,73 @@ function needsWords({
   return action === 'failed' && diagnosticCode === null && (status === null || status.endsWith('.0.0'));
 }
 
-function readWords(notice: Notice): RecipientReport[] {
+function parseNoticeText(notice: Notice): RecipientReport[] {
   const action: ReportAction = isSuccessNotice(notice)
     ? 'delivered'
     : isDelayNotice(notice)
       ? 'delayed'
       : 'failed';
-  return recipientsOfNotice(notice).map(({ address, detail }) => {
-    const about = tellsWhy(detail) ? detail : `${detail}\n${notice.text}`;
+  return findRecipients(notice).map(({ address, detail }) => {
+    const about = statesReason(detail) ? detail : `${detail}\n${notice.text}`;
     const unnamed = { finalRecipient: null, originalRecipient: null };
-    return { ...judged(address, action, null, tellingLines(about)), ...unnamed };
+    return { ...classifyRecipient(address, action, null, extractDiagnostic(about)), ...unnamed };
   });
 }
 
-function tellsWhy(text: string): boolean {
-  return replyCodeIn(text) !== null || enhancedCodeIn(text) !== null || reasonIn(text) !== null;
+function statesReason(text: string): boolean {
+  return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
 /**
  * The words from the first line that gives a code on; all of them, where what follows the code says less than they do,
  * or no code stands there but a reason somewhere.
  */
-function tellingLines(words: string): string | null {
+function extractDiagnostic(words: string): string | null {
   const lines = words.split('\n').map((line) => line.trim());
-  const coded = lines.findIndex((line) => enhancedCodeIn(line) !== null || replyCodeIn(line) !== null);
+  const coded = lines.findIndex((line) => findEnhancedCode(line) !== null || findReplyCode(line) !== null);
   if (coded !== -1) {
-    const told = joined(lines.slice(coded));
-    const status = statusOf(null, told);
-    if (!isVague(status) || !reasonIn(joined(lines))) return told;
+    const told = joinLines(lines.slice(coded));
+    const status = resolveStatus(null, told);
+    if (!isVagueStatus(status) || !findReason(joinLines(lines))) return told;
   }
   // A reason may be wrapped from one line into the next.
-  const reasoned = lines.findIndex((line, at) => reasonIn(`${line} ${lines[at + 1] ?? ''}`) !== null);
-  return joined(lines.slice(Math.max(0, reasoned))) || null;
+  const reasoned = lines.findIndex((line, at) => findReason(`${line} ${lines[at + 1] ?? ''}`) !== null);
+  return joinLines(lines.slice(Math.max(0, reasoned))) || null;
 }
 
-function isVague(status: string): boolean {
+function isVagueStatus(status: string): boolean {
   return /\.(?:0\.0|3\.0)$/.test(status);
 }
 
-function joined(lines: string[]): string {
+function joinLines(lines: string[]): string {
   return lines.join(' ').replace(/\s+/g, ' ').trim().slice(0, MAX_DIAGNOSTIC_CHARACTERS);
 }
 
-type Judged = Omit<RecipientReport, 'finalRecipient' | 'originalRecipient'>;
+type Classified = Omit<RecipientReport, 'finalRecipient' | 'originalRecipient'>;
 
-function judged(
+function classifyRecipient(
   address: string | null,
   action: ReportAction,
   status: string | null,
   diagnosticCode: string | null,
-): Judged {
+): Classified {
   if (action === 'failed') {
     const kind = classifyBounce(status, diagnosticCode);
-    const code = statusOf(status, diagnosticCode ?? '');
+    const code = resolveStatus(status, diagnosticCode ?? '');
     return { address, action, permanence: kind.type, subType: kind.subType, status: code, diagnosticCode };
   }
   if (action === 'delayed') {
-    const code = statusOf(status, diagnosticCode ?? '').replace(/^[25]/, '4');
+    const code = resolveStatus(status, diagnosticCode ?? '').replace(/^[25]/, '4');
     return { address, action, permanence: 'Transient', subType: 'General', status: code, diagnosticCode };
   }
   return { address, action, permanence: null, subType: null, status: status ?? '2.0.0', diagnosticCode };
 }
 
-function reportOf(recipients: RecipientReport[]): MailReport {
-  return { kind: kindOf(recipients), recipients, feedback: null };
+function buildMailReport(recipients: RecipientReport[]): MailReport {
+  return { kind: getReportKind(recipients), recipients, feedback: null };
 }
 
-function kindOf(recipients: RecipientReport[]): MailKind {
+function getReportKind(recipients: RecipientReport[]): MailKind {
   if (recipients.some(({ action }) => action === 'failed')) return 'bounce';
   return recipients.some(({ action }) => action !== 'delayed') ? 'delivered' : 'delay';
 }

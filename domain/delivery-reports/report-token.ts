@@ -8,7 +8,7 @@ import type { FeedbackReport } from './feedback-report.ts';
  */
 const TOKEN_FIELD = 'X-Report-Token';
 
-interface Copy {
+interface RawCopy {
   openRaw: () => Promise<Readable>;
   sizeBytes: number;
 }
@@ -18,23 +18,23 @@ interface Copy {
  *
  * @param returnPath the recipient's signed return path.
  */
-export function withRecipientToken({ openRaw, sizeBytes }: Copy, returnPath: string): Copy {
+export function withRecipientToken({ openRaw, sizeBytes }: RawCopy, returnPath: string): RawCopy {
   const field = Buffer.from(`${TOKEN_FIELD}: ${returnPath}\r\n`);
   return {
     sizeBytes: sizeBytes + field.length,
-    openRaw: async () => Readable.from(joined(field, await openRaw()), { objectMode: false }),
+    openRaw: async () => Readable.from(prependField(field, await openRaw()), { objectMode: false }),
   };
 }
 
-async function* joined(field: Buffer, raw: Readable): AsyncGenerator<Buffer> {
+async function* prependField(field: Buffer, raw: Readable): AsyncGenerator<Buffer> {
   yield field;
   yield* raw;
 }
 
 /** Which of our mails a report is about, by a token of ours alone; null where it carries none. */
-export function tokenOf(
+export function findReportTarget(
   { reportedFields, originalMailFrom }: Pick<FeedbackReport, 'reportedFields' | 'originalMailFrom'>,
-  returnPaths: Pick<ReturnPaths, 'find'>,
+  returnPaths: Pick<ReturnPaths, 'findIn'>,
 ): ReturnPathTarget | null {
   const likely = [
     reportedFields.get(TOKEN_FIELD.toLowerCase()),
@@ -42,7 +42,7 @@ export function tokenOf(
     ...reportedFields.values(),
   ];
   for (const text of likely) {
-    const target = text ? returnPaths.find(text) : null;
+    const target = text ? returnPaths.findIn(text) : null;
     if (target) return target;
   }
   return null;

@@ -6,7 +6,7 @@
  *
  * @param headers names in lower case.
  */
-export function isAutomated(headers: Record<string, string>, mailFrom: string): boolean {
+export function isAutoSubmitted(headers: Record<string, string>, mailFrom: string): boolean {
   const autoSubmitted = headers['auto-submitted']?.trim().toLowerCase();
   if (autoSubmitted !== undefined && !autoSubmitted.startsWith('no')) return true;
   if (/^(bulk|junk|list)\b/i.test(headers.precedence?.trim() ?? '')) return true;

@@ -12,26 +12,26 @@ import { addToThread, createThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { createPreview } from '../mime/preview.ts';
-import { isAutomated } from './auto-submitted.ts';
-import { signalsOf } from './derive-signals.ts';
-import { messageIdOfReceipt } from './inbound-ids.ts';
+import { isAutoSubmitted } from './auto-submitted.ts';
+import { deriveSignals } from './derive-signals.ts';
+import { toMessageId } from './inbound-ids.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
 import type { Receipt } from './receipt.entity.ts';
-import { threadOfReturnPath } from './thread-of-return-path.ts';
+import { findThreadByReturnPath } from './thread-of-return-path.ts';
 
 /** A mail that was read, and what was found out about it. */
-export interface ExaminedMail {
+export interface AnalyzedMail {
   mail: ParsedInboundMail;
   authentication: Authentication;
   spam: SpamVerdict;
 }
 
 /** Makes the message of a received mail, in its thread. Nobody has been told of it yet. */
-export async function storeReceived(
+export async function createReceivedMessage(
   { em }: Transaction,
   receipt: Receipt,
-  { mail, authentication, spam }: ExaminedMail,
+  { mail, authentication, spam }: AnalyzedMail,
 ): Promise<Message> {
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
@@ -46,13 +46,13 @@ export async function storeReceived(
   ];
   const joined =
     (await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE)) ??
-    (await threadOfReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
+    (await findThreadByReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
   const thread =
     joined ??
     createThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
-  const automated = isAutomated(mail.headers, receipt.mailFrom);
+  const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
-    id: messageIdOfReceipt(receipt.id),
+    id: toMessageId(receipt.id),
     organizationId,
     environmentId,
     inboxId,
@@ -80,12 +80,12 @@ export async function storeReceived(
     spam,
     automated,
     announced: false,
-    signals: signalsOf({
+    signals: deriveSignals({
       from,
       replyTo: mail.replyTo,
       automated,
       authentication,
-      isNewParticipant: joined !== null && !(await knowsAddress(em, joined, from)),
+      isNewParticipant: joined !== null && !(await isKnownParticipant(em, joined, from)),
     }),
     parseError: mail.parseError,
     rawKey: receipt.rawKey,
@@ -108,7 +108,7 @@ function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }
         organizationId: receipt.organizationId,
         environmentId: receipt.environmentId,
         inboxId: receipt.inboxId,
-        messageId: messageIdOfReceipt(receipt.id),
+        messageId: toMessageId(receipt.id),
         position,
         ...part,
         sizeBytes: stored.sizeBytes,
@@ -120,7 +120,7 @@ function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }
 }
 
 /** Whether the address took part in the thread, or somebody in it addressed it. */
-async function knowsAddress(em: EntityManager, thread: Thread, { email }: MailAddress): Promise<boolean> {
+async function isKnownParticipant(em: EntityManager, thread: Thread, { email }: MailAddress): Promise<boolean> {
   const address = email.toLowerCase();
   if (thread.participants.includes(address)) return true;
   const [row] = await em.execute<{ known: boolean }[]>(

@@ -2,7 +2,7 @@ import { SIGNALS, type Signal } from '../messages/signals.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { Authentication } from './mail-authentication.ts';
 
-export interface SignalFacts {
+export interface SignalInput {
   from: MailAddress;
   replyTo: readonly MailAddress[];
   automated: boolean;
@@ -11,11 +11,11 @@ export interface SignalFacts {
   isNewParticipant: boolean;
 }
 
-export function signalsOf(facts: SignalFacts): Signal[] {
+export function deriveSignals(facts: SignalInput): Signal[] {
   const { from, replyTo, automated, authentication, isNewParticipant } = facts;
   const told: Record<Signal, boolean> = {
     new_participant: isNewParticipant,
-    authentication_failed: hasFailed(authentication),
+    authentication_failed: hasFailedAuthentication(authentication),
     automated,
     reply_to_differs: replyTo.some(({ email }) => email.toLowerCase() !== from.email.toLowerCase()),
   };
@@ -23,6 +23,6 @@ export function signalsOf(facts: SignalFacts): Signal[] {
 }
 
 /** Where the domain in From says nothing (no DMARC record), a sender's address that is refused counts, unless a signature holds. */
-function hasFailed({ spf, dkim, dmarc }: SignalFacts['authentication']): boolean {
+function hasFailedAuthentication({ spf, dkim, dmarc }: SignalInput['authentication']): boolean {
   return dmarc === 'fail' || (dmarc === 'none' && spf === 'fail' && dkim !== 'pass');
 }

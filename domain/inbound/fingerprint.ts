@@ -15,13 +15,13 @@ const TRACE_FIELD =
 const MAX_HEADER_BYTES = 1024 * 1024;
 
 /** Reads the whole stream, and keeps no more of it than its header. */
-export async function fingerprintOf(raw: Readable): Promise<Fingerprint> {
+export async function computeFingerprint(raw: Readable): Promise<Fingerprint> {
   const hash = createHash('sha256');
   let header: Buffer | null = Buffer.alloc(0);
   let isSigned = false;
   const hashHeader = (bytes: Buffer) => {
-    const end = endOfHeader(bytes);
-    const fields = fieldsOf(bytes.toString('latin1', 0, end));
+    const end = findHeaderEnd(bytes);
+    const fields = splitFields(bytes.toString('latin1', 0, end));
     isSigned = fields.some((field) => /^dkim-signature[ \t]*:/i.test(field));
     for (const field of fields) if (!TRACE_FIELD.test(field)) hash.update(field, 'latin1');
     hash.update(bytes.subarray(end));
@@ -32,7 +32,7 @@ export async function fingerprintOf(raw: Readable): Promise<Fingerprint> {
       continue;
     }
     header = Buffer.concat([header, chunk]);
-    if (endOfHeader(header) === header.length && header.length < MAX_HEADER_BYTES) continue;
+    if (findHeaderEnd(header) === header.length && header.length < MAX_HEADER_BYTES) continue;
     hashHeader(header);
     header = null;
   }
@@ -41,12 +41,12 @@ export async function fingerprintOf(raw: Readable): Promise<Fingerprint> {
 }
 
 /** Where the empty line after the header is; the length where there is none yet. */
-function endOfHeader(bytes: Buffer): number {
+function findHeaderEnd(bytes: Buffer): number {
   const ends = [bytes.indexOf('\n\r\n'), bytes.indexOf('\n\n')].filter((at) => at >= 0);
   return ends.length === 0 ? bytes.length : Math.min(...ends) + 1;
 }
 
 /** Each with its folded lines (RFC 5322 section 2.2.3). */
-function fieldsOf(header: string): string[] {
+function splitFields(header: string): string[] {
   return header.split(/(?<=\n)(?![ \t])/);
 }

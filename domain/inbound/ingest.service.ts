@@ -4,7 +4,7 @@ import { refusesValue } from '../../platform/database/failures.ts';
 import { timeOfId } from '../../platform/ids.ts';
 import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { outcomesOf } from '../delivery-reports/report-outcomes.ts';
+import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
@@ -14,13 +14,13 @@ import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { recordUsage } from '../usage/count-usage.ts';
-import { type ExaminedMail, storeReceived } from './create-received-message.ts';
-import { fingerprintOf } from './fingerprint.ts';
-import { messageIdOfReceipt } from './inbound-ids.ts';
+import { type AnalyzedMail, createReceivedMessage } from './create-received-message.ts';
+import { computeFingerprint } from './fingerprint.ts';
+import { toMessageId } from './inbound-ids.ts';
 import type { Authenticate } from './mail-authentication.ts';
-import { openRawMail, type RawMail, SMALL_MAIL_BYTES } from './raw-mail.ts';
+import { openRawMail, type RawMail, MAX_BUFFERED_BYTES } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
-import { type ScanForSpam, verdictByRule } from './spam-verdict.ts';
+import { type ScanForSpam, deriveSpamVerdict } from './spam-verdict.ts';
 
 export interface IngestService {
   /**
@@ -40,24 +40,24 @@ export interface IngestServiceOptions {
   events: EventService;
   /** `Action: relayed` counts as delivered (the next hop cannot report). */
   relayedIsDelivered: boolean;
-  reader: Pick<ParserPool, 'read'>;
+  parserPool: Pick<ParserPool, 'parse'>;
   authenticate: Authenticate;
   scanForSpam: ScanForSpam;
   /** Fewer than the reader's processes, so that small mail never waits for large. */
-  largeMailsAtOnce: number;
+  maxConcurrentLargeMessages: number;
 }
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { database } = options;
-  const largeMails = createSemaphore(options.largeMailsAtOnce);
+  const largeMessageSlots = createSemaphore(options.maxConcurrentLargeMessages);
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return 'processed before';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
-      if (receipt.sizeBytes <= SMALL_MAIL_BYTES) return ingestMail(options, receipt);
-      const release = await largeMails.acquire();
+      if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
+      const release = await largeMessageSlots.acquire();
       return ingestMail(options, receipt).finally(release);
     },
   };
@@ -66,13 +66,13 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
 /** @returns false where the mail is no delivery report. */
 async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
   const { database, storage, outcomes, relayedIsDelivered } = options;
-  const reported = await outcomesOf(await storage.getStream(receipt.rawKey), {
+  const reported = await readReportOutcomes(await storage.getStream(receipt.rawKey), {
     position: receipt.recipientPosition ?? 0,
     relayedIsDelivered,
   });
   if (!reported) return false;
   return database.systemTransaction(async (transaction) => {
-    if (await finish(transaction, receipt.id, {}))
+    if (await markProcessed(transaction, receipt.id, {}))
       await outcomes.apply(transaction, receipt.messageId, reported);
     return true;
   });
@@ -80,26 +80,26 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
 
 async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
   const raw = await openRawMail(options.storage, receipt);
-  const fingerprint = await fingerprintOf(await raw.open());
+  const fingerprint = await computeFingerprint(await raw.open());
   const { sha256 } = fingerprint;
-  const examined = await examine(options, receipt, { raw, ...fingerprint });
+  const examined = await analyze(options, receipt, { raw, ...fingerprint });
   try {
-    return await keep(options, receipt, { ...examined, sha256 });
+    return await store(options, receipt, { ...examined, sha256 });
   } catch (error) {
     // It would be refused again for ever, and nobody see the mail.
     if (!refusesValue(error)) throw error;
     const mail = { ...emptyParsedMail('The mail holds something that cannot be stored.'), extractedText: '' };
-    return keep(options, receipt, { ...examined, mail, sha256 });
+    return store(options, receipt, { ...examined, mail, sha256 });
   }
 }
 
 /** Reads the mail and finds out what can be known of its sender, all at once: each waits for something else. */
-async function examine(
-  { reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
+async function analyze(
+  { parserPool: reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
   receipt: Receipt,
   { raw, isSigned }: { raw: RawMail; isSigned: boolean },
-): Promise<ExaminedMail> {
-  const messageId = messageIdOfReceipt(receipt.id);
+): Promise<AnalyzedMail> {
+  const messageId = toMessageId(receipt.id);
   const { clientIp, mailFrom, verdicts } = receipt;
   const [mail, authentication, scanned] = await Promise.all([
     reader.parse(await raw.open(), {
@@ -110,55 +110,55 @@ async function examine(
     }),
     verdicts?.authentication ??
       authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
-    verdicts?.isSpam ? SPAM : scanForSpam(raw, receipt),
+    verdicts?.isSpam ? SPAM_BY_PROVIDER : scanForSpam(raw, receipt),
   ]);
-  return { mail, authentication, spam: scanned ?? verdictByRule(authentication) };
+  return { mail, authentication, spam: scanned ?? deriveSpamVerdict(authentication) };
 }
 
-const SPAM: SpamVerdict = { verdict: 'spam', score: null };
+const SPAM_BY_PROVIDER: SpamVerdict = { verdict: 'spam', score: null };
 
-async function keep(
+async function store(
   options: IngestServiceOptions,
   receipt: Receipt,
-  { sha256, ...examined }: ExaminedMail & { sha256: Buffer },
+  { sha256, ...examined }: AnalyzedMail & { sha256: Buffer },
 ): Promise<string> {
   const { database, events } = options;
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
-        if (!(await finish(transaction, receipt.id, { ...asMail(receipt), fingerprint: sha256 })))
+        if (!(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 })))
           return 'processed before';
-        const message = await storeReceived(transaction, receipt, examined);
-        if (receipt.kind === 'report') await countReportAsMail(transaction, receipt);
+        const message = await createReceivedMessage(transaction, receipt, examined);
+        if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         await announceReceived(transaction, events, message);
         return `stored as ${message.id}`;
       });
     } catch (error) {
-      if (!isKnownFingerprint(error)) throw error;
-      const outcome = await settleDuplicate(database, receipt, { fingerprint: sha256, ...examined.mail });
+      if (!isFingerprintConflict(error)) throw error;
+      const outcome = await resolveDuplicate(database, receipt, { fingerprint: sha256, ...examined.mail });
       if (outcome !== undefined) return outcome;
     }
   }
 }
 
 /** What came to a return path was let in without being counted, and is not refused now. */
-function countReportAsMail({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
+function countReportAsReceived({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
 }
 
 /** In the month it was counted in. */
-function giveBack({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
+function refundUsage({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
 }
 
 /** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
-function asMail({ id }: Receipt) {
-  return { kind: 'mail' as const, messageId: messageIdOfReceipt(id) };
+function toMailReceipt({ id }: Receipt) {
+  return { kind: 'mail' as const, messageId: toMessageId(id) };
 }
 
 /** Marks the receipt as processed. @returns false where another run was faster. */
-async function finish(
+async function markProcessed(
   { em }: Transaction,
   receiptId: string,
   facts: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
@@ -175,7 +175,7 @@ async function finish(
 const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
 
 /** The unique index knows best: two that come at once cannot both be first. */
-function isKnownFingerprint(error: unknown): boolean {
+function isFingerprintConflict(error: unknown): boolean {
   return (
     error instanceof UniqueConstraintViolationException &&
     error.message.includes('inbound_receipts_fingerprint_unique')
@@ -187,7 +187,7 @@ function isKnownFingerprint(error: unknown): boolean {
  *
  * @returns undefined where the other one is too old or gone: its place is free now.
  */
-function settleDuplicate(
+function resolveDuplicate(
   database: Database,
   receipt: Receipt,
   { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ParsedInboundMail, 'attachments'>,
@@ -205,16 +205,16 @@ function settleDuplicate(
       first.fingerprint = null;
       return undefined;
     }
-    const isFirstRun = await finish(transaction, receipt.id, { duplicateOf: first.messageId });
+    const isFirstRun = await markProcessed(transaction, receipt.id, { duplicateOf: first.messageId });
     if (!isFirstRun) return 'processed before';
-    if (receipt.kind === 'mail') await giveBack(transaction, receipt);
-    await discard(transaction, receipt, attachments);
+    if (receipt.kind === 'mail') await refundUsage(transaction, receipt);
+    await releaseAttachments(transaction, receipt, attachments);
     return `duplicate of ${first.messageId}`;
   });
 }
 
 /** Leaves the files of a mail that became no message to the sweep. */
-async function discard(
+async function releaseAttachments(
   { em }: Transaction,
   { organizationId }: Receipt,
   attachments: ParsedInboundMail['attachments'],

@@ -2,27 +2,27 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Thread } from '../messages/thread.entity.ts';
 
 /** More messages than this in each direction within {@link WINDOW_MS}: two programs answer each other. */
-const MOST_EACH_WAY = 20;
+const MAX_MESSAGES_PER_DIRECTION = 20;
 const WINDOW_MS = 10 * 60_000;
 const PAUSE_MS = 60 * 60_000;
 /** Enough of the newest messages to tell, whatever the thread's length. */
-const LOOKED_AT = 200;
+const MAX_COUNTED_MESSAGES = 200;
 
 /**
  * Pauses sending in a thread that runs in circles. Called with each received message, before it is written; costs a
  * statement only where the thread is long enough to be a loop. The caller holds the thread's row lock.
  */
 export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date): Promise<void> {
-  if (thread.messageCount <= 2 * MOST_EACH_WAY) return;
+  if (thread.messageCount <= 2 * MAX_MESSAGES_PER_DIRECTION) return;
   if (thread.sendPausedUntil && thread.sendPausedUntil > at) return;
   const [row] = await em.execute<{ inbound: string; outbound: string }[]>(
     `select count(*) filter (where direction = 'inbound') as inbound,
        count(*) filter (where direction = 'outbound') as outbound
-     from (select direction, created_at from messages where thread_id = ? order by id desc limit ${LOOKED_AT}) newest
+     from (select direction, created_at from messages where thread_id = ? order by id desc limit ${MAX_COUNTED_MESSAGES}) newest
      where created_at > ?`,
     [thread.id, new Date(at.getTime() - WINDOW_MS)],
   );
   const inbound = Number(row?.inbound ?? 0) + 1;
-  if (inbound > MOST_EACH_WAY && Number(row?.outbound ?? 0) > MOST_EACH_WAY)
+  if (inbound > MAX_MESSAGES_PER_DIRECTION && Number(row?.outbound ?? 0) > MAX_MESSAGES_PER_DIRECTION)
     thread.sendPausedUntil = new Date(at.getTime() + PAUSE_MS);
 }

@@ -11,7 +11,7 @@ export interface Authentication {
   policy: 'none' | 'quarantine' | 'reject' | null;
 }
 
-export interface AuthenticationFacts {
+export interface AuthenticationInput {
   raw: RawMail;
   isSigned: boolean;
   clientIp: string;
@@ -21,7 +21,7 @@ export interface AuthenticationFacts {
 }
 
 /** Never throws: what cannot be told is `temperror`. */
-export type Authenticate = (facts: AuthenticationFacts) => Promise<Authentication>;
+export type Authenticate = (facts: AuthenticationInput) => Promise<Authentication>;
 
 export interface AuthenticatorOptions {
   /** Records of a name as `dns.Resolver.resolve` answers. */
@@ -40,7 +40,7 @@ const UNKNOWN: Authentication = {
 };
 
 /** For installations whose mail was authenticated before it got here. */
-export const authenticateNothing: Authenticate = async () => NONE;
+export const skipAuthentication: Authenticate = async () => NONE;
 
 /** SPF (RFC 7208), DKIM (RFC 6376), ARC (RFC 8617) and DMARC (RFC 9989) of a mail, as far as DNS tells in time. */
 export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions): Authenticate {
@@ -48,11 +48,11 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     const isPublic = isPublicAddress(facts.clientIp);
     // A host of our own says nothing of the sender, and without a signature there is nothing else to look at.
     if (!isPublic && !facts.isSigned) return NONE;
-    const patience = AbortSignal.timeout(timeoutMs);
-    const late = new Promise<never>((_, reject) => {
-      patience.addEventListener('abort', () => reject(new LookupTimeout()), { once: true });
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const timedOut = new Promise<never>((_, reject) => {
+      timeout.addEventListener('abort', () => reject(new LookupTimeoutError()), { once: true });
     });
-    late.catch(() => {});
+    timedOut.catch(() => {});
     const raw = await facts.raw.open();
     try {
       // Loaded where it is used: it is as large as all else a worker loads for mail.
@@ -64,9 +64,9 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
         mta: 'localhost',
         trustReceived: false,
         disableBimi: true,
-        resolver: (name, type) => Promise.race([resolve(name, type) as Promise<string[]>, late]),
+        resolver: (name, type) => Promise.race([resolve(name, type) as Promise<string[]>, timedOut]),
       });
-      return resultsOf(await Promise.race([checked, late]), isPublic);
+      return toAuthentication(await Promise.race([checked, timedOut]), isPublic);
     } catch {
       return isPublic ? UNKNOWN : { ...UNKNOWN, spf: 'none' };
     } finally {
@@ -76,40 +76,40 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
 }
 
 /** As a resolver reports it, so that it counts as a temporary error. */
-class LookupTimeout extends Error {
+class LookupTimeoutError extends Error {
   readonly code = 'ETIMEOUT';
 }
 
-interface Result {
+interface CheckResult {
   status: { result: string };
 }
 
 /** What the library answers; `false` where there was nothing to check. */
-interface Checked {
-  spf: Result | false;
-  dkim: { results?: (Result & { status: { aligned?: string | false } })[] };
-  dmarc: (Result & { policy?: string }) | false;
-  arc: Result | false;
+interface AuthenticationReport {
+  spf: CheckResult | false;
+  dkim: { results?: (CheckResult & { status: { aligned?: string | false } })[] };
+  dmarc: (CheckResult & { policy?: string }) | false;
+  arc: CheckResult | false;
 }
 
-function resultsOf(checked: unknown, isPublic: boolean): Authentication {
-  const { spf, dkim, dmarc, arc } = checked as Checked;
+function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
+  const { spf, dkim, dmarc, arc } = checked as AuthenticationReport;
   const policy = dmarc ? dmarc.policy : null;
   const found = {
-    spf: isPublic ? resultOf(spf) : 'none',
-    dkim: dkimResult(dkim.results ?? []),
-    dmarc: resultOf(dmarc),
+    spf: isPublic ? toResult(spf) : 'none',
+    dkim: selectDkimResult(dkim.results ?? []),
+    dmarc: toResult(dmarc),
   };
   return {
     ...found,
-    dmarc: dmarcResult(found, isPublic),
-    arc: resultOf(arc),
+    dmarc: resolveDmarcResult(found, isPublic),
+    arc: toResult(arc),
     policy: policy === 'none' || policy === 'quarantine' || policy === 'reject' ? policy : null,
   };
 }
 
 /** A mail is not called forged for what could not be looked up, nor where its sender's own address is not known. */
-function dmarcResult(
+function resolveDmarcResult(
   { spf, dkim, dmarc }: Pick<Authentication, 'spf' | 'dkim' | 'dmarc'>,
   isPublic: boolean,
 ) {
@@ -118,12 +118,12 @@ function dmarcResult(
   return dmarc === 'fail' && [spf, dkim].includes('temperror') ? 'temperror' : dmarc;
 }
 
-function resultOf(checked: Result | false | undefined): string {
+function toResult(checked: CheckResult | false | undefined): string {
   return checked ? checked.status.result : 'none';
 }
 
 /** Of several signatures the one that tells most: one that holds and is the author's, one that holds, any. */
-function dkimResult(results: NonNullable<Checked['dkim']['results']>): string {
+function selectDkimResult(results: NonNullable<AuthenticationReport['dkim']['results']>): string {
   const aligned = results.find(({ status }) => status.result === 'pass' && status.aligned);
   const passing = results.find(({ status }) => status.result === 'pass');
   return (aligned ?? passing ?? results[0])?.status.result ?? 'none';

@@ -9,13 +9,13 @@ export interface RawMail {
 }
 
 /** A mail of this size or less is read from storage once, and kept while it is taken in. */
-export const SMALL_MAIL_BYTES = 1024 * 1024;
+export const MAX_BUFFERED_BYTES = 1024 * 1024;
 
 export async function openRawMail(
   storage: Pick<Storage, 'getStream'>,
   { rawKey, sizeBytes }: { rawKey: string; sizeBytes: number },
 ): Promise<RawMail> {
-  if (sizeBytes > SMALL_MAIL_BYTES) return { sizeBytes, open: () => storage.getStream(rawKey) };
+  if (sizeBytes > MAX_BUFFERED_BYTES) return { sizeBytes, open: () => storage.getStream(rawKey) };
   const bytes = await buffer(await storage.getStream(rawKey));
   return { sizeBytes: bytes.length, open: async () => Readable.from([bytes]) };
 }

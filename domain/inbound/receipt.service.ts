@@ -11,9 +11,9 @@ import {
 } from '../../workflows/inbound/receive-message.contract.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
-import { readAtMost } from '../delivery-reports/dsn.ts';
+import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
-import { tokenOf } from '../delivery-reports/report-token.ts';
+import { findReportTarget } from '../delivery-reports/report-token.ts';
 import { DomainEntity } from '../domains/domain.entity.ts';
 import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
@@ -21,9 +21,9 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
-import { messageIdOfReceipt } from './inbound-ids.ts';
+import { toMessageId } from './inbound-ids.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
-import { keepUnattributed } from './unattributed-reports.ts';
+import { storeUnattributedReport } from './unattributed-reports.ts';
 
 export interface ReceiptService {
   /**
@@ -41,7 +41,7 @@ export interface ReceiptService {
     others?: readonly InboundRoute[],
   ): Promise<InboundRoute | 'unknown' | 'blocked' | { kind: 'full'; route: InboundRoute }>;
   /** Whether each of these inboxes has a mail of that id already. False where reports or complaints are among them. */
-  knows(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
+  hasReceived(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
   /**
    * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
    * complaint becomes a report on the mail whose token it carries.
@@ -71,37 +71,37 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
       database.autocommit(async (em) => {
         if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
         const target = returnPaths.parse(address);
-        if (target) return (await reportRoute(em, target)) ?? 'unknown';
+        if (target) return (await findReportRoute(em, target)) ?? 'unknown';
         const email = storableText(baseAddress(address));
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
-        if (!inbox || (await isAnothersDomain(em, inbox))) return 'unknown';
+        if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if ((await findReceiveListMatch(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
         const room = await received.remaining(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
-        const isFull = room !== null && room <= mailsWithin(organizationId, others, id);
+        const isFull = room !== null && room <= countOtherInboxes(organizationId, others, id);
         return isFull ? { kind: 'full', route } : route;
       }),
 
-    async knows(transportId, recipients) {
+    async hasReceived(transportId, recipients) {
       const inboxes = recipients.map(({ route }) => (route.kind === 'mail' ? route.inboxId : null));
       const distinct = new Set(inboxes);
       const known = await database.autocommit((em) =>
         em.count(ReceiptEntity, {
           inboxId: { $in: inboxes.filter((id) => id !== null) },
-          transportId: transportIdOf({ transportId }),
+          transportId: toTransportId({ transportId }),
         }),
       );
       return known === distinct.size;
     },
 
     async commit(mail) {
-      const { recipients, unattributed } = await attribute(options, mail);
+      const { recipients, unattributed } = await attributeFeedback(options, mail);
       return database.systemTransaction(async (transaction) => {
         const mails = new Map<string, number>();
-        let kept = unattributed && (await keepUnattributed(transaction, mail)) ? 1 : 0;
-        for (const { address, route } of distinctRoutes(recipients)) {
-          if (await isKnown(transaction, mail.transportId, route)) continue;
+        let kept = unattributed && (await storeUnattributedReport(transaction, mail)) ? 1 : 0;
+        for (const { address, route } of deduplicateRoutes(recipients)) {
+          if (await isRepeat(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
           const receipt = transaction.em.create(ReceiptEntity, {
             id,
@@ -109,12 +109,12 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
             environmentId: route.environmentId,
             inboxId: route.inboxId,
             kind: route.kind,
-            messageId: route.kind === 'report' ? route.messageId : messageIdOfReceipt(id),
+            messageId: route.kind === 'report' ? route.messageId : toMessageId(id),
             recipientPosition: route.kind === 'report' ? route.recipientPosition : null,
             rawKey: mail.rawKey,
             sizeBytes: mail.sizeBytes,
             sha256: mail.sha256,
-            transportId: route.kind === 'mail' ? transportIdOf(mail) : null,
+            transportId: route.kind === 'mail' ? toTransportId(mail) : null,
             mailFrom: storableText(mail.mailFrom, 1_000),
             rcptTo: storableText(address, 1_000),
             clientIp: mail.clientIp,
@@ -143,7 +143,7 @@ async function countReceived(em: EntityManager, mails: ReadonlyMap<string, numbe
 }
 
 /** Other inboxes of the organization a mail goes to already. */
-function mailsWithin(organizationId: string, others: readonly InboundRoute[], inboxId: string): number {
+function countOtherInboxes(organizationId: string, others: readonly InboundRoute[], inboxId: string): number {
   const inboxes = others.flatMap((route) =>
     route.kind === 'mail' && route.organizationId === organizationId ? route.inboxId : [],
   );
@@ -151,21 +151,21 @@ function mailsWithin(organizationId: string, others: readonly InboundRoute[], in
 }
 
 /** Whether the provider has handed this mail over before. Of two at once the unique index refuses one, which comes again. */
-async function isKnown(
+async function isRepeat(
   { em }: Transaction,
   transportId: string | undefined,
   route: TenantRoute,
 ): Promise<boolean> {
   if (transportId === undefined || route.kind !== 'mail') return false;
   const { inboxId } = route;
-  return (await em.count(ReceiptEntity, { inboxId, transportId: transportIdOf({ transportId }) })) > 0;
+  return (await em.count(ReceiptEntity, { inboxId, transportId: toTransportId({ transportId }) })) > 0;
 }
 
-function transportIdOf({ transportId }: Pick<AcceptedMail, 'transportId'>): string | null {
+function toTransportId({ transportId }: Pick<AcceptedMail, 'transportId'>): string | null {
   return transportId === undefined ? null : storableText(transportId, 500);
 }
 
-async function reportRoute(em: EntityManager, target: ReturnPathTarget): Promise<TenantRoute | null> {
+async function findReportRoute(em: EntityManager, target: ReturnPathTarget): Promise<TenantRoute | null> {
   const message = await em.findOne(
     MessageEntity,
     { id: target.messageId },
@@ -186,7 +186,7 @@ async function reportRoute(em: EntityManager, target: ReturnPathTarget): Promise
 type TenantRecipient = AcceptedMail['recipients'][number] & { route: TenantRoute };
 
 /** Finds out whose the mail to the feedback address is; before the transaction, since its content is in storage. */
-async function attribute(
+async function attributeFeedback(
   { database, storage, returnPaths }: ReceiptServiceOptions,
   mail: AcceptedMail,
 ): Promise<{ recipients: TenantRecipient[]; unattributed: boolean }> {
@@ -195,15 +195,15 @@ async function attribute(
   );
   const toFeedback = mail.recipients.find(({ route }) => route.kind === 'feedback');
   if (!toFeedback) return { recipients, unattributed: false };
-  const feedback = parseFeedbackReport(await readAtMost(await storage.getStream(mail.rawKey)));
-  const target = feedback && tokenOf(feedback, returnPaths);
-  const route = target && (await database.autocommit((em) => reportRoute(em, target)));
+  const feedback = parseFeedbackReport(await readReportBytes(await storage.getStream(mail.rawKey)));
+  const target = feedback && findReportTarget(feedback, returnPaths);
+  const route = target && (await database.autocommit((em) => findReportRoute(em, target)));
   if (!route) return { recipients, unattributed: true };
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
 }
 
 /** Two addresses of one inbox are one mail. */
-function distinctRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
+function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   const byTarget = new Map(
     recipients.map((recipient) => {
       const { route } = recipient;
@@ -241,7 +241,7 @@ export function buildReceiveStart(
 }
 
 /** A name may have passed to another organization, with inboxes of the old one left: its mail is not theirs any more. */
-async function isAnothersDomain(em: EntityManager, inbox: Inbox): Promise<boolean> {
+async function isDomainOfAnotherOrganization(em: EntityManager, inbox: Inbox): Promise<boolean> {
   if (!inbox.domainId) return false;
   const holders = await em.count(DomainEntity, {
     domainName: inbox.domain,

@@ -10,14 +10,14 @@ export type ScanForSpam = (
 ) => Promise<SpamVerdict | null>;
 
 /** Without a scanner the rule decides. */
-export const scanNothing: ScanForSpam = async () => null;
+export const skipSpamScan: ScanForSpam = async () => null;
 
 /**
  * What a scanner says of a mail. One that fails or is late holds no mail up: `unscanned` says so on the message.
  *
  * @param onFailure for the log.
  */
-export function createSpamCheck(scanner: SpamScanner, onFailure: (error: unknown) => void): ScanForSpam {
+export function createScanForSpam(scanner: SpamScanner, onFailure: (error: unknown) => void): ScanForSpam {
   return async (raw, { clientIp, helo, mailFrom, rcptTo }) => {
     const bytes = await raw.open();
     try {
@@ -42,7 +42,7 @@ export function createSpamCheck(scanner: SpamScanner, onFailure: (error: unknown
  * The rule where no scanner is configured: the domain in From disowns the mail, and asks for mail it disowns to be
  * refused or put aside (RFC 9989 section 4.7).
  */
-export function verdictByRule({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
-  const isDisowned = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');
-  return { verdict: isDisowned ? 'spam' : 'ham', score: null };
+export function deriveSpamVerdict({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
+  const isRejectedByPolicy = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');
+  return { verdict: isRejectedByPolicy ? 'spam' : 'ham', score: null };
 }

@@ -5,7 +5,7 @@ import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Receipt } from './receipt.entity.ts';
 
 /** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
-export async function threadOfReturnPath(
+export async function findThreadByReturnPath(
   em: EntityManager,
   { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,
   lockMode: LockMode,

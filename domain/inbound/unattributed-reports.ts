@@ -7,21 +7,21 @@ import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
 /** A report is a page of text and the header of a mail, or the mail itself where its reader's provider is generous. */
 const MAX_SIZE_BYTES = 1024 * 1024;
-const MOST_AN_HOUR = 500;
-const MOST_KEPT = 1_000;
-const KEPT_DAYS = 30;
+const MAX_PER_HOUR = 500;
+const MAX_RETAINED = 1_000;
+const RETENTION_DAYS = 30;
 /** Rows a sweep removes at most. */
-const BATCH = 500;
+const BATCH_SIZE = 500;
 
 /**
  * Keeps a mail to the feedback address that nobody can tell whose it is: small ones, and so many an hour.
  *
  * @returns whether it is kept; its bytes have no row otherwise.
  */
-export async function keepUnattributed({ em }: Transaction, mail: AcceptedMail): Promise<boolean> {
+export async function storeUnattributedReport({ em }: Transaction, mail: AcceptedMail): Promise<boolean> {
   if (mail.sizeBytes > MAX_SIZE_BYTES) return false;
   const since = new Date(mail.receivedAt.getTime() - 3_600_000);
-  if ((await em.count(UnattributedReportEntity, { receivedAt: { $gt: since } })) >= MOST_AN_HOUR)
+  if ((await em.count(UnattributedReportEntity, { receivedAt: { $gt: since } })) >= MAX_PER_HOUR)
     return false;
   em.persist(
     em.create(UnattributedReportEntity, {
@@ -38,7 +38,7 @@ export async function keepUnattributed({ em }: Transaction, mail: AcceptedMail):
 }
 
 /** Removes those of more than 30 days, and all but the newest thousand; their bytes go with the next sweep. Returns how many. */
-export async function removeOldReports(database: Database): Promise<number> {
+export async function deleteExpiredReports(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(
       `with gone as (delete from unattributed_reports where id in (
@@ -48,7 +48,7 @@ export async function removeOldReports(database: Database): Promise<number> {
          where place > ? or received_at < now() - ? * interval '1 day' limit ?) returning raw_key),
        discarded as (${releaseObjectsSql('select raw_key, null::text, now() from gone')})
        select count(*)::int as count from gone`,
-      [MOST_KEPT, KEPT_DAYS, BATCH],
+      [MAX_RETAINED, RETENTION_DAYS, BATCH_SIZE],
     );
     return row?.count ?? 0;
   });

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { sha256 } from '../../platform/crypto.ts';
-import { textFromHtml } from './html-to-text.ts';
+import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
 
 /** A mail as it is written down: everything its bytes depend on, and nothing of its envelope (no Bcc). */
@@ -52,20 +52,20 @@ export function isCustomHeaderName(name: string): boolean {
  */
 export function buildMime(message: MimeMessage): Readable {
   const composer = new MailComposer({
-    from: mailbox(message.from),
+    from: toMailbox(message.from),
     // RFC 5322 demands no destination field, but many filters do.
-    to: message.to.length + message.cc.length > 0 ? message.to.map(mailbox) : 'undisclosed-recipients:;',
-    cc: message.cc.map(mailbox),
-    replyTo: message.replyTo.map(mailbox),
+    to: message.to.length + message.cc.length > 0 ? message.to.map(toMailbox) : 'undisclosed-recipients:;',
+    cc: message.cc.map(toMailbox),
+    replyTo: message.replyTo.map(toMailbox),
     subject: message.subject,
     messageId: message.messageId,
     date: message.date,
     inReplyTo: message.inReplyTo ?? undefined,
-    references: referencesField(message.references),
-    headers: fieldsOf(message),
-    normalizeHeaderKey: writtenNames(message.headers),
-    ...bodiesOf(message),
-    attachments: message.attachments?.map(attachmentOptions),
+    references: buildReferencesField(message.references),
+    headers: buildCustomFields(message),
+    normalizeHeaderKey: preserveHeaderCase(message.headers),
+    ...buildBodies(message),
+    attachments: message.attachments?.map(toAttachmentOptions),
     baseBoundary: sha256(message.messageId).toString('hex').slice(0, 24),
     newline: '\r\n',
     disableFileAccess: true,
@@ -79,7 +79,7 @@ const MAX_REFERENCES = 20;
 const MAX_REFERENCES_CHARACTERS = 998 - 'References: '.length;
 
 /** The chain as a field's value: when it is cut, the first id (the thread's root) and the newest ones stay. */
-export function referencesField(chain: string[]): string {
+export function buildReferencesField(chain: string[]): string {
   const ids = [...new Set(chain)].map((id) => `<${id.replace(/[<>\s]/g, '')}>`);
   const [root, ...rest] = ids.filter((id) => id.length > 2 && id.length <= MAX_REFERENCES_CHARACTERS / 2);
   if (root === undefined) return '';
@@ -93,11 +93,11 @@ export function referencesField(chain: string[]): string {
   return [root, ...newest].join(' ');
 }
 
-function mailbox({ email, name }: MailAddress): { address: string; name: string } {
+function toMailbox({ email, name }: MailAddress): { address: string; name: string } {
   return { address: email, name: name ?? '' };
 }
 
-function fieldsOf({ headers, autoSubmitted }: MimeMessage): { key: string; value: string }[] {
+function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: string; value: string }[] {
   const fields = Object.entries(headers).map(([key, value]) => {
     if (!isCustomHeaderName(key)) throw new Error(`The field ${JSON.stringify(key)} may not be set`);
     if (/\p{Cc}/u.test(value)) throw new Error(`The field ${key} carries a control character`);
@@ -108,29 +108,29 @@ function fieldsOf({ headers, autoSubmitted }: MimeMessage): { key: string; value
 }
 
 /** The sender's own fields keep their case: RFC 5322 gives it no meaning, but some systems look for `X-MS`, not `X-Ms`. */
-function writtenNames(headers: Record<string, string>): (name: string) => string {
+function preserveHeaderCase(headers: Record<string, string>): (name: string) => string {
   const written = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
   return (name) => written.get(name.toLowerCase()) ?? name;
 }
 
 /** A mail has a text for those who read no HTML; where the sender gave none, it is derived. */
-function bodiesOf({ text, html }: MimeMessage): { text: string; html?: string } {
-  if (html === null) return { text: crlf(text ?? '') };
-  return { text: crlf(text ?? textFromHtml(html)), html: crlf(html) };
+function buildBodies({ text, html }: MimeMessage): { text: string; html?: string } {
+  if (html === null) return { text: toCrlf(text ?? '') };
+  return { text: toCrlf(text ?? htmlToText(html)), html: toCrlf(html) };
 }
 
 /** Bare CR and LF would be mended on the way out (RFC 5321 section 2.3.8), and the stored bytes not be the sent ones. */
-function crlf(text: string): string {
+function toCrlf(text: string): string {
   return text.replace(/\r\n?|\n/g, '\r\n');
 }
 
-function attachmentOptions({ filename, contentType, contentId, disposition, open }: MimeAttachment) {
+function toAttachmentOptions({ filename, contentType, contentId, disposition, open }: MimeAttachment) {
   return {
     filename,
-    contentType: encodableType(contentType),
+    contentType: toEncodableType(contentType),
     contentDisposition: disposition,
     ...(contentId ? { cid: contentId } : {}),
-    content: Readable.from(read(open), { objectMode: false }),
+    content: Readable.from(readLazily(open), { objectMode: false }),
   };
 }
 
@@ -138,10 +138,10 @@ function attachmentOptions({ filename, contentType, contentId, disposition, open
  * RFC 2046 sections 5.1 and 5.2.1 let no multipart and no message be encoded, and a stranger's bytes cannot go as they
  * are: a line may be too long, a bare CR or LF would be mended. As mere bytes such a file arrives as it was given.
  */
-function encodableType(contentType: string): string {
+function toEncodableType(contentType: string): string {
   return /^(?:message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentType;
 }
 
-async function* read(open: () => Promise<Readable>): AsyncGenerator<Buffer> {
+async function* readLazily(open: () => Promise<Readable>): AsyncGenerator<Buffer> {
   yield* await open();
 }

@@ -2,9 +2,10 @@ import { Transform } from 'node:stream';
 import libmime from 'libmime';
 
 /** Labels that say nothing, and those programs write whatever they send. */
-const UTF_8_OR_NOTHING = /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
+const UTF_8_OR_UNSPECIFIED =
+  /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
 /** What mail still uses and the web does not: UTF-7 (RFC 2152), code pages of DOS and IBM. */
-const LEGACY = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
+const LEGACY_LABEL = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
 /** RFC 1468: a text with these escapes is ASCII, so it is valid UTF-8, too. */
 const ISO_2022_JP_ESCAPE = '\u001b$';
 
@@ -14,32 +15,32 @@ const ISO_2022_JP_ESCAPE = '\u001b$';
  */
 export function decodeText(bytes: Uint8Array, charset: string): string {
   const label = charset.trim().replace(/^["']|["']$/g, '');
-  if (UTF_8_OR_NOTHING.test(label)) return decodeUnlabelled(bytes);
-  const decoder = decoderOf(label);
+  if (UTF_8_OR_UNSPECIFIED.test(label)) return decodeUnlabeled(bytes);
+  const decoder = createDecoder(label);
   if (decoder) return decoder.decode(bytes);
-  return LEGACY.test(label)
+  return LEGACY_LABEL.test(label)
     ? libmime.decodeWord(label, 'B', Buffer.from(bytes).toString('base64'))
-    : decodeUnlabelled(bytes);
+    : decodeUnlabeled(bytes);
 }
 
-function decodeUnlabelled(bytes: Uint8Array): string {
+function decodeUnlabeled(bytes: Uint8Array): string {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return text.includes(ISO_2022_JP_ESCAPE) ? new TextDecoder('iso-2022-jp').decode(bytes) : text;
   } catch {
-    return decodeInvalid(bytes);
+    return decodeInvalidUtf8(bytes);
   }
 }
 
 /** UTF-8 with a broken sequence somewhere is still that; else it is windows-1252, which knows every byte. */
-function decodeInvalid(bytes: Uint8Array): string {
+function decodeInvalidUtf8(bytes: Uint8Array): string {
   const text = new TextDecoder('utf-8').decode(bytes);
   const broken = text.match(/\ufffd/g)?.length ?? 0;
   const readable = text.match(/[^\p{ASCII}\ufffd]/gu)?.length ?? 0;
   return readable > broken ? text : new TextDecoder('windows-1252').decode(bytes);
 }
 
-function decoderOf(label: string): InstanceType<typeof TextDecoder> | null {
+function createDecoder(label: string): InstanceType<typeof TextDecoder> | null {
   try {
     return new TextDecoder(label);
   } catch {
@@ -51,7 +52,7 @@ function decoderOf(label: string): InstanceType<typeof TextDecoder> | null {
 const MAX_FIELD_CHARACTERS = 10_000;
 
 /** Decodes the encoded words of a header field (RFC 2047), as the parser does with the fields it knows. */
-export function decodeWords(value: string): string {
+export function decodeEncodedWords(value: string): string {
   return libmime.decodeWords(value.slice(0, MAX_FIELD_CHARACTERS));
 }
 
@@ -60,7 +61,7 @@ export function decodeWords(value: string): string {
  *
  * @param keep how much of so many further bytes is to be kept; the rest is passed over.
  */
-export function decodeStream(
+export function createDecodingStream(
   decode: (bytes: Uint8Array) => string,
   keep: (sizeBytes: number) => number,
 ): Transform {

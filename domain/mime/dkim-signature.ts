@@ -10,11 +10,11 @@ export interface DkimSigningKey {
   /** RSA, 2048 bits or more. */
   privateKey: KeyObject;
   /** Fields of these names are left out, because the provider replaces them. Lower case. */
-  unsigned: ReadonlySet<string>;
+  excludedFields: ReadonlySet<string>;
 }
 
 /** What is signed, in this order, as far as it is there. The sender's own `X-*` fields are left to relays to touch. */
-const SIGNED = [
+const SIGNED_FIELDS = [
   'from',
   'sender',
   'reply-to',
@@ -36,7 +36,16 @@ const SIGNED = [
  * Named once more than they are there: the signature breaks when somebody adds a second one, which some programs show
  * in place of the first (RFC 6376 section 8.15).
  */
-const OVERSIGNED = new Set(['from', 'sender', 'reply-to', 'subject', 'date', 'to', 'cc', 'content-type']);
+const OVERSIGNED_FIELDS = new Set([
+  'from',
+  'sender',
+  'reply-to',
+  'subject',
+  'date',
+  'to',
+  'cc',
+  'content-type',
+]);
 
 /** Longest header this reads before it gives up; what the service writes is far shorter. */
 const MAX_HEADER_BYTES = 1024 * 1024;
@@ -47,8 +56,12 @@ const MAX_HEADER_BYTES = 1024 * 1024;
  *
  * @param signedAt `t=`; the same mail, key and time give the same field.
  */
-export async function dkimSignature(mail: Readable, key: DkimSigningKey, signedAt: Date): Promise<string> {
-  const body = relaxedBodyHash();
+export async function createDkimSignature(
+  mail: Readable,
+  key: DkimSigningKey,
+  signedAt: Date,
+): Promise<string> {
+  const body = createBodyHash();
   let header: Buffer | null = null;
   let start: Buffer = Buffer.alloc(0);
   for await (const chunk of mail) {
@@ -68,7 +81,7 @@ export async function dkimSignature(mail: Readable, key: DkimSigningKey, signedA
 }
 
 function signHeader(header: string, bodyHash: string, key: DkimSigningKey, signedAt: Date): string {
-  const { names, fields } = selectFields(header, key.unsigned);
+  const { names, fields } = selectFields(header, key.excludedFields);
   const seconds = Math.floor(signedAt.getTime() / 1000);
   const unsigned = foldTags([
     'v=1',
@@ -82,9 +95,9 @@ function signHeader(header: string, bodyHash: string, key: DkimSigningKey, signe
     'b=',
   ]);
   const signer = createSign('RSA-SHA256');
-  for (const field of fields) signer.update(`${relaxedField(field)}\r\n`, 'latin1');
+  for (const field of fields) signer.update(`${canonicalizeField(field)}\r\n`, 'latin1');
   // The field itself comes last, with an empty `b=` and no line end (section 3.7).
-  signer.update(relaxedField(unsigned), 'latin1');
+  signer.update(canonicalizeField(unsigned), 'latin1');
   const signature = signer.sign(key.privateKey, 'base64').match(/.{1,72}/g) ?? [];
   return `${unsigned}${signature.join('\r\n ')}\r\n`;
 }
@@ -95,18 +108,18 @@ function selectFields(header: string, unsigned: ReadonlySet<string>): { names: s
   const byName = Map.groupBy(written, (field) => field.slice(0, field.indexOf(':')).trim().toLowerCase());
   const names: string[] = [];
   const fields: string[] = [];
-  for (const name of SIGNED) {
+  for (const name of SIGNED_FIELDS) {
     if (unsigned.has(name)) continue;
     const present = (byName.get(name) ?? []).toReversed();
     fields.push(...present);
-    const times = present.length + (OVERSIGNED.has(name) ? 1 : 0);
+    const times = present.length + (OVERSIGNED_FIELDS.has(name) ? 1 : 0);
     for (let time = 0; time < times; time += 1) names.push(name);
   }
   return { names, fields };
 }
 
 /** Section 3.4.2: name in lower case, unfolded, white space runs as one space, none around the value. */
-function relaxedField(field: string): string {
+function canonicalizeField(field: string): string {
   const at = field.indexOf(':');
   const value = field
     .slice(at + 1)
@@ -136,7 +149,7 @@ function foldTags(tags: string[]): string {
 }
 
 /** Section 3.4.4: white space at line ends and empty lines at the end go, runs within a line become one space. */
-function relaxedBodyHash(): { update(chunk: Buffer): void; digest(): string } {
+function createBodyHash(): { update(chunk: Buffer): void; digest(): string } {
   const hash = createHash('sha256');
   /** The line that has not ended yet. */
   let rest = '';

@@ -7,7 +7,7 @@ export const MAX_DOMAIN_LENGTH = 253 - '_agent-email-verification.'.length;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** What is written in a name before it is made ASCII. URL syntax (`%61`, `/`, `@`, `[::1]`) is none. */
-const WRITTEN = /^[\p{L}\p{N}\p{M}.\u3002\uFF0E\uFF61-]+$/u;
+const ALLOWED_CHARACTERS = /^[\p{L}\p{N}\p{M}.\u3002\uFF0E\uFF61-]+$/u;
 
 /** Top-level names that nobody can register below (RFC 6761, RFC 6762, RFC 7686, RFC 9476). */
 const NOT_REGISTRABLE = new Set(['alt', 'arpa', 'internal', 'invalid', 'local', 'localhost', 'onion']);
@@ -23,7 +23,7 @@ export type DomainNameProblem = 'malformed' | 'too_long' | 'address' | 'public_s
 export function parseDomainName(given: string): { name: string } | { problem: DomainNameProblem } {
   const written = given.replace(/[.\u3002\uFF0E\uFF61]$/u, '');
   if (isIP(written) !== 0) return { problem: 'address' };
-  if (!WRITTEN.test(written)) return { problem: 'malformed' };
+  if (!ALLOWED_CHARACTERS.test(written)) return { problem: 'malformed' };
   const name = domainToASCII(written).toLowerCase();
   // `0x7f.1` and full-width digits become an address only here.
   if (isIP(name) !== 0) return { problem: 'address' };

@@ -13,7 +13,7 @@ const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
  *
  * @returns undefined where nothing is left that names a file.
  */
-export function safeFileName(given: string): string | undefined {
+export function sanitizeFileName(given: string): string | undefined {
   const name = given.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';
   if (name === '' || name === '.' || name === '..') return undefined;
   if (name.length <= MAX_CHARACTERS) return name;
@@ -32,19 +32,19 @@ const CHARSET_PREFIX = /^[\w.+-]{1,40}'[\w-]{0,20}'(?=.*%)/;
  *
  * @param headers the part's, with parameters parsed. @returns empty where it gives none.
  */
-export function fileNameOf(headers: Map<string, unknown>): string {
-  const given = parameterOf(headers.get('content-disposition'), 'filename');
-  return percentDecoded(given || parameterOf(headers.get('content-type'), 'name'));
+export function getFileName(headers: Map<string, unknown>): string {
+  const given = getParameter(headers.get('content-disposition'), 'filename');
+  return decodePercent(given || getParameter(headers.get('content-type'), 'name'));
 }
 
-function parameterOf(field: unknown, name: string): string {
+function getParameter(field: unknown, name: string): string {
   const params = (field as { params?: Record<string, unknown> } | undefined)?.params;
   const value = params && Object.hasOwn(params, name) ? params[name] : undefined;
   return typeof value === 'string' ? value : '';
 }
 
 /** Only where it reads as more than ASCII then: `100%25.txt` may be a name. */
-function percentDecoded(name: string): string {
+function decodePercent(name: string): string {
   if (!name.includes('%')) return name;
   try {
     const decoded = decodeURIComponent(name.replace(CHARSET_PREFIX, ''));

@@ -5,7 +5,7 @@ interface FlowedLine {
 }
 
 /** RFC 3676 section 4.3: the signature's separator ends with a space, and is no flowed line. */
-const SIGNATURE = '-- ';
+const SIGNATURE_SEPARATOR = '-- ';
 
 /**
  * Joins the lines that a program broke to fit (RFC 3676, `format=flowed`): a line that ends with a space goes on in the
@@ -13,28 +13,28 @@ const SIGNATURE = '-- ';
  *
  * @param deleteSpace `delsp=yes`: the space was not there before, as in Japanese.
  */
-export function unflow(text: string, deleteSpace: boolean): string {
+export function joinFlowedLines(text: string, deleteSpace: boolean): string {
   const joined: string[] = [];
   let open: FlowedLine | null = null;
   for (const line of text.split(/\r?\n/)) {
-    const { depth, text: content } = readLine(line);
-    if (open && (open.depth !== depth || content === SIGNATURE)) {
-      joined.push(written(open));
+    const { depth, text: content } = parseLine(line);
+    if (open && (open.depth !== depth || content === SIGNATURE_SEPARATOR)) {
+      joined.push(formatLine(open));
       open = null;
     }
     const whole: string = (open?.text ?? '') + content;
-    const isFlowed = content.endsWith(' ') && content !== SIGNATURE;
+    const isFlowed = content.endsWith(' ') && content !== SIGNATURE_SEPARATOR;
     if (isFlowed) open = { depth, text: deleteSpace ? whole.slice(0, -1) : whole };
     else {
-      joined.push(written({ depth, text: whole }));
+      joined.push(formatLine({ depth, text: whole }));
       open = null;
     }
   }
-  if (open) joined.push(written(open));
+  if (open) joined.push(formatLine(open));
   return joined.join('\n');
 }
 
-function readLine(line: string): FlowedLine {
+function parseLine(line: string): FlowedLine {
   let depth = 0;
   while (line[depth] === '>') depth += 1;
   // Section 4.4: a space before what would else be a mark, or `From `.
@@ -42,6 +42,6 @@ function readLine(line: string): FlowedLine {
   return { depth, text };
 }
 
-function written({ depth, text }: FlowedLine): string {
+function formatLine({ depth, text }: FlowedLine): string {
   return depth === 0 ? text : `${'>'.repeat(depth)} ${text}`.trimEnd();
 }

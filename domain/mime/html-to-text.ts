@@ -1,5 +1,5 @@
 import { compile } from 'html-to-text';
-import { withinTime } from '../../platform/time-limit.ts';
+import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 
 /** Beyond this many characters HTML is cut before it is read; conversion time grows with it. */
 export const MAX_HTML_CHARACTERS = 524_288;
@@ -22,14 +22,14 @@ const convert = compile({
 const CONVERT_TIMEOUT_MS = 500;
 
 /** The text a reader of the HTML would see, one paragraph a line; links keep their target in angle brackets. */
-export function textFromHtml(html: string): string {
+export function htmlToText(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
-  const text = withinTime(CONVERT_TIMEOUT_MS, () => convert(source)) ?? withoutTags(source);
+  const text = runWithTimeout(CONVERT_TIMEOUT_MS, () => convert(source)) ?? stripTags(source);
   return text.replaceAll('\u00a0', ' ').trim();
 }
 
 /** For HTML nobody writes: what stands between the tags. */
-function withoutTags(html: string): string {
+function stripTags(html: string): string {
   const texts: string[] = [];
   for (let at = 0; at !== -1; ) {
     const open = html.indexOf('<', at);

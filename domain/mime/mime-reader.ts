@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import { MailParser } from 'mailparser';
-import { decodeStream, decodeText } from './charset.ts';
-import { unflow } from './format-flowed.ts';
+import { createDecodingStream, decodeText } from './charset.ts';
+import { joinFlowedLines } from './format-flowed.ts';
 
 /** A header field as the parser keeps it: a character an octet. */
 interface HeaderLine {
@@ -15,7 +15,7 @@ interface MimeNode {
 }
 
 /** What of the parser's own methods is overridden below; it is pinned to one version. */
-interface ParserParts {
+interface ParserInternals {
   getDecoder(): { decodeStream(charset: string): Transform };
   createNode(node: unknown): MimeNode;
   processHeaders(lines: HeaderLine[]): Map<string, unknown>;
@@ -31,7 +31,7 @@ interface TextFormat {
   delSp: boolean;
 }
 
-const Parser = MailParser as unknown as new (options: object) => MailParser & ParserParts;
+const Parser = MailParser as unknown as new (options: object) => MailParser & ParserInternals;
 
 /** Of all text parts of a mail together. What people write is far shorter; pictures within HTML are not. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
@@ -54,7 +54,7 @@ export class MimeReader extends Parser {
       decodeStream: (label: string) => {
         const { charset, flowed, delSp } = JSON.parse(label) as TextFormat;
         const decode = (bytes: Uint8Array) => decodeText(bytes, charset);
-        return decodeStream(flowed ? (bytes) => unflow(decode(bytes), delSp) : decode, keep);
+        return createDecodingStream(flowed ? (bytes) => joinFlowedLines(decode(bytes), delSp) : decode, keep);
       },
     };
   }
@@ -72,13 +72,13 @@ export class MimeReader extends Parser {
 
   override processHeaders(lines: HeaderLine[]): Map<string, unknown> {
     return super.processHeaders(
-      lines.map(({ key, line }) => ({ key, line: Buffer.from(readableLine(line)).toString('latin1') })),
+      lines.map(({ key, line }) => ({ key, line: Buffer.from(decodeHeaderLine(line)).toString('latin1') })),
     );
   }
 }
 
 /** A field's text, of which the parser has the octets: UTF-8 (RFC 6532), or whatever its writer took for granted. */
-export function readableLine(line: string): string {
+export function decodeHeaderLine(line: string): string {
   return /[\u0080-\u00ff]/.test(line) ? decodeText(Buffer.from(line, 'latin1'), '') : line;
 }
 

@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream';
 import type { AddressObject, AttachmentStream } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
-import { fileNameOf, safeFileName } from './file-name.ts';
+import { getFileName, sanitizeFileName } from './file-name.ts';
 import type { MailAddress } from './mail-address.ts';
-import { createMimeReader, MAX_TEXT_BYTES, type MimeReader, readableLine } from './mime-reader.ts';
+import { createMimeReader, decodeHeaderLine, MAX_TEXT_BYTES, type MimeReader } from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
 
 /** One part of a mail that is a file. */
@@ -45,7 +45,7 @@ export interface ParsedMail<File = ParsedAttachment> {
 
 export interface ParseOptions {
   /** Reads a file to its end; called for one at a time. */
-  takeFile(file: ParsedFile, content: Readable): Promise<void>;
+  consumeFile(file: ParsedFile, content: Readable): Promise<void>;
   /** Hears what the header tells before anything else is read: it is all that is left of a mail its reader fails on. */
   onHeader?(header: ParsedHeader): void;
 }
@@ -66,7 +66,7 @@ const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]
 const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
 /** What is known of a mail before a byte of it was read, or where nothing of it can be kept but its raw bytes. */
-export function unreadMail(parseError: string | null): ParsedMail<never> {
+export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
     to: [],
@@ -92,7 +92,7 @@ export function unreadMail(parseError: string | null): ParsedMail<never> {
  * @returns text and JSON as PostgreSQL takes them.
  */
 export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail<ParsedFile>> {
-  const parsed: ParsedMail<ParsedFile> = unreadMail(null);
+  const parsed: ParsedMail<ParsedFile> = emptyParsedMail(null);
   const parser = createMimeReader();
   let fields: Map<string, unknown> = new Map();
   parser.on('headers', (headers) => {
@@ -101,11 +101,11 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
   });
   // Comes after the one above.
   parser.on('headerLines', (lines) => {
-    parsed.headers = headerRecord(lines, fields);
+    parsed.headers = toHeaderRecord(lines, fields);
     const { text, html, attachments, parseError, ...header } = parsed;
     options.onHeader?.(storableJson(header));
   });
-  await readParts(parser, raw, parsed, options);
+  await parseParts(parser, raw, parsed, options);
   const { text, html, attachments, ...header } = parsed;
   return {
     ...storableJson(header),
@@ -116,7 +116,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
 }
 
 /** Ends when the mail is read or cannot be read; rejects where its source or a taker of files fails. */
-function readParts(
+function parseParts(
   parser: MimeReader,
   raw: Readable,
   parsed: ParsedMail<ParsedFile>,
@@ -141,8 +141,8 @@ function readParts(
       return;
     }
     open = part.content as Readable;
-    const file = fileOf(part, files);
-    taking = options.takeFile(file, open).then(() => {
+    const file = toParsedFile(part, files);
+    taking = options.consumeFile(file, open).then(() => {
       parsed.attachments.push(file);
       part.release();
     });
@@ -170,10 +170,10 @@ function readParts(
   });
 }
 
-function fileOf(part: AttachmentStream, position: number): ParsedFile {
-  const contentType = mediaTypeOf(part.contentType);
+function toParsedFile(part: AttachmentStream, position: number): ParsedFile {
+  const contentType = toMediaType(part.contentType);
   return {
-    filename: safeFileName(fileNameOf(part.headers)) ?? nameByPosition(contentType, position),
+    filename: sanitizeFileName(getFileName(part.headers)) ?? buildDefaultFileName(contentType, position),
     contentType,
     contentId: part.cid === undefined ? null : storableText(part.cid, 998),
     disposition: part.contentDisposition === 'inline' ? 'inline' : 'attachment',
@@ -183,24 +183,24 @@ function fileOf(part: AttachmentStream, position: number): ParsedFile {
 /** Kinds that come without a name, and are opened by their extension. */
 const EXTENSIONS: Record<string, string> = { 'message/rfc822': '.eml', 'text/calendar': '.ics' };
 
-function nameByPosition(contentType: string, position: number): string {
+function buildDefaultFileName(contentType: string, position: number): string {
   if (contentType === 'application/ms-tnef') return 'winmail.dat';
   return `attachment-${position}${EXTENSIONS[contentType] ?? ''}`;
 }
 
 function readHeaders(parsed: ParsedMail<ParsedFile>, headers: Map<string, unknown>): void {
-  parsed.from = addressesOf(headers.get('from'))[0] ?? null;
-  parsed.to = addressesOf(headers.get('to'));
-  parsed.cc = addressesOf(headers.get('cc'));
-  parsed.replyTo = addressesOf(headers.get('reply-to'));
-  parsed.subject = textOf(headers.get('subject')).slice(0, MAX_HEADER_CHARACTERS);
-  parsed.messageId = messageIdsOf(headers.get('message-id'))[0] ?? null;
-  parsed.inReplyTo = messageIdsOf(headers.get('in-reply-to'))[0] ?? null;
-  parsed.references = messageIdsOf(headers.get('references'));
+  parsed.from = toAddresses(headers.get('from'))[0] ?? null;
+  parsed.to = toAddresses(headers.get('to'));
+  parsed.cc = toAddresses(headers.get('cc'));
+  parsed.replyTo = toAddresses(headers.get('reply-to'));
+  parsed.subject = toText(headers.get('subject')).slice(0, MAX_HEADER_CHARACTERS);
+  parsed.messageId = toMessageIds(headers.get('message-id'))[0] ?? null;
+  parsed.inReplyTo = toMessageIds(headers.get('in-reply-to'))[0] ?? null;
+  parsed.references = toMessageIds(headers.get('references'));
 }
 
 /** Decoded where the parser has a plain value for a field, else as it stood, unfolded (RFC 5322 section 2.2.3). */
-function headerRecord(
+function toHeaderRecord(
   lines: readonly { key: string; line: string }[],
   fields: Map<string, unknown>,
 ): Record<string, string> {
@@ -212,22 +212,22 @@ function headerRecord(
       const value =
         typeof decoded === 'string'
           ? decoded
-          : readableLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
+          : decodeHeaderLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
       return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
     });
   return Object.fromEntries(record);
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value instanceof Date) return value.toUTCString();
-  if (Array.isArray(value)) return textOf(value.at(-1));
+  if (Array.isArray(value)) return toText(value.at(-1));
   if (typeof value !== 'object' || value === null) return '';
-  if ('text' in value) return textOf(value.text);
-  return 'value' in value ? textOf(value.value) : '';
+  if ('text' in value) return toText(value.text);
+  return 'value' in value ? toText(value.value) : '';
 }
 
-function addressesOf(value: unknown): MailAddress[] {
+function toAddresses(value: unknown): MailAddress[] {
   const objects = (Array.isArray(value) ? value : [value]) as (AddressObject | undefined)[];
   return objects
     .flatMap((object) => object?.value ?? [])
@@ -240,15 +240,15 @@ function addressesOf(value: unknown): MailAddress[] {
     }));
 }
 
-function mediaTypeOf(contentType: unknown): string {
+function toMediaType(contentType: unknown): string {
   return typeof contentType === 'string' && MEDIA_TYPE.test(contentType)
     ? contentType
     : 'application/octet-stream';
 }
 
 /** Message-IDs without angle brackets (RFC 5322 section 3.6.4), at most 200. */
-function messageIdsOf(value: unknown): string[] {
-  const text = Array.isArray(value) ? value.map(textOf).join(' ') : textOf(value);
+function toMessageIds(value: unknown): string[] {
+  const text = Array.isArray(value) ? value.map(toText).join(' ') : toText(value);
   return [...text.slice(0, 100_000).matchAll(/<([^<>\s\p{Cc}]{1,998})>/gu)]
     .map(([, id = '']) => id)
     .filter((id) => Buffer.byteLength(id) <= MAX_MESSAGE_ID_OCTETS)

@@ -3,14 +3,14 @@ const PREVIEW_CHARACTERS = 200;
 const MAX_INPUT = 20_000;
 
 /** The first words of a body, on one line, for lists. */
-export function previewOf(textBody: string | null, htmlBody: string | null): string {
-  const source = textBody?.trim() ? textBody.slice(0, MAX_INPUT) : wordsOf(htmlBody ?? '');
+export function createPreview(textBody: string | null, htmlBody: string | null): string {
+  const source = textBody?.trim() ? textBody.slice(0, MAX_INPUT) : stripMarkup(htmlBody ?? '');
   const line = source.replace(/\s+/g, ' ').trim();
   return [...line].slice(0, PREVIEW_CHARACTERS).join('');
 }
 
 /** Good enough for a preview: what lies between tags. */
-function wordsOf(html: string): string {
+function stripMarkup(html: string): string {
   return html
     .slice(0, MAX_INPUT)
     .replace(/<(style|script|head)[^>]*>[\s\S]*?<\/\1>/gi, ' ')

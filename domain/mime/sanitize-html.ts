@@ -1,9 +1,9 @@
 import sanitize from 'sanitize-html';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
-import { MAX_HTML_CHARACTERS, textFromHtml } from './html-to-text.ts';
+import { htmlToText, MAX_HTML_CHARACTERS } from './html-to-text.ts';
 
 /** Marks the place where a text was truncated. */
-export const CUT_MARK = '[…]';
+export const TRUNCATION_MARK = '[…]';
 
 /** Ordinary messages take a few milliseconds. */
 const TIMEOUT_MS = 500;
@@ -12,7 +12,7 @@ const MAX_DEPTH = 100;
 const MAX_STYLE_CHARACTERS = 2_000;
 const MAX_ATTRIBUTE_CHARACTERS = 4_096;
 
-export const FRAGMENT_TAGS: ReadonlySet<string> = new Set(
+export const ALLOWED_TAGS: ReadonlySet<string> = new Set(
   (
     'a abbr address article b bdi bdo big blockquote br caption center cite code col colgroup dd del dfn div dl dt em ' +
     'figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark ol p pre q s samp section ' +
@@ -25,7 +25,7 @@ const REMOVED_TAGS =
   'script style title textarea template iframe object embed applet svg math xmp plaintext noembed noframes audio video canvas'.split(
     ' ',
   );
-const ATTRIBUTES = (
+const ALLOWED_ATTRIBUTES = (
   'align alt bgcolor border cellpadding cellspacing color colspan dir face height lang rowspan size span start title ' +
   'type valign width'
 ).split(' ');
@@ -33,12 +33,12 @@ const LINK = /^(?:https?:|mailto:|tel:)/i;
 const REMOTE_IMAGE = /^https?:/i;
 const INLINE_IMAGE = /^cid:/i;
 
-const PROPERTY =
+const ALLOWED_PROPERTY =
   /^(?:color|background-color|font(?:-(?:family|size|style|weight|variant))?|text-(?:align|decoration|indent|transform)|line-height|letter-spacing|white-space|vertical-align|(?:margin|padding|border)(?:-(?:top|right|bottom|left))?(?:-(?:color|style|width))?|border-(?:collapse|spacing|radius)|(?:max-|min-)?(?:width|height)|list-style(?:-type)?|direction|display)$/;
 /** Rejects values that load or run something or use escapes, and negative lengths, which could cover the reply above. */
 const UNSAFE_VALUE = /url|expression|script|[\\@<>{}]|\/\*|-\s*\.?\d/i;
 
-export interface FragmentOptions {
+export interface SanitizeOptions {
   /** The closing tags of elements that the limit cuts off may exceed it a little. */
   maxBytes: number;
   /** Keeps images that the message itself carries (`cid:`). Without it, their `alt` text replaces them. */
@@ -50,16 +50,16 @@ export interface FragmentOptions {
  * closed, no style sheets, scripts, forms or comments. `sanitize-html` limits neither time nor output, so both limits
  * are here. HTML that takes too long is reduced to its text.
  */
-export function safeFragment(html: string, { maxBytes, keepInlineImages }: FragmentOptions): string {
+export function sanitizeHtml(html: string, { maxBytes, keepInlineImages }: SanitizeOptions): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const options = keepInlineImages ? WITH_INLINE_IMAGES : WITHOUT_INLINE_IMAGES;
   const fragment = runWithTimeout(TIMEOUT_MS, () => {
-    const clean = runSanitizer(source, options) + (source.length < html.length ? CUT_MARK : '');
+    const clean = runSanitizer(source, options) + (source.length < html.length ? TRUNCATION_MARK : '');
     // The second pass closes what the cut left open. It also closes elements where a browser would: without the tags
     // that the first pass removed, two elements may nest that HTML does not nest (`<td><x><td>`).
     return runSanitizer(truncateMarkup(clean, maxBytes), options);
   });
-  return fragment ?? fragmentOfText(textFromHtml(source), { maxBytes });
+  return fragment ?? textToHtml(htmlToText(source), { maxBytes });
 }
 
 const WITH_INLINE_IMAGES = sanitizerOptions(true);
@@ -67,12 +67,12 @@ const WITHOUT_INLINE_IMAGES = sanitizerOptions(false);
 
 function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
   return {
-    allowedTags: [...FRAGMENT_TAGS],
+    allowedTags: [...ALLOWED_TAGS],
     nonTextTags: REMOVED_TAGS,
     selfClosing: VOID_TAGS,
     nestingLimit: MAX_DEPTH,
-    allowedAttributes: { '*': [...ATTRIBUTES, 'style'], a: ['href'], img: ['src'] },
-    allowedEmptyAttributes: ATTRIBUTES,
+    allowedAttributes: { '*': [...ALLOWED_ATTRIBUTES, 'style'], a: ['href'], img: ['src'] },
+    nonBooleanAttributes: [],
     allowedSchemes: ['http', 'https', 'mailto', 'tel', 'cid'],
     // The library parses each style attribute as a style sheet, which doubles its time, and knows lower case only.
     parseStyleAttributes: false,
@@ -97,7 +97,7 @@ function truncateMarkup(html: string, maxBytes: number): string {
   if (Buffer.byteLength(html) <= maxBytes) return html;
   const kept = firstBytes(html, maxBytes);
   const whole = kept.lastIndexOf('<') > kept.lastIndexOf('>') ? kept.slice(0, kept.lastIndexOf('<')) : kept;
-  return whole.replace(/&[a-z]{0,4}$/, '') + CUT_MARK;
+  return whole.replace(/&[a-z]{0,4}$/, '') + TRUNCATION_MARK;
 }
 
 function safeAttributes(
@@ -105,7 +105,7 @@ function safeAttributes(
   attributes: Record<string, string>,
   keepInlineImages: boolean,
 ): Record<string, string> {
-  if (tag === 'img' && !isShown(attributes.src?.trim() ?? '', keepInlineImages))
+  if (tag === 'img' && !isAllowedImage(attributes.src?.trim() ?? '', keepInlineImages))
     return { alt: attributes.alt ?? '' };
   const safe = Object.entries(attributes).map(
     ([name, value]) => [name, safeValue(tag, name, value)] as const,
@@ -121,7 +121,7 @@ function safeValue(tag: string, attribute: string, value: string): string | null
   return value;
 }
 
-function isShown(source: string, keepInlineImages: boolean): boolean {
+function isAllowedImage(source: string, keepInlineImages: boolean): boolean {
   return REMOTE_IMAGE.test(source) || (keepInlineImages && INLINE_IMAGE.test(source));
 }
 
@@ -133,18 +133,18 @@ function filterStyle(style: string): string {
     .filter((declaration) => {
       const colon = declaration.indexOf(':');
       const property = declaration.slice(0, Math.max(0, colon)).trim().toLowerCase();
-      return PROPERTY.test(property) && !UNSAFE_VALUE.test(declaration.slice(colon + 1));
+      return ALLOWED_PROPERTY.test(property) && !UNSAFE_VALUE.test(declaration.slice(colon + 1));
     })
     .join(';');
 }
 
 /** Converts text to HTML that keeps its lines. */
-export function fragmentOfText(text: string, { maxBytes }: Pick<FragmentOptions, 'maxBytes'>): string {
+export function textToHtml(text: string, { maxBytes }: Pick<SanitizeOptions, 'maxBytes'>): string {
   // Escaping turns one byte into six at most, and leaves most bytes as they are.
-  const kept = cutToBytes(text, maxBytes);
+  const kept = truncateToBytes(text, maxBytes);
   const escaped = escapeHtml(kept);
   const fitting =
-    Buffer.byteLength(escaped) <= maxBytes ? escaped : escapeHtml(cutToBytes(kept, maxBytes / 6));
+    Buffer.byteLength(escaped) <= maxBytes ? escaped : escapeHtml(truncateToBytes(kept, maxBytes / 6));
   return `<div style="white-space:pre-wrap">${fitting}</div>`;
 }
 
@@ -156,9 +156,9 @@ export function escapeHtml(text: string): string {
     .replaceAll('"', '&quot;');
 }
 
-/** Truncates a text to a number of bytes in UTF-8 and appends {@link CUT_MARK}; returns a shorter text as it is. */
-export function cutToBytes(text: string, maxBytes: number): string {
-  return Buffer.byteLength(text) <= maxBytes ? text : firstBytes(text, maxBytes) + CUT_MARK;
+/** Truncates a text to a number of bytes in UTF-8 and appends {@link TRUNCATION_MARK}; returns a shorter text as it is. */
+export function truncateToBytes(text: string, maxBytes: number): string {
+  return Buffer.byteLength(text) <= maxBytes ? text : firstBytes(text, maxBytes) + TRUNCATION_MARK;
 }
 
 function firstBytes(text: string, maxBytes: number): string {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { type DkimSigningKey, dkimSignature } from './dkim-signature.ts';
+import { createDkimSignature, type DkimSigningKey } from './dkim-signature.ts';
 
 /** A mail that is small enough to be held, with its signature in front. Without a key it is as it was. */
 export async function signBytes(mail: Buffer, key: DkimSigningKey | null, signedAt: Date): Promise<Buffer> {
   if (!key) return mail;
-  return Buffer.concat([Buffer.from(await dkimSignature(Readable.from([mail]), key, signedAt)), mail]);
+  return Buffer.concat([Buffer.from(await createDkimSignature(Readable.from([mail]), key, signedAt)), mail]);
 }
 
 /**
@@ -21,21 +21,21 @@ export async function signStream(
 ): Promise<Readable> {
   if (!key) return write();
   const signed = createHash('sha256');
-  const signature = await dkimSignature(Readable.from(hashed(write(), signed)), key, signedAt);
-  return Readable.from(sameAsSigned(signature, write(), signed.digest('hex')), { objectMode: false });
+  const signature = await createDkimSignature(Readable.from(hashChunks(write(), signed)), key, signedAt);
+  return Readable.from(readUnchanged(signature, write(), signed.digest('hex')), { objectMode: false });
 }
 
-async function* hashed(mail: Readable, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+async function* hashChunks(mail: Readable, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
   for await (const chunk of mail) {
     hash.update(chunk);
     yield chunk;
   }
 }
 
-async function* sameAsSigned(signature: string, mail: Readable, signedHash: string): AsyncGenerator<Buffer> {
+async function* readUnchanged(signature: string, mail: Readable, signedHash: string): AsyncGenerator<Buffer> {
   yield Buffer.from(signature);
   const hash = createHash('sha256');
-  yield* hashed(mail, hash);
+  yield* hashChunks(mail, hash);
   if (hash.digest('hex') !== signedHash)
     throw new Error('The mail was written differently than it was signed');
 }

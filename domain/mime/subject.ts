@@ -3,7 +3,7 @@
  * (after RFC 5256 section 2.1, which knows English alone).
  */
 
-const REPLY_MARKS = [
+const REPLY_PREFIXES = [
   're',
   'r',
   'res',
@@ -45,7 +45,7 @@ const REPLY_MARKS = [
   '회신',
   'ตอบ', // Chinese, Japanese, Korean, Thai
 ];
-const FORWARD_MARKS = [
+const FORWARD_PREFIXES = [
   'fwd',
   'fw',
   'tr',
@@ -76,39 +76,39 @@ const FORWARD_MARKS = [
 
 const alternatives = (marks: string[]) => [...marks].sort((a, b) => b.length - a.length).join('|');
 /** A mark may be numbered (`Re[2]:`, `Re(3):`, `Re^4:`) and end in a full-width colon. Subjects have single spaces here. */
-const MARK = new RegExp(
-  `(?:(?<reply>${alternatives(REPLY_MARKS)})|(?:${alternatives(FORWARD_MARKS)})) ?(?:[[(^*] ?\\d{1,3} ?[\\])]?)? ?[:：] ?`,
+const PREFIX = new RegExp(
+  `(?:(?<reply>${alternatives(REPLY_PREFIXES)})|(?:${alternatives(FORWARD_PREFIXES)})) ?(?:[[(^*] ?\\d{1,3} ?[\\])]?)? ?[:：] ?`,
   'iuy',
 );
 /** `[list-name] `, kept, but marks behind it count all the same. */
-const TAG = /\[[^[\]]{1,100}\] ?/y;
+const LIST_TAG = /\[[^[\]]{1,100}\] ?/y;
 
-interface Analysis {
+interface SubjectAnalysis {
   base: string;
   /** The outermost mark; empty where the subject has none. */
   mark: 'reply' | 'forward' | null;
 }
 
-function analyse(subject: string): Analysis {
+function analyzeSubject(subject: string): SubjectAnalysis {
   const text = subject.normalize('NFC').replace(/\s+/gu, ' ').trim();
   const tags: string[] = [];
-  let mark: Analysis['mark'] = null;
+  let mark: SubjectAnalysis['mark'] = null;
   let position = 0;
   let tagsTo = 0;
   for (;;) {
-    MARK.lastIndex = position;
-    const found = MARK.exec(text);
+    PREFIX.lastIndex = position;
+    const found = PREFIX.exec(text);
     if (found) {
       mark ??= found.groups?.reply === undefined ? 'forward' : 'reply';
       // Tags are decided on only when a mark follows them: those before the text itself belong to it.
       tags.push(...readTags(text, tagsTo, position));
-      position = MARK.lastIndex;
+      position = PREFIX.lastIndex;
       tagsTo = position;
       continue;
     }
-    TAG.lastIndex = position;
-    if (!TAG.test(text)) break;
-    position = TAG.lastIndex;
+    LIST_TAG.lastIndex = position;
+    if (!LIST_TAG.test(text)) break;
+    position = LIST_TAG.lastIndex;
   }
   const rest = text.slice(tagsTo).replace(/(?: ?\(fwd\))+$/i, '');
   const kept = [...new Set(tags)].filter((tag) => !rest.startsWith(tag));
@@ -120,21 +120,21 @@ function readTags(text: string, from: number, to: number): string[] {
 }
 
 /** The subject without reply and forward marks, white space collapsed; its case is kept. */
-export function baseSubject(subject: string): string {
-  return analyse(subject).base;
+export function getBaseSubject(subject: string): string {
+  return analyzeSubject(subject).base;
 }
 
 /** Whether the subject says of itself that it answers something; a forward does not. */
 export function isReplySubject(subject: string): boolean {
-  return analyse(subject).mark === 'reply';
+  return analyzeSubject(subject).mark === 'reply';
 }
 
 /** `Re:` once, whatever marks stood there. */
-export function replySubject(subject: string): string {
-  return `Re: ${baseSubject(subject)}`.trimEnd();
+export function toReplySubject(subject: string): string {
+  return `Re: ${getBaseSubject(subject)}`.trimEnd();
 }
 
 /** `Fwd:` once, whatever marks stood there. */
-export function forwardSubject(subject: string): string {
-  return `Fwd: ${baseSubject(subject)}`.trimEnd();
+export function toForwardSubject(subject: string): string {
+  return `Fwd: ${getBaseSubject(subject)}`.trimEnd();
 }

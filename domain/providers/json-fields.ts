@@ -1,5 +1,5 @@
 /** Of what a provider posts every field may be missing or something else. */
-export type Fields = Record<string, unknown>;
+export type JsonObject = Record<string, unknown>;
 
 export function parseJson(text: string): unknown {
   try {
@@ -9,20 +9,20 @@ export function parseJson(text: string): unknown {
   }
 }
 
-export function objectOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+export function toObject(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
-export function listOf(value: unknown, maxItems: number): unknown[] {
+export function toList(value: unknown, maxItems: number): unknown[] {
   return Array.isArray(value) ? value.slice(0, maxItems) : [];
 }
 
 /** Null for what is no text, and for none. */
-export function textOf(value: unknown): string | null {
+export function toText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value.slice(0, 1_000) : null;
 }
 
-export function timeOf(value: unknown): Date | null {
-  const time = Date.parse(textOf(value) ?? '');
+export function toDate(value: unknown): Date | null {
+  const time = Date.parse(toText(value) ?? '');
   return Number.isNaN(time) ? null : new Date(time);
 }

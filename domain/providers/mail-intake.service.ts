@@ -5,10 +5,10 @@ import type { Storage, StoredObject } from '../../platform/storage.ts';
 import type { InboundRoute } from '../inbound/accepted-mail.ts';
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import type { ReceiptService } from '../inbound/receipt.service.ts';
-import { isUsageLimitExceeded } from '../usage/limit-exceeded.ts';
+import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 
 /** A mail another server accepted for us, on its way into storage. */
-export interface HandedMail {
+export interface ProviderMail {
   /** What the provider calls it: taken in once for an inbox, however often it is handed over. */
   transportId: string;
   source: Readable;
@@ -34,36 +34,36 @@ export interface MailIntake {
   resolve(
     addresses: string[],
     mailFrom: string,
-  ): Promise<{ recipients: HandedMail['recipients']; unknown: string[]; full: HandedMail['recipients'] }>;
+  ): Promise<{ recipients: ProviderMail['recipients']; unknown: string[]; full: ProviderMail['recipients'] }>;
   /** Whether a mail of that id has come to all of them before. */
-  knows(transportId: string, recipients: HandedMail['recipients']): Promise<boolean>;
+  hasReceived(transportId: string, recipients: ProviderMail['recipients']): Promise<boolean>;
   /**
    * Stores the bytes and commits receipts, as the SMTP listener does. When it resolves the mail is ours.
    *
    * @throws AppError `payload_too_large`, `unprocessable` (a mail that goes in circles), `usage_limit_exceeded`; what
    * `inspect` throws.
    */
-  take(mail: HandedMail): Promise<void>;
+  take(mail: ProviderMail): Promise<void>;
 }
 
 export interface MailIntakeOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
-  receipts: Pick<ReceiptService, 'resolve' | 'knows' | 'commit'>;
+  receipts: Pick<ReceiptService, 'resolve' | 'hasReceived' | 'commit'>;
   maxSizeBytes: number;
 }
 
 /** As over SMTP: RFC 5321 section 6.3 wants loops found by counting trace fields. */
 const MAX_RECEIVED_FIELDS = 50;
 /** Trace fields stand first; a header that is longer before its end is nobody's. */
-const HEADER_BYTES = 65_536;
+const MAX_HEADER_BYTES = 65_536;
 
 /** Takes in mail that other servers received (providers, an MTA in front). */
 export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions): MailIntake {
   return {
     async resolve(addresses, mailFrom) {
       const distinct = [...new Set(addresses.map((address) => address.toLowerCase()))];
-      const recipients: HandedMail['recipients'] = [];
-      const full: HandedMail['recipients'] = [];
+      const recipients: ProviderMail['recipients'] = [];
+      const full: ProviderMail['recipients'] = [];
       const unknown: string[] = [];
       for (const address of distinct) {
         const others = recipients.map((recipient) => recipient.route);
@@ -75,12 +75,12 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       return { recipients, unknown, full };
     },
 
-    knows: (transportId, recipients) => receipts.knows(transportId, recipients),
+    hasReceived: (transportId, recipients) => receipts.hasReceived(transportId, recipients),
 
     async take({ source, inspect, ...mail }) {
       const now = new Date();
       const rawKey = `raw/${now.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
-      const checked = limitMail(maxSizeBytes);
+      const checked = createMailLimiter(maxSizeBytes);
       source.on('error', (error) => checked.stream.destroy(error));
       source.once('close', () => {
         if (!source.readableEnded)
@@ -110,16 +110,16 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
   };
 }
 
-function limitMail(maxSizeBytes: number): { stream: Transform; readonly refusal: AppError | undefined } {
+function createMailLimiter(maxSizeBytes: number): { stream: Transform; readonly refusal: AppError | undefined } {
   let sizeBytes = 0;
   let header = '';
   let headerEnded = false;
   let refusal: AppError | undefined;
   const isLooping = (chunk: Buffer) => {
     if (headerEnded) return false;
-    header += chunk.subarray(0, HEADER_BYTES).toString('latin1');
+    header += chunk.subarray(0, MAX_HEADER_BYTES).toString('latin1');
     const end = /\r?\n\r?\n/.exec(header)?.index ?? -1;
-    headerEnded = end !== -1 || header.length > HEADER_BYTES;
+    headerEnded = end !== -1 || header.length > MAX_HEADER_BYTES;
     if (!headerEnded) return false;
     return (
       (header.slice(0, end === -1 ? undefined : end).match(/^received:/gim)?.length ?? 0) >
@@ -129,8 +129,8 @@ function limitMail(maxSizeBytes: number): { stream: Transform; readonly refusal:
   const stream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       sizeBytes += chunk.length;
-      if (sizeBytes > maxSizeBytes) refusal = tooLarge(maxSizeBytes);
-      else if (isLooping(chunk)) refusal = looping();
+      if (sizeBytes > maxSizeBytes) refusal = mailTooLarge(maxSizeBytes);
+      else if (isLooping(chunk)) refusal = mailLoop();
       if (refusal) done(refusal);
       else done(null, chunk);
     },
@@ -143,14 +143,14 @@ function limitMail(maxSizeBytes: number): { stream: Transform; readonly refusal:
   };
 }
 
-function tooLarge(maxSizeBytes: number): AppError {
+function mailTooLarge(maxSizeBytes: number): AppError {
   return new AppError('payload_too_large', {
     detail: `The mail is larger than ${maxSizeBytes} bytes.`,
     fix: 'Refuse it to its sender; it will not be taken later either.',
   });
 }
 
-function looping(): AppError {
+function mailLoop(): AppError {
   return new AppError('unprocessable', {
     detail: `The mail passed more than ${MAX_RECEIVED_FIELDS} servers: it goes round in circles.`,
     fix: 'Refuse it to its sender, and look for the rule that sends it back.',

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import type { MailIntake } from './mail-intake.service.ts';
-import { type RawEnvelope, type RawSignature, refused, verifyRaw } from './raw-signature.ts';
+import { type RawEnvelope, type RawSignature, invalidSignature, verifyRawSignature } from './raw-signature.ts';
 
 export interface RawMailService {
   /**
@@ -28,14 +28,14 @@ export function createRawMailService({
 }): RawMailService {
   return {
     async take(envelope, signature, source) {
-      if (secret === undefined) throw switchedOff();
-      verifyRaw(secret, envelope, signature, new Date());
+      if (secret === undefined) throw notConfigured();
+      verifyRawSignature(secret, envelope, signature, new Date());
       const { recipients, unknown, full } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
-      if (recipients.length === 0 && full.length === 0) throw nobody();
-      const handedAs = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
-      if (full.length > 0 && !(await intake.knows(handedAs, full))) throw mayReceiveNoMore();
+      if (recipients.length === 0 && full.length === 0) throw noRecipients();
+      const transportId = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
+      if (full.length > 0 && !(await intake.hasReceived(transportId, full))) throw receiveLimitReached();
       await intake.take({
-        transportId: handedAs,
+        transportId: transportId,
         source,
         mailFrom: envelope.mailFrom,
         clientIp: envelope.clientIp,
@@ -43,7 +43,7 @@ export function createRawMailService({
         recipients: [...recipients, ...full],
         inspect(stored) {
           if (stored.sha256.toString('hex') !== signature.contentSha256.toLowerCase())
-            throw refused('is over other bytes than came');
+            throw invalidSignature('is over other bytes than came');
         },
       });
       return { accepted: [...recipients, ...full].map(({ address }) => address), unknown };
@@ -51,14 +51,14 @@ export function createRawMailService({
   };
 }
 
-function switchedOff(): AppError {
+function notConfigured(): AppError {
   return new AppError('not_found', {
     detail: 'This service takes no raw mail.',
     fix: 'Set PROVIDER_RAW_SECRET and WORKER_DATABASE_URL for the API.',
   });
 }
 
-function mayReceiveNoMore(): AppError {
+function receiveLimitReached(): AppError {
   return new AppError('usage_limit_exceeded', {
     detail: 'A recipient has used up the mail it may receive.',
     fix: 'Keep the mail and hand it over again later: 452 4.2.2 to its sender.',
@@ -66,7 +66,7 @@ function mayReceiveNoMore(): AppError {
   });
 }
 
-function nobody(): AppError {
+function noRecipients(): AppError {
   return new AppError('not_found', {
     detail: 'None of the recipients has an inbox here.',
     fix: 'Refuse the mail to its sender: 550 5.1.1.',

@@ -20,38 +20,38 @@ export interface RawSignature {
   signature: string;
 }
 
-export const RAW_TOLERANCE_SECONDS = 300;
+export const MAX_CLOCK_SKEW_SECONDS = 300;
 
 /**
  * The string that is signed: `v1`, timestamp, sender, each recipient, client IP, HELO, id and content hash, one a line.
  * No value may hold a line break, so that no two envelopes make one string.
  */
-export function rawSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
+export function buildSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
   const { mailFrom, rcptTo, clientIp, helo, id } = envelope;
   return ['v1', signed.timestamp, mailFrom, rcptTo.join(','), clientIp, helo, id, signed.contentSha256].join(
     '\n',
   );
 }
 
-export function signRaw(
+export function signRawMail(
   secret: string,
   envelope: RawEnvelope,
   signed: Omit<RawSignature, 'signature'>,
 ): string {
-  return `v1=${createHmac('sha256', secret).update(rawSigningString(envelope, signed)).digest('hex')}`;
+  return `v1=${createHmac('sha256', secret).update(buildSigningString(envelope, signed)).digest('hex')}`;
 }
 
 /** @throws AppError `unauthenticated`: wrong signature, or a time more than 5 minutes off. */
-export function verifyRaw(secret: string, envelope: RawEnvelope, given: RawSignature, now: Date): void {
-  const expected = Buffer.from(signRaw(secret, envelope, given));
+export function verifyRawSignature(secret: string, envelope: RawEnvelope, given: RawSignature, now: Date): void {
+  const expected = Buffer.from(signRawMail(secret, envelope, given));
   const presented = Buffer.from(given.signature);
   if (expected.length !== presented.length || !timingSafeEqual(expected, presented))
-    throw refused('does not fit');
+    throw invalidSignature('does not fit');
   const ageSeconds = Math.abs(now.getTime() / 1000 - Number(given.timestamp));
-  if (!(ageSeconds <= RAW_TOLERANCE_SECONDS)) throw refused('is more than 5 minutes old, or from the future');
+  if (!(ageSeconds <= MAX_CLOCK_SKEW_SECONDS)) throw invalidSignature('is more than 5 minutes old, or from the future');
 }
 
-export function refused(what: string): AppError {
+export function invalidSignature(what: string): AppError {
   return new AppError('unauthenticated', {
     detail: `The signature of the mail ${what}.`,
     fix: 'Sign the string docs/mail.md describes with PROVIDER_RAW_SECRET, over the bytes that are sent, each time anew.',

@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
-import { type Fields, listOf, objectOf, parseJson, textOf, timeOf } from './json-fields.ts';
+import { type JsonObject, toList, toObject, parseJson, toText, toDate } from './json-fields.ts';
 
 /** What SES tells of one mail: of each recipient it names, what became of it. */
 export interface SesEvent {
@@ -8,7 +8,7 @@ export interface SesEvent {
   outcomes: { address: string; outcome: Omit<DeliveryOutcome, 'position'> }[];
 }
 
-interface Told {
+interface SesRecipient {
   emailAddress?: unknown;
   status?: unknown;
   diagnosticCode?: unknown;
@@ -21,54 +21,54 @@ const MAX_RECIPIENTS = 100;
  *
  * @returns null where it tells nothing of a delivery: sends, opens, clicks, or no JSON.
  */
-export function readSesEvent(text: string): SesEvent | null {
-  const event = objectOf(parseJson(text));
-  const mail = objectOf(event.mail);
-  const sesMessageId = textOf(mail.messageId);
+export function parseSesEvent(text: string): SesEvent | null {
+  const event = toObject(parseJson(text));
+  const mail = toObject(event.mail);
+  const sesMessageId = toText(mail.messageId);
   if (sesMessageId === null) return null;
-  const type = textOf(event.eventType) ?? textOf(event.notificationType);
-  const outcomes = outcomesOf(type, event, mail).filter(({ address }) => address !== '');
+  const type = toText(event.eventType) ?? toText(event.notificationType);
+  const outcomes = toOutcomes(type, event, mail).filter(({ address }) => address !== '');
   if (outcomes.length === 0) return null;
-  return { sesMessageId, sentAt: timeOf(mail.timestamp), outcomes };
+  return { sesMessageId, sentAt: toDate(mail.timestamp), outcomes };
 }
 
-function outcomesOf(type: string | null, event: Fields, mail: Fields): SesEvent['outcomes'] {
+function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): SesEvent['outcomes'] {
   switch (type) {
     case 'Delivery': {
-      const delivery = objectOf(event.delivery);
+      const delivery = toObject(event.delivery);
       const told = {
         kind: 'delivered' as const,
         statusCode: '2.0.0',
-        diagnosticCode: textOf(delivery.smtpResponse),
+        diagnosticCode: toText(delivery.smtpResponse),
       };
-      return listOf(delivery.recipients, MAX_RECIPIENTS).map((address) => ({
+      return toList(delivery.recipients, MAX_RECIPIENTS).map((address) => ({
         address: String(address),
         outcome: told,
       }));
     }
     case 'Bounce':
-      return bounces(objectOf(event.bounce));
+      return toBounces(toObject(event.bounce));
     case 'Complaint':
-      return complaints(objectOf(event.complaint));
+      return toComplaints(toObject(event.complaint));
     case 'Reject': {
-      const reason = textOf(objectOf(event.reject).reason) ?? 'no reason given';
+      const reason = toText(toObject(event.reject).reason) ?? 'no reason given';
       const told = {
         kind: 'bounced' as const,
         statusCode: '5.7.1',
         diagnosticCode: `SES rejected the mail: ${reason}`,
       };
-      return listOf(mail.destination, MAX_RECIPIENTS).map((address) => ({
+      return toList(mail.destination, MAX_RECIPIENTS).map((address) => ({
         address: String(address),
         outcome: told,
       }));
     }
     case 'DeliveryDelay':
-      return recipientsOf(objectOf(event.deliveryDelay).delayedRecipients).map((told) => ({
-        address: textOf(told.emailAddress) ?? '',
+      return toRecipients(toObject(event.deliveryDelay).delayedRecipients).map((told) => ({
+        address: toText(told.emailAddress) ?? '',
         outcome: {
           kind: 'delayed',
-          statusCode: textOf(told.status),
-          diagnosticCode: textOf(told.diagnosticCode),
+          statusCode: toText(told.status),
+          diagnosticCode: toText(told.diagnosticCode),
         },
       }));
     default:
@@ -77,15 +77,15 @@ function outcomesOf(type: string | null, event: Fields, mail: Fields): SesEvent[
 }
 
 /** SES classifies itself: its word on permanence and a bad or suppressed address goes before the codes. */
-function bounces(bounce: Fields): SesEvent['outcomes'] {
+function toBounces(bounce: JsonObject): SesEvent['outcomes'] {
   const transient = bounce.bounceType === 'Transient';
-  const subType = textOf(bounce.bounceSubType) ?? 'General';
-  return recipientsOf(bounce.bouncedRecipients).map((told) => {
-    const status = textOf(told.status);
-    const diagnostic = textOf(told.diagnosticCode);
+  const subType = toText(bounce.bounceSubType) ?? 'General';
+  return toRecipients(bounce.bouncedRecipients).map((told) => {
+    const status = toText(told.status);
+    const diagnostic = toText(told.diagnosticCode);
     const suppressed = /Suppress/i.test(subType);
     return {
-      address: textOf(told.emailAddress) ?? '',
+      address: toText(told.emailAddress) ?? '',
       outcome: {
         kind: 'bounced',
         statusCode: transient
@@ -99,12 +99,12 @@ function bounces(bounce: Fields): SesEvent['outcomes'] {
   });
 }
 
-function complaints(complaint: Fields): SesEvent['outcomes'] {
-  const feedbackType = textOf(complaint.complaintFeedbackType) ?? 'abuse';
+function toComplaints(complaint: JsonObject): SesEvent['outcomes'] {
+  const feedbackType = toText(complaint.complaintFeedbackType) ?? 'abuse';
   // "Not spam" takes a complaint back; it is none.
   if (feedbackType === 'not-spam') return [];
-  return recipientsOf(complaint.complainedRecipients).map((told) => ({
-    address: textOf(told.emailAddress) ?? '',
+  return toRecipients(complaint.complainedRecipients).map((told) => ({
+    address: toText(told.emailAddress) ?? '',
     outcome: {
       kind: 'complained',
       statusCode: null,
@@ -114,6 +114,6 @@ function complaints(complaint: Fields): SesEvent['outcomes'] {
   }));
 }
 
-function recipientsOf(value: unknown): Told[] {
-  return listOf(value, MAX_RECIPIENTS).map(objectOf);
+function toRecipients(value: unknown): SesRecipient[] {
+  return toList(value, MAX_RECIPIENTS).map(toObject);
 }

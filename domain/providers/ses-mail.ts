@@ -1,5 +1,5 @@
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
-import { type Fields, listOf, objectOf, parseJson, textOf, timeOf } from './json-fields.ts';
+import { type JsonObject, toList, toObject, parseJson, toText, toDate } from './json-fields.ts';
 
 /** A mail SES received for us, as its notification tells of it. */
 export interface SesMail {
@@ -22,46 +22,46 @@ const MAX_RECIPIENTS = 1_000;
  *
  * @returns null for what tells of no received mail, and for what the other actions of a rule tell of one.
  */
-export function readSesMail(text: string): SesMail | null {
-  const notification = objectOf(parseJson(text));
+export function parseSesMail(text: string): SesMail | null {
+  const notification = toObject(parseJson(text));
   if (notification.notificationType !== 'Received') return null;
-  const [mail, receipt] = [objectOf(notification.mail), objectOf(notification.receipt)];
-  const action = objectOf(receipt.action);
+  const [mail, receipt] = [toObject(notification.mail), toObject(notification.receipt)];
+  const action = toObject(receipt.action);
   if (action.type !== 'S3' && action.type !== 'SNS') return null;
-  const sesMessageId = textOf(mail.messageId);
+  const sesMessageId = toText(mail.messageId);
   if (sesMessageId === null) return null;
   return {
     sesMessageId,
-    mailFrom: (textOf(mail.source) ?? '').replace(/^<(.*)>$/, '$1'),
-    recipients: listOf(receipt.recipients, MAX_RECIPIENTS).flatMap((address) => textOf(address) ?? []),
-    receivedAt: timeOf(mail.timestamp),
-    verdicts: verdictsOf(receipt),
-    content: action.type === 'S3' ? objectNamed(action) : inlineContent(action, notification.content),
+    mailFrom: (toText(mail.source) ?? '').replace(/^<(.*)>$/, '$1'),
+    recipients: toList(receipt.recipients, MAX_RECIPIENTS).flatMap((address) => toText(address) ?? []),
+    receivedAt: toDate(mail.timestamp),
+    verdicts: toVerdicts(receipt),
+    content: action.type === 'S3' ? toObjectContent(action) : toInlineContent(action, notification.content),
   };
 }
 
 /** S3 keys have at most 1,024 bytes. */
-function objectNamed({ bucketName, objectKey }: Fields): SesMail['content'] {
+function toObjectContent({ bucketName, objectKey }: JsonObject): SesMail['content'] {
   if (typeof bucketName !== 'string' || typeof objectKey !== 'string') return null;
   if (bucketName === '' || objectKey === '' || objectKey.length > 1_024) return null;
   return { kind: 'object', bucket: bucketName, key: objectKey };
 }
 
-function inlineContent({ encoding }: Fields, content: unknown): SesMail['content'] {
+function toInlineContent({ encoding }: JsonObject, content: unknown): SesMail['content'] {
   if (typeof content !== 'string') return null;
   const isBase64 = typeof encoding === 'string' && /^base64$/i.test(encoding);
   return { kind: 'inline', bytes: Buffer.from(content, isBase64 ? 'base64' : 'utf8') };
 }
 
 /** A virus is nothing to announce either. */
-function verdictsOf(receipt: Fields): ProviderVerdicts {
-  const statusOf = (verdict: unknown) => String(objectOf(verdict).status).toUpperCase();
+function toVerdicts(receipt: JsonObject): ProviderVerdicts {
+  const statusOf = (verdict: unknown) => String(toObject(verdict).status).toUpperCase();
   const policy = String(receipt.dmarcPolicy).toLowerCase();
   return {
     authentication: {
-      spf: resultOf(statusOf(receipt.spfVerdict)),
-      dkim: resultOf(statusOf(receipt.dkimVerdict)),
-      dmarc: resultOf(statusOf(receipt.dmarcVerdict)),
+      spf: toAuthenticationResult(statusOf(receipt.spfVerdict)),
+      dkim: toAuthenticationResult(statusOf(receipt.dkimVerdict)),
+      dmarc: toAuthenticationResult(statusOf(receipt.dmarcVerdict)),
       arc: 'none',
       policy: policy === 'none' || policy === 'quarantine' || policy === 'reject' ? policy : null,
     },
@@ -70,7 +70,7 @@ function verdictsOf(receipt: Fields): ProviderVerdicts {
 }
 
 /** In the words of RFC 8601. `GRAY` says that there was nothing to check; an absent verdict says no more. */
-function resultOf(status: string): string {
+function toAuthenticationResult(status: string): string {
   if (status === 'PASS' || status === 'FAIL') return status.toLowerCase();
   return status === 'PROCESSING_FAILED' ? 'temperror' : 'none';
 }

@@ -17,7 +17,7 @@ export interface SnsMessage {
 }
 
 const TYPES = ['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation'];
-const REQUIRED = [
+const REQUIRED_FIELDS = [
   'MessageId',
   'TopicArn',
   'Message',
@@ -28,12 +28,12 @@ const REQUIRED = [
 ];
 
 /** @returns null for what is no message of SNS. */
-export function readSnsMessage(body: unknown): SnsMessage | null {
+export function parseSnsMessage(body: unknown): SnsMessage | null {
   const value = typeof body === 'string' ? parseJson(body) : body;
   if (typeof value !== 'object' || value === null) return null;
   const fields = value as Record<string, unknown>;
   if (!TYPES.includes(String(fields.Type))) return null;
-  if (!REQUIRED.every((name) => typeof fields[name] === 'string')) return null;
+  if (!REQUIRED_FIELDS.every((name) => typeof fields[name] === 'string')) return null;
   const optional = ['Subject', 'SubscribeURL', 'Token'];
   if (
     !optional.every(
@@ -71,7 +71,7 @@ function isSnsUrl(url: URL | null): url is URL {
   );
 }
 
-const SIGNED = {
+const SIGNED_FIELDS = {
   Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
   SubscriptionConfirmation: [
     'Message',
@@ -86,8 +86,8 @@ const SIGNED = {
 } as const;
 
 /** Name and value of what is signed, one a line; a subject only where there is one. */
-export function snsSigningString(message: SnsMessage): string {
-  return SIGNED[message.Type]
+export function buildSnsSigningString(message: SnsMessage): string {
+  return SIGNED_FIELDS[message.Type]
     .filter((name) => typeof message[name] === 'string')
     .map((name) => `${name}\n${message[name]}\n`)
     .join('');
@@ -101,7 +101,7 @@ export function isSignedBy(message: SnsMessage, certificatePem: string, now: Dat
     const certificate = new X509Certificate(certificatePem);
     const inForce =
       Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() <= Date.parse(certificate.validTo);
-    const verify = createVerify(algorithm).update(snsSigningString(message), 'utf8');
+    const verify = createVerify(algorithm).update(buildSnsSigningString(message), 'utf8');
     return inForce && verify.verify(certificate.publicKey, message.Signature, 'base64');
   } catch {
     return false;

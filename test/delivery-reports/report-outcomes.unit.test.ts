@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { outcomesOf } from '../../domain/delivery-reports/report-outcomes.ts';
+import { readReportOutcomes } from '../../domain/delivery-reports/report-outcomes.ts';
 
 /** A report with a block for each action, for the mailboxes an alias led to. */
 function report(...actions: string[]): Readable {
@@ -24,7 +24,7 @@ test.each([
   { actions: ['delayed', 'delivered'], kind: 'delivered' },
   { actions: ['expanded', 'relayed', 'failed', 'delayed'], kind: 'bounced' },
 ])('a report that says $actions tells its one recipient $kind', async ({ actions, kind }) => {
-  const outcomes = await outcomesOf(report(...actions), { position: 7, relayedIsDelivered: true });
+  const outcomes = await readReportOutcomes(report(...actions), { position: 7, relayedIsDelivered: true });
   expect(outcomes).toEqual([expect.objectContaining({ position: 7, kind })]);
 });
 
@@ -32,6 +32,6 @@ test.each([
   { relayedIsDelivered: true, kinds: ['delivered'] },
   { relayedIsDelivered: false, kinds: [] },
 ])('relayed counts as delivered where the next hop cannot report: $relayedIsDelivered', async (given) => {
-  const outcomes = await outcomesOf(report('relayed'), { position: 0, ...given });
+  const outcomes = await readReportOutcomes(report('relayed'), { position: 0, ...given });
   expect(outcomes?.map(({ kind }) => kind)).toEqual(given.kinds);
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { removeSpentReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
-import { keepUnattributed, removeOldReports } from '../../domain/inbound/unattributed-reports.ts';
+import { storeUnattributedReport, deleteExpiredReports } from '../../domain/inbound/unattributed-reports.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
@@ -13,7 +13,7 @@ import { useWorkerDatabase } from '../support/resources.ts';
 const database = useWorkerDatabase();
 
 const DAY_MS = 24 * 3_600_000;
-const longAgo = () => new Date(Date.now() - 31 * DAY_MS);
+const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
 
 const receiptOf = (id: string) =>
   database.systemTransaction(({ em }) => em.findOne(ReceiptEntity, { id }, { disableIdentityMap: true }));
@@ -21,7 +21,7 @@ const isDiscarded = (storageKey: string) =>
   database.systemTransaction(async ({ em }) => (await em.count(UnclaimedObjectEntity, { storageKey })) > 0);
 const age = (ids: string[]) =>
   database.systemTransaction(({ em }) =>
-    em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: longAgo() }),
+    em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: daysAgo(31) }),
   );
 /** Every other test's entries are swept as well: theirs are where this storage has nothing. */
 const sweep = () => sweepObjects(database, { deleteMany: async () => undefined });
@@ -55,11 +55,11 @@ describe('receipts that became no message', () => {
     const second = await receive(original);
     expect(second.outcome).toBe(`duplicate of ${first.message?.id}`);
 
-    await removeSpentReceipts(database);
+    await deleteExpiredReceipts(database);
     expect(await receiptOf(folded.receiptId)).not.toBeNull();
 
     await age([folded.receiptId, first.receiptId, second.receiptId]);
-    expect(await removeSpentReceipts(database)).toBeGreaterThanOrEqual(2);
+    expect(await deleteExpiredReceipts(database)).toBeGreaterThanOrEqual(2);
     expect(await receiptOf(folded.receiptId)).toBeNull();
     expect(await receiptOf(second.receiptId)).toBeNull();
     expect(await receiptOf(first.receiptId)).not.toBeNull();
@@ -77,7 +77,7 @@ describe('receipts that became no message', () => {
     });
     expect(message).toMatchObject({ subject: 'I am on holiday' });
     await age([receiptId]);
-    await removeSpentReceipts(database);
+    await deleteExpiredReceipts(database);
     expect(await receiptOf(receiptId)).toMatchObject({ kind: 'mail', messageId: message?.id });
 
     await database.systemTransaction(({ em }) =>
@@ -94,7 +94,7 @@ describe('mail to the feedback address that is nobody’s', () => {
     const rawKey = `raw/${newId('receipt')}`;
     return database.systemTransaction(async (transaction) => ({
       rawKey,
-      kept: await keepUnattributed(transaction, {
+      kept: await storeUnattributedReport(transaction, {
         rawKey,
         sizeBytes: 100,
         sha256: Buffer.alloc(32),
@@ -136,15 +136,22 @@ describe('mail to the feedback address that is nobody’s', () => {
     await database.systemTransaction(({ em }) => em.nativeDelete(UnattributedReportEntity, { receivedAt }));
   });
 
-  test('goes after 30 days, and with a thousand newer ones; its bytes with it', async () => {
-    const old = await keep({ receivedAt: longAgo() });
-    const crowdedOut = await keep({ receivedAt: new Date(Date.now() - 20 * DAY_MS) });
-    await fill(1_000, new Date(Date.now() - 19 * DAY_MS));
-    await removeOldReports(database);
-    expect(await isKept(old.rawKey)).toBe(false);
-    expect(await isKept(crowdedOut.rawKey)).toBe(false);
-    expect(await isDiscarded(crowdedOut.rawKey)).toBe(true);
-    const young = await keep({});
-    expect(await isKept(young.rawKey)).toBe(true);
+  test('is removed after 30 days, with its bytes', async () => {
+    const expired = await keep({ receivedAt: daysAgo(31) });
+    const recent = await keep({ receivedAt: daysAgo(29) });
+    await deleteExpiredReports(database);
+    expect(await isKept(expired.rawKey)).toBe(false);
+    expect(await isDiscarded(expired.rawKey)).toBe(true);
+    expect(await isKept(recent.rawKey)).toBe(true);
+  });
+
+  test('is removed once 1,000 newer ones exist, with its bytes', async () => {
+    const superseded = await keep({ receivedAt: daysAgo(20) });
+    await fill(1_000, daysAgo(19));
+    await deleteExpiredReports(database);
+    expect(await isKept(superseded.rawKey)).toBe(false);
+    expect(await isDiscarded(superseded.rawKey)).toBe(true);
+    const newest = await keep({});
+    expect(await isKept(newest.rawKey)).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
-import { fingerprintOf } from '../../domain/inbound/fingerprint.ts';
+import { computeFingerprint } from '../../domain/inbound/fingerprint.ts';
 
 const MAIL = [
   'From: a@b.test',
@@ -16,7 +16,7 @@ const print = async (text: string, chunk = text.length) => {
   const chunks = Array.from({ length: Math.ceil(bytes.length / chunk) }, (_, n) =>
     bytes.subarray(n * chunk, (n + 1) * chunk),
   );
-  return fingerprintOf(Readable.from(chunks));
+  return computeFingerprint(Readable.from(chunks));
 };
 const hash = async (text: string, chunk?: number) => (await print(text, chunk)).sha256.toString('hex');
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSlots, type Slots } from '../../platform/slots.ts';
-import { isCrowding } from '../../workers/inbound-limits.ts';
+import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
+import { exceedsConnectionLimit } from '../../workers/inbound-limits.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';
@@ -32,15 +32,15 @@ describe('a client that takes more than its share', () => {
   });
 
   test('of large messages waits for its turn, small ones pass', async () => {
-    const slots = createSlots(1);
+    const slots = createSemaphore(1);
     let asked = 0;
-    const largeMessages: Slots = {
-      take(signal) {
+    const largeMessages: Semaphore = {
+      acquire(signal) {
         asked += 1;
-        return slots.take(signal);
+        return slots.acquire(signal);
       },
     };
-    const { listener, committed } = await listen({ config: LARGE, limits: { largeMessages } });
+    const { listener, committed } = await listen({ config: LARGE, limits: { largeMessageSlots: largeMessages } });
     const holder = await greeted(listener.port);
     await holder.startData('agent@agents.test');
     holder.write(lines(2 * MIB));
@@ -61,9 +61,9 @@ describe('a client that takes more than its share', () => {
   });
 
   test('of large messages is asked to come later where its turn does not come, and the session goes on', async () => {
-    const largeMessages = createSlots(1);
-    const release = await largeMessages.take();
-    const limits = { largeMessages, largeMessagePatienceMs: 50 };
+    const largeMessages = createSemaphore(1);
+    const release = await largeMessages.acquire();
+    const limits = { largeMessageSlots: largeMessages, largeMessageTimeoutMs: 50 };
     const { listener, objects } = await listen({ config: LARGE, limits });
     const client = await greeted(listener.port);
     const deliver = async () => {
@@ -79,16 +79,16 @@ describe('a client that takes more than its share', () => {
   });
 
   test('and vanishes while it waits gives its place in line back', async () => {
-    const largeMessages = createSlots(1);
-    const release = await largeMessages.take();
-    const { listener } = await listen({ config: LARGE, limits: { largeMessages } });
+    const largeMessages = createSemaphore(1);
+    const release = await largeMessages.acquire();
+    const { listener } = await listen({ config: LARGE, limits: { largeMessageSlots: largeMessages } });
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
     client.write(lines(2 * MIB));
     await eventually(() => expect(client.socket.writableLength).toBe(0));
     client.close();
     release();
-    const released = await largeMessages.take(AbortSignal.timeout(5_000));
+    const released = await largeMessages.acquire(AbortSignal.timeout(5_000));
     released();
   });
 });
@@ -102,5 +102,5 @@ test.each([
   { address: 'unknown', others: ['192.0.2.1'], crowds: false },
 ])('$address beside $others crowds, where one is allowed: $crowds', ({ address, others, crowds }) => {
   const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
-  expect(isCrowding(connections, address, 1)).toBe(crowds);
+  expect(exceedsConnectionLimit(connections, address, 1)).toBe(crowds);
 });

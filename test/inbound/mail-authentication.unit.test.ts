@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
-import { fingerprintOf } from '../../domain/inbound/fingerprint.ts';
+import { computeFingerprint } from '../../domain/inbound/fingerprint.ts';
 import { createAuthenticator, isPublicAddress } from '../../domain/inbound/mail-authentication.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -51,7 +51,7 @@ async function check(
     resolve: (name, type) => resolver.resolve(name, type),
     timeoutMs: options.timeoutMs ?? 4_000,
   });
-  const { isSigned } = await fingerprintOf(Readable.from([bytes]));
+  const { isSigned } = await computeFingerprint(Readable.from([bytes]));
   return authenticate({
     raw: { sizeBytes: bytes.length, open: async () => Readable.from([bytes]) },
     isSigned,

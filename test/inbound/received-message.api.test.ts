@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
+import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Authentication } from '../../domain/inbound/mail-authentication.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { createSpamCheck } from '../../domain/inbound/spam-verdict.ts';
+import { createScanForSpam } from '../../domain/inbound/spam-verdict.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { readGateInput } from '../../domain/outbound/gate-input.ts';
@@ -34,7 +34,7 @@ const judged = (results: Partial<Authentication>) => ({
 const scanned = (timeoutMs = 2_000) => {
   const failures: unknown[] = [];
   const scanner = createRspamdScanner({ url: rspamd.url, timeoutMs });
-  return { failures, scanForSpam: createSpamCheck(scanner, (error) => failures.push(error)) };
+  return { failures, scanForSpam: createScanForSpam(scanner, (error) => failures.push(error)) };
 };
 const eventsOf = (inboxId: string) =>
   database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
@@ -223,7 +223,7 @@ describe('the same mail once more', () => {
       em.find(UnclaimedObjectEntity, { organizationId: inbox.organizationId }),
     );
     expect(discarded.map(({ storageKey }) => storageKey)).toEqual([
-      `attachments/${messageIdOfReceipt(receiptId)}/0`,
+      `attachments/${toMessageId(receiptId)}/0`,
     ]);
   });
 

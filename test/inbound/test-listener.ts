@@ -36,8 +36,8 @@ export async function listen(
     config?: Partial<InboundListenerConfig>;
     storage?: Partial<Doubles['storage']>;
     receipts?: Partial<Doubles['receipts']>;
-    limits?: Pick<InboundListenerOptions, 'largeMessages' | 'largeMessagePatienceMs'>;
-    onAnswered?: InboundListenerOptions['onAnswered'];
+    limits?: Pick<InboundListenerOptions, 'largeMessageSlots' | 'largeMessageTimeoutMs'>;
+    onAnswered?: InboundListenerOptions['onReply'];
   } = {},
 ) {
   const objects = new Map<string, Buffer>();
@@ -75,7 +75,7 @@ export async function listen(
     receipts,
     logger: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
     ...overrides.limits,
-    ...(overrides.onAnswered ? { onAnswered: overrides.onAnswered } : {}),
+    ...(overrides.onAnswered ? { onReply: overrides.onAnswered } : {}),
   });
   cleanUps.push(() => listener.close());
   return { listener, objects, committed, logged };

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { addressFault } from '../../domain/mime/address-syntax.ts';
+import { findAddressProblem } from '../../domain/mime/address-syntax.ts';
 
 test.each([
   'ann@example.test',
@@ -12,7 +12,7 @@ test.each([
   `a@${'b'.repeat(63)}.test`,
   'x@xn--bcher-kva.test',
 ])('%j is an address', (address) => {
-  expect(addressFault(address)).toBeUndefined();
+  expect(findAddressProblem(address)).toBeUndefined();
 });
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   [`${'a'.repeat(65)}@example.test`, '64'],
   [`a@${'b.'.repeat(126)}test`, '254'],
 ])('%j is none: %s', (address, words) => {
-  expect(addressFault(address)).toContain(words);
+  expect(findAddressProblem(address)).toContain(words);
 });
 
 test('what passes is one line of ASCII without spaces', () => {
@@ -55,7 +55,7 @@ test('what passes is one line of ASCII without spaces', () => {
       fc.constantFrom('@', '@example.test', ''),
       (text, end) => {
         const address = text + end;
-        if (addressFault(address) !== undefined) return;
+        if (findAddressProblem(address) !== undefined) return;
         expect(address).toMatch(/^[\x20-\x7e]+$/);
         expect(address).not.toMatch(/[\s<>,;:()"]/);
       },

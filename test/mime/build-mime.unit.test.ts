@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type AddressObject, simpleParser } from 'mailparser';
-import { buildMime, type MimeMessage, referencesField } from '../../domain/mime/build-mime.ts';
-import { textFromHtml } from '../../domain/mime/html-to-text.ts';
+import { buildMime, buildReferencesField, type MimeMessage } from '../../domain/mime/build-mime.ts';
+import { htmlToText } from '../../domain/mime/html-to-text.ts';
 
 const BASE: MimeMessage = {
   messageId: 'msg_01@agents.test',
@@ -174,7 +174,7 @@ describe('what is written comes back', () => {
     });
     expect(parsed.text).toBe('Hi\n\nSee this <https://x.test>');
     // Deeper than it is read: cut off, or without its tags where the machine is too busy to read it in time.
-    expect(['', 'deep']).toContain(textFromHtml(`${'<div>'.repeat(50_000)}deep`).trim());
+    expect(['', 'deep']).toContain(htmlToText(`${'<div>'.repeat(50_000)}deep`).trim());
   });
 
   test('a stream that breaks breaks the mail', async () => {
@@ -249,7 +249,7 @@ describe('the chain of references', () => {
   test('fits in a line, keeps its root and the newest', () => {
     fc.assert(
       fc.property(ids, (chain) => {
-        const field = referencesField(chain);
+        const field = buildReferencesField(chain);
         const kept = field === '' ? [] : field.split(' ').map((id) => id.slice(1, -1));
         const unique = [...new Set(chain)];
         expect(`References: ${field}`.length).toBeLessThanOrEqual(998);
@@ -262,8 +262,8 @@ describe('the chain of references', () => {
   });
 
   test('is whole where it fits', () => {
-    expect(referencesField(['a@x', 'b@x', 'a@x', 'c@x'])).toBe('<a@x> <b@x> <c@x>');
-    expect(referencesField(['<a@x>', ' b@x\r\n'])).toBe('<a@x> <b@x>');
+    expect(buildReferencesField(['a@x', 'b@x', 'a@x', 'c@x'])).toBe('<a@x> <b@x> <c@x>');
+    expect(buildReferencesField(['<a@x>', ' b@x\r\n'])).toBe('<a@x> <b@x>');
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { safeFileName } from '../../domain/mime/file-name.ts';
+import { sanitizeFileName } from '../../domain/mime/file-name.ts';
 
 describe('the name of a received file', () => {
   test.each([
@@ -19,7 +19,7 @@ describe('the name of a received file', () => {
     ['', undefined],
     ['\ud800.txt', '\ufffd.txt'],
   ])('%j is %j', (given, expected) => {
-    expect(safeFileName(given)).toBe(expected);
+    expect(sanitizeFileName(given)).toBe(expected);
   });
 
   test.each([
@@ -34,20 +34,20 @@ describe('the name of a received file', () => {
     '👩\u200d👩\u200d👧.png',
     'e\u0301te\u0301.txt',
   ])('stays as it is: %j', (name) => {
-    expect(safeFileName(name)).toBe(name);
+    expect(sanitizeFileName(name)).toBe(name);
   });
 
   test('is cut to 255 characters and keeps its extension, pairs whole', () => {
-    expect(safeFileName(`${'a'.repeat(400)}.tar.gz`)).toBe(`${'a'.repeat(252)}.gz`);
-    expect(safeFileName(`a${'👧'.repeat(200)}.pdf`)).toBe(`a${'👧'.repeat(125)}.pdf`);
-    expect(safeFileName(`${'a'.repeat(10)}.${'b'.repeat(400)}`)).toHaveLength(255);
+    expect(sanitizeFileName(`${'a'.repeat(400)}.tar.gz`)).toBe(`${'a'.repeat(252)}.gz`);
+    expect(sanitizeFileName(`a${'👧'.repeat(200)}.pdf`)).toBe(`a${'👧'.repeat(125)}.pdf`);
+    expect(sanitizeFileName(`${'a'.repeat(10)}.${'b'.repeat(400)}`)).toHaveLength(255);
   });
 
   test('is safe whatever was given', () => {
     const pieces = fc.constantFrom('/', '\\', '.', '..', '\0', '\u202e', ' ', 'a', '\ud83d', '👧', 'é');
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 400 }), (given) => {
-        const name = safeFileName(given.join('')) ?? 'none';
+        const name = sanitizeFileName(given.join('')) ?? 'none';
         expect(name).not.toMatch(/[/\\\p{Cc}\u202a-\u202e]|^\.{0,2}$/u);
         expect(name.isWellFormed()).toBe(true);
         expect(name.length).toBeLessThanOrEqual(255);

@@ -20,7 +20,7 @@ type Expected = Partial<Omit<ParsedMail, 'attachments'>> & {
 async function read(name: string) {
   const contents: Buffer[] = [];
   const mail = await parseMail(Readable.from([readFileSync(join(FOLDER, `${name}.eml`))]), {
-    takeFile: async (_file, content) => void contents.push(await buffer(content)),
+    consumeFile: async (_file, content) => void contents.push(await buffer(content)),
   });
   return { mail, contents };
 }

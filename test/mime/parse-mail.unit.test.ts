@@ -8,7 +8,7 @@ const FILE = ['--b', 'Content-Disposition: attachment; filename=f', '', 'file'];
 const mailOf = (...parts: string[][]) =>
   ['Subject: Slow', 'Content-Type: multipart/mixed; boundary=b', '', ...parts.flat(), ''].join('\r\n');
 
-const takeFile: ParseOptions['takeFile'] = async (_file, content) => void (await buffer(content));
+const takeFile: ParseOptions['consumeFile'] = async (_file, content) => void (await buffer(content));
 
 describe('a mail that storage hands over', () => {
   test('slowly, but steadily, is read to its end', async () => {
@@ -19,7 +19,7 @@ describe('a mail that storage hands over', () => {
         yield Buffer.from(raw.slice(at, at + 40));
       }
     }
-    const parsed = await parseMail(Readable.from(trickle()), { takeFile });
+    const parsed = await parseMail(Readable.from(trickle()), { consumeFile: takeFile });
     expect(parsed).toMatchObject({ parseError: null, subject: 'Slow' });
     expect(parsed.attachments).toHaveLength(10);
   });
@@ -31,13 +31,13 @@ describe('a mail that storage hands over', () => {
         throw new Error('connection lost');
       })(),
     );
-    await expect(parseMail(raw, { takeFile })).rejects.toThrow('connection lost');
+    await expect(parseMail(raw, { consumeFile: takeFile })).rejects.toThrow('connection lost');
   });
 
   test('whose file cannot be stored is read again: the error is thrown, the streams are closed', async () => {
     const raw = Readable.from([Buffer.from(mailOf(FILE, FILE, ['--b--']))]);
     const failing = parseMail(raw, {
-      takeFile: async () => {
+      consumeFile: async () => {
         throw new Error('storage is down');
       },
     });
@@ -55,7 +55,7 @@ test('files get names that are safe to save under, by their position where they 
     'file',
   ]);
   const raw = Readable.from([Buffer.from(mailOf(...files, ['--b--']))]);
-  const { attachments } = await parseMail(raw, { takeFile });
+  const { attachments } = await parseMail(raw, { consumeFile: takeFile });
   expect(attachments.map(({ filename }) => filename)).toEqual(['passwd', 'b.txt', 'attachment-3', '文.txt']);
 });
 
@@ -77,7 +77,7 @@ describe('a mail of too many parts keeps what was read: its header, text and fil
     for (const chunkCharacters of [mail.length, 7]) {
       const chunks = mail.match(new RegExp(`[^]{1,${chunkCharacters}}`, 'g')) ?? [];
       const raw = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-      const parsed = await parseMail(raw, { takeFile });
+      const parsed = await parseMail(raw, { consumeFile: takeFile });
       expect(parsed).toMatchObject({
         subject: 'Slow',
         text: expect.stringMatching(/^Hello/),
@@ -93,7 +93,7 @@ describe('a mail of too many parts keeps what was read: its header, text and fil
       Array.from({ length: 1_000 }, () => line),
     );
     const raw = Readable.from([Buffer.from(mailOf([...TEXT, ...dashes], FILE, ['--b--']))]);
-    const parsed = await parseMail(raw, { takeFile });
+    const parsed = await parseMail(raw, { consumeFile: takeFile });
     expect(parsed.parseError).toBeNull();
     expect(parsed.attachments).toHaveLength(1);
   });

@@ -3,20 +3,20 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { createMailReader, type MailReader, type ReadOptions } from '../../domain/mime/parser/pool.ts';
+import { createParserPool, type ParseJobOptions, type ParserPool } from '../../domain/mime/parser/pool.ts';
 
 const ENTRY = resolve(import.meta.dirname, '../../workers/mail-parser.ts');
 const MISBEHAVING = join(import.meta.dirname, 'misbehaving-parser.ts');
 
-const opened: MailReader[] = [];
-const open = (options: Parameters<typeof createMailReader>[0]) => {
-  const reader = createMailReader(options);
+const opened: ParserPool[] = [];
+const open = (options: Parameters<typeof createParserPool>[0]) => {
+  const reader = createParserPool(options);
   opened.push(reader);
   return reader;
 };
 afterAll(() => Promise.all(opened.map((reader) => reader.close())));
 
-const storeFile: ReadOptions['storeFile'] = async (index, content) => {
+const storeFile: ParseJobOptions['storeFile'] = async (index, content) => {
   const bytes = await buffer(content);
   return { key: `key-${index}`, stored: { sizeBytes: bytes.length, sha256: Buffer.alloc(32) } };
 };
@@ -42,7 +42,7 @@ describe('mails read in processes of their own', () => {
 
   test('arrive whole: header, text, what was written anew, and files', async () => {
     const raw = mailWith('one', 'x'.repeat(3_000_000));
-    const mail = await reader.read(Readable.from(chunksOf(raw, 60_000)), { storeFile });
+    const mail = await reader.parse(Readable.from(chunksOf(raw, 60_000)), { storeFile });
     expect(mail).toMatchObject({
       subject: 'Files',
       text: 'Hello',
@@ -60,7 +60,7 @@ describe('mails read in processes of their own', () => {
     const subjects = Array.from({ length: 40 }, (_, n) => `Number ${n}`);
     const mails = await Promise.all(
       subjects.map((subject) =>
-        reader.read(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
+        reader.parse(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
           storeFile,
         }),
       ),
@@ -80,7 +80,7 @@ describe('mails read in processes of their own', () => {
       })(),
     );
     const seen: number[] = [];
-    const mail = await reader.read(source, {
+    const mail = await reader.parse(source, {
       async storeFile(index, content, contentType) {
         await pause(300);
         seen.push(handedOut);
@@ -98,21 +98,21 @@ describe('mails read in processes of their own', () => {
         throw new Error('connection lost');
       })(),
     );
-    await expect(reader.read(broken, { storeFile })).rejects.toThrow('connection lost');
-    const failing: ReadOptions['storeFile'] = async () => {
+    await expect(reader.parse(broken, { storeFile })).rejects.toThrow('connection lost');
+    const failing: ParseJobOptions['storeFile'] = async () => {
       throw new Error('storage is down');
     };
     await expect(
-      reader.read(Readable.from([mailWith('x'.repeat(500_000))]), { storeFile: failing }),
+      reader.parse(Readable.from([mailWith('x'.repeat(500_000))]), { storeFile: failing }),
     ).rejects.toThrow('storage is down');
-    expect(await reader.read(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
+    expect(await reader.parse(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
   });
 
   test('that are cut after too many parts leave nothing for the next', async () => {
     const endless = `${mailWith().toString().replace('--b--', '--b\r\n\r\npart\r\n'.repeat(5_000))}${'x'.repeat(2_000_000)}`;
     const [cut, next] = [
-      await reader.read(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
-      await reader.read(Readable.from([mailWith()]), { storeFile }),
+      await reader.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
+      await reader.parse(Readable.from([mailWith()]), { storeFile }),
     ];
     expect(cut.parseError).toMatch(/more than 900 parts/);
     expect(next).toMatchObject({ subject: 'Files', text: 'Hello', parseError: null });
@@ -125,7 +125,7 @@ describe('a parser that', () => {
     limits: { stalledMs?: number; totalMs?: number; maxResidentBytes?: number },
   ) => {
     const raw = Readable.from([Buffer.from(order)]);
-    return open({ entry: MISBEHAVING, processes: 1, ...limits }).read(raw, { storeFile });
+    return open({ entry: MISBEHAVING, processes: 1, ...limits }).parse(raw, { storeFile });
   };
 
   test.each([

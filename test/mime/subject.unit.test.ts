@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { baseSubject, forwardSubject, isReplySubject, replySubject } from '../../domain/mime/subject.ts';
+import {
+  getBaseSubject,
+  isReplySubject,
+  toForwardSubject,
+  toReplySubject,
+} from '../../domain/mime/subject.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
 
 describe('base subject', () => {
@@ -39,23 +44,23 @@ describe('base subject', () => {
     ['Re:', ''],
     ['', ''],
   ])('of %j is %j', (subject, expected) => {
-    expect(baseSubject(subject)).toBe(expected);
+    expect(getBaseSubject(subject)).toBe(expected);
   });
 
   test('is its own base, whatever the subject', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (subject) => {
-        const base = baseSubject(subject);
-        expect(baseSubject(replySubject(base))).toBe(baseSubject(base));
-        expect(baseSubject(forwardSubject(base))).toBe(baseSubject(base));
+        const base = getBaseSubject(subject);
+        expect(getBaseSubject(toReplySubject(base))).toBe(getBaseSubject(base));
+        expect(getBaseSubject(toForwardSubject(base))).toBe(getBaseSubject(base));
       }),
     );
   });
 
   test('of a subject made of marks alone is found in no time', () => {
     const cost = cpuTimeMs(() => {
-      expect(baseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
-      expect(baseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
+      expect(getBaseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
+      expect(getBaseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
     });
     // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
     expect(cost).toBeLessThan(20_000);
@@ -100,10 +105,10 @@ test('a mark that stands there is not written again, whatever else stands there'
     .map((all) => all.join(''));
   fc.assert(
     fc.property(subject, (text) => {
-      for (const write of [replySubject, forwardSubject]) {
+      for (const write of [toReplySubject, toForwardSubject]) {
         expect(write(write(text))).toBe(write(text));
-        expect(write(replySubject(text))).toBe(write(text));
-        expect(write(forwardSubject(text))).toBe(write(text));
+        expect(write(toReplySubject(text))).toBe(write(text));
+        expect(write(toForwardSubject(text))).toBe(write(text));
       }
     }),
     { numRuns: 2_000 },
@@ -111,8 +116,8 @@ test('a mark that stands there is not written again, whatever else stands there'
 });
 
 test('marks are written once', () => {
-  expect(replySubject('AW: Re: Lunch')).toBe('Re: Lunch');
-  expect(replySubject('')).toBe('Re:');
-  expect(forwardSubject('Re: Lunch')).toBe('Fwd: Lunch');
-  expect(forwardSubject('转发：Lunch')).toBe('Fwd: Lunch');
+  expect(toReplySubject('AW: Re: Lunch')).toBe('Re: Lunch');
+  expect(toReplySubject('')).toBe('Re:');
+  expect(toForwardSubject('Re: Lunch')).toBe('Fwd: Lunch');
+  expect(toForwardSubject('转发：Lunch')).toBe('Fwd: Lunch');
 });

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { extractReply } from '../../domain/mime/quotes/extract-reply.ts';
 import {
-  CUT_MARK,
-  cutToBytes,
-  FRAGMENT_TAGS,
-  fragmentOfText,
-  safeFragment,
+  ALLOWED_TAGS,
+  sanitizeHtml,
+  TRUNCATION_MARK,
+  textToHtml,
+  truncateToBytes,
 } from '../../domain/mime/sanitize-html.ts';
 import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import {
@@ -101,7 +101,7 @@ describe('a reply', () => {
       expect(Buffer.byteLength(textBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
       expect(Buffer.byteLength(htmlBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
     }
-    expect(buildReplyBodies(written('x'), long).textBody).toContain(CUT_MARK);
+    expect(buildReplyBodies(written('x'), long).textBody).toContain(TRUNCATION_MARK);
   });
 });
 
@@ -185,7 +185,7 @@ describe('quoted lines', () => {
         fc.integer({ min: 0, max: 600 }),
         (text, room) => {
           expect(Buffer.byteLength(quoteLines(text, room))).toBeLessThanOrEqual(room + 20);
-          expect(cutToBytes(text, room).isWellFormed()).toBe(text.isWellFormed());
+          expect(truncateToBytes(text, room).isWellFormed()).toBe(text.isWellFormed());
         },
       ),
     );
@@ -222,7 +222,7 @@ describe('a safe fragment', () => {
     ['<p id="a" class="b" contenteditable data-x="1">x</p>', '<p>x</p>'],
     ['<td>a<x-y>b<td>c', '<td>ab</td><td>c</td>'],
   ])('of %j is %j', (html, expected) => {
-    expect(safeFragment(html, KEEP)).toBe(expected);
+    expect(sanitizeHtml(html, KEEP)).toBe(expected);
   });
 
   test('is closed, known and no longer than asked, whatever comes', () => {
@@ -256,11 +256,11 @@ describe('a safe fragment', () => {
         fc.array(piece, { maxLength: 40 }),
         fc.integer({ min: 0, max: 300 }),
         (pieces, maxBytes) => {
-          const out = safeFragment(pieces.join(''), { maxBytes, keepInlineImages: true });
+          const out = sanitizeHtml(pieces.join(''), { maxBytes, keepInlineImages: true });
           let depth = 0;
           const reader = new Parser({
             onopentag(name, attributes) {
-              expect(FRAGMENT_TAGS).toContain(name);
+              expect(ALLOWED_TAGS).toContain(name);
               for (const attribute of Object.keys(attributes)) expect(attribute).toMatch(/^(src|style)$/);
               depth += 1;
             },
@@ -271,7 +271,7 @@ describe('a safe fragment', () => {
           });
           reader.end(out);
           expect(depth).toBe(0);
-          expect(Buffer.byteLength(out)).toBeLessThanOrEqual(maxBytes + CUT_MARK.length + 2 + 40 * 6);
+          expect(Buffer.byteLength(out)).toBeLessThanOrEqual(maxBytes + TRUNCATION_MARK.length + 2 + 40 * 6);
         },
       ),
       { numRuns: 500 },
@@ -286,7 +286,7 @@ describe('a safe fragment', () => {
       '&'.repeat(500_000),
     ]) {
       const cost = cpuTimeMs(() => {
-        safeFragment(html, KEEP);
+        sanitizeHtml(html, KEEP);
       });
       // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
       expect(cost).toBeLessThan(20_000);
@@ -294,7 +294,7 @@ describe('a safe fragment', () => {
   });
 
   test('of text keeps within its room', () => {
-    expect(Buffer.byteLength(fragmentOfText('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
+    expect(Buffer.byteLength(textToHtml('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
   });
 });
 

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { type RawEnvelope, signRaw } from '../../domain/providers/raw-signature.ts';
+import { type RawEnvelope, signRawMail } from '../../domain/providers/raw-signature.ts';
 import type { ErrorCode } from '../../platform/errors.ts';
 import { mail } from '../support/inbound-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
@@ -79,7 +79,7 @@ function requestOf(
       'content-type': 'message/rfc822',
       'x-provider-timestamp': timestamp,
       'x-provider-content-sha256': contentSha256,
-      'x-provider-signature': sent.signature ?? signRaw(secret, signed, { timestamp, contentSha256 }),
+      'x-provider-signature': sent.signature ?? signRawMail(secret, signed, { timestamp, contentSha256 }),
     },
   };
 }

@@ -60,7 +60,7 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
         throw new Error('Nothing was sent.');
       },
     },
-    mails: createSesMailService({
+    sesMail: createSesMailService({
       intake: createMailIntake({
         storage: app.storage,
         receipts: receiptService({ database: app.worker, outbox, storage: app.storage }),
@@ -73,9 +73,9 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
         },
       },
       buckets: [BUCKET, 'another-of-ours'],
-      onUnknown: (_id, recipients) => unknown.push(...recipients),
+      onUnknownRecipients: (_id, recipients) => unknown.push(...recipients),
     }),
-    egress: { get: async () => ({ kind: 'answer', status: 200, body: signer.cert, durationMs: 1 }) },
+    egress: { get: async () => ({ kind: 'response', status: 200, body: signer.cert, durationMs: 1 }) },
     topicArns: [SES_TOPIC],
   });
   const receipts = () =>

@@ -50,7 +50,7 @@ async function arrange(certificate = pair.cert) {
       retryWindowMs: 86_400_000,
       simulatorDomain: 'simulator.mail.test',
     }),
-    mails: {
+    sesMail: {
       take: async () => {
         throw new Error('No mail was received.');
       },
@@ -58,7 +58,7 @@ async function arrange(certificate = pair.cert) {
     egress: {
       async get(url) {
         fetched.push(url);
-        return { kind: 'answer', status: 200, body: certificate, durationMs: 1 };
+        return { kind: 'response', status: 200, body: certificate, durationMs: 1 };
       },
     },
     topicArns: [TOPIC],

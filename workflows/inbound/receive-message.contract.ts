@@ -9,4 +9,4 @@ export interface ReceiveMessageInput {
 }
 
 /** A mail up to this size is taken in at once; a larger one may take longer than a workflow task can wait. */
-export const INGEST_AT_ONCE_BYTES = 1024 * 1024;
+export const MAX_LOCAL_INGEST_BYTES = 1024 * 1024;

@@ -1,13 +1,13 @@
 import { isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { InboundActivities } from '../../activities/inbound.activities.ts';
-import { INGEST_AT_ONCE_BYTES, type ReceiveMessageInput } from './receive-message.contract.ts';
+import { MAX_LOCAL_INGEST_BYTES, type ReceiveMessageInput } from './receive-message.contract.ts';
 
 const { ingestReceipt } = proxyActivities<InboundActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { ingestReceipt: ingestAtOnce } = proxyLocalActivities<InboundActivities>({
+const { ingestReceipt: ingestLocally } = proxyLocalActivities<InboundActivities>({
   // Half of what a workflow task may take.
   startToCloseTimeout: '5 seconds',
   retry: { maximumAttempts: 1 },
@@ -22,9 +22,9 @@ const { ingestReceipt: ingestAtOnce } = proxyLocalActivities<InboundActivities>(
  * @returns what became of it, for the Temporal UI.
  */
 export async function receiveMessage({ receiptId, sizeBytes }: ReceiveMessageInput): Promise<string> {
-  if (sizeBytes === undefined || sizeBytes > INGEST_AT_ONCE_BYTES) return ingestReceipt({ receiptId });
+  if (sizeBytes === undefined || sizeBytes > MAX_LOCAL_INGEST_BYTES) return ingestReceipt({ receiptId });
   try {
-    return await ingestAtOnce({ receiptId });
+    return await ingestLocally({ receiptId });
   } catch (error) {
     if (isCancellation(error)) throw error;
     return ingestReceipt({ receiptId });

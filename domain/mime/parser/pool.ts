@@ -5,15 +5,15 @@ import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../
 import { storableText } from '../../../platform/database/storable.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import type { StoredObject } from '../../../platform/storage.ts';
-import { type ParsedFile, type ParsedMail, unreadMail } from '../parse-mail.ts';
+import { emptyParsedMail, type ParsedFile, type ParsedMail } from '../parse-mail.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
 /** A mail as it was read, with what its writer wrote anew. */
-export interface ReadMail extends ParsedMail {
+export interface ParsedInboundMail extends ParsedMail {
   extractedText: string;
 }
 
-export interface ReadOptions {
+export interface ParseJobOptions {
   /** Streams a file to storage; called for one at a time. */
   storeFile(
     index: number,
@@ -23,52 +23,52 @@ export interface ReadOptions {
 }
 
 /** Reads mails, each in a process that can be killed: no mail takes the worker's time or memory with it. */
-export interface MailReader {
+export interface ParserPool {
   /**
    * Never throws for what is in the mail: what its parser told before it failed or was killed is kept, with
    * `parseError`. Errors of the source and of storage are thrown.
    */
-  read(raw: Readable, options: ReadOptions): Promise<ReadMail>;
+  parse(raw: Readable, options: ParseJobOptions): Promise<ParsedInboundMail>;
   usage(): PoolUsage;
   close(): Promise<void>;
 }
 
-export interface MailReaderOptions {
+export interface ParserPoolOptions {
   /** The script that serves `serveParser` on its standard input and output. */
   entry: string;
   /** Mails read at once. */
   processes: number;
   /** A parser that neither takes nor gives anything for so long is killed. Waiting for storage does not count. */
-  stalledMs?: number;
+  stallTimeoutMs?: number;
   /** One that takes so long in all is killed, whatever it waits for. Below the time the activity has. */
-  totalMs?: number;
+  totalTimeoutMs?: number;
   maxResidentBytes?: number;
 }
 
-const STALLED_MS = 30_000;
-const TOTAL_MS = 240_000;
+const STALL_TIMEOUT_MS = 30_000;
+const TOTAL_TIMEOUT_MS = 240_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
-const MAILS_PER_PROCESS = 2_000;
+const MAX_JOBS_PER_PROCESS = 2_000;
 /** Its heap ends well below the limit, so that most mails that want too much fail by themselves; semi-space small, for it idles. */
 const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
 
-export function createMailReader(options: MailReaderOptions): MailReader {
+export function createParserPool(options: ParserPoolOptions): ParserPool {
   const pool: ChildPool = createChildPool({
     entry: options.entry,
     nodeOptions: NODE_OPTIONS,
-    processes: options.processes,
-    jobsPerProcess: MAILS_PER_PROCESS,
+    maxProcesses: options.processes,
+    maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
     maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
   });
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
   return {
-    read: (raw, readOptions) =>
+    parse: (raw, readOptions) =>
       pool.run(async (child) => {
         const frames = framesOf.get(child) ?? readFrames(child.output);
         framesOf.set(child, frames);
-        const limits = watchTime(child, options);
+        const limits = enforceTimeLimits(child, options);
         try {
-          return await readMail({ child, frames, limits }, raw, readOptions);
+          return await runJob({ child, frames, limits }, raw, readOptions);
         } finally {
           limits.stop();
           raw.destroy();
@@ -81,14 +81,15 @@ export function createMailReader(options: MailReaderOptions): MailReader {
 
 interface TimeLimits {
   /** Something moved. */
-  moved(): void;
+  recordProgress(): void;
   /** Waits for something that is not the parser's fault. */
-  outside<T>(work: Promise<T>): Promise<T>;
+  awaitExternal<T>(work: Promise<T>): Promise<T>;
   stop(): void;
 }
 
-function watchTime(child: Child, options: MailReaderOptions): TimeLimits {
-  const { stalledMs = STALLED_MS, totalMs = TOTAL_MS } = options;
+function enforceTimeLimits(child: Child, options: ParserPoolOptions): TimeLimits {
+  const { stallTimeoutMs: stalledMs = STALL_TIMEOUT_MS, totalTimeoutMs: totalMs = TOTAL_TIMEOUT_MS } =
+    options;
   let outside = 0;
   const stalled = setTimeout(() => {
     if (outside > 0) stalled.refresh();
@@ -96,8 +97,8 @@ function watchTime(child: Child, options: MailReaderOptions): TimeLimits {
   }, stalledMs);
   const total = setTimeout(() => child.kill(`it took more than ${totalMs} ms`), totalMs);
   return {
-    moved: () => void stalled.refresh(),
-    async outside(work) {
+    recordProgress: () => void stalled.refresh(),
+    async awaitExternal(work) {
       outside += 1;
       try {
         return await work;
@@ -113,18 +114,22 @@ function watchTime(child: Child, options: MailReaderOptions): TimeLimits {
   };
 }
 
-interface Reading {
+interface ParseJob {
   child: Child;
   frames: AsyncGenerator<Frame, void>;
   limits: TimeLimits;
 }
 
-async function readMail(reading: Reading, raw: Readable, options: ReadOptions): Promise<ReadMail> {
+async function runJob(
+  reading: ParseJob,
+  raw: Readable,
+  options: ParseJobOptions,
+): Promise<ParsedInboundMail> {
   const stop = new AbortController();
-  const fed = feed(reading, raw, stop.signal);
+  const fed = sendSource(reading, raw, stop.signal);
   // A source that fails must end the wait for a parser that waits for its bytes.
   const broken = fed.then(() => new Promise<never>(() => {}));
-  const answer = collect(reading, options);
+  const answer = receiveResult(reading, options);
   try {
     return await Promise.race([answer, broken]);
   } catch (error) {
@@ -140,14 +145,14 @@ async function readMail(reading: Reading, raw: Readable, options: ReadOptions): 
 }
 
 /** Hands the mail to the parser as fast as it takes it. A parser that is gone shows in its answer. */
-async function feed({ child, limits }: Reading, raw: Readable, stop: AbortSignal): Promise<void> {
+async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: AbortSignal): Promise<void> {
   const source = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const write = async (type: string, bytes?: Buffer) => {
     await writeFrame(child.input, type, bytes).catch(() => {});
-    limits.moved();
+    limits.recordProgress();
   };
   for (;;) {
-    const next = await limits.outside(
+    const next = await limits.awaitExternal(
       source.next().catch((error: unknown) => {
         if (stop.aborted) return { done: true, value: undefined } as const;
         throw error;
@@ -160,26 +165,33 @@ async function feed({ child, limits }: Reading, raw: Readable, stop: AbortSignal
 }
 
 /** Puts together what the parser tells until it is done or gone. @throws what storage throws. */
-async function collect({ child, frames, limits }: Reading, options: ReadOptions): Promise<ReadMail> {
-  const mail: ReadMail = { ...unreadMail(null), extractedText: '' };
-  const texts = { [FRAME.text]: textOf(), [FRAME.html]: textOf(), [FRAME.extracted]: textOf() };
-  let file: OpenFile | undefined;
+async function receiveResult(
+  { child, frames, limits }: ParseJob,
+  options: ParseJobOptions,
+): Promise<ParsedInboundMail> {
+  const mail: ParsedInboundMail = { ...emptyParsedMail(null), extractedText: '' };
+  const texts = {
+    [FRAME.text]: createTextCollector(),
+    [FRAME.html]: createTextCollector(),
+    [FRAME.extracted]: createTextCollector(),
+  };
+  let file: FileUpload | undefined;
   for (;;) {
     const { value: frame } = await frames.next();
-    limits.moved();
+    limits.recordProgress();
     if (!frame) {
-      await file?.abandon();
-      const reason = child.killed ?? 'it ended by itself';
+      await file?.abort();
+      const reason = child.killReason ?? 'it ended by itself';
       mail.parseError ??= `The mail could not be read: its parser was stopped, ${reason}.`;
       break;
     }
     const { type, payload } = frame;
     if (type === FRAME.header) Object.assign(mail, JSON.parse(payload.toString()) as HeaderFrame);
     else if (type === FRAME.file)
-      file = openFile(JSON.parse(payload.toString()) as FileFrame, mail.attachments.length, options);
-    else if (type === FRAME.fileBytes) await limits.outside(file?.write(payload) ?? Promise.resolve());
+      file = startUpload(JSON.parse(payload.toString()) as FileFrame, mail.attachments.length, options);
+    else if (type === FRAME.fileBytes) await limits.awaitExternal(file?.write(payload) ?? Promise.resolve());
     else if (type === FRAME.fileEnd && file) {
-      mail.attachments.push({ ...file.facts, ...(await limits.outside(file.end())) });
+      mail.attachments.push({ ...file.file, ...(await limits.awaitExternal(file.end())) });
       file = undefined;
     } else if (type === FRAME.text || type === FRAME.html || type === FRAME.extracted)
       texts[type].add(payload);
@@ -201,7 +213,7 @@ async function collect({ child, frames, limits }: Reading, options: ReadOptions)
   };
 }
 
-function textOf() {
+function createTextCollector() {
   const decoder = new StringDecoder('utf8');
   let text = '';
   return {
@@ -212,22 +224,22 @@ function textOf() {
   };
 }
 
-interface OpenFile {
-  facts: ParsedFile;
+interface FileUpload {
+  file: ParsedFile;
   write(bytes: Buffer): Promise<void>;
   end(): Promise<{ storageKey: string; stored: StoredObject }>;
   /** Fails its upload, and waits for that. */
-  abandon(): Promise<void>;
+  abort(): Promise<void>;
 }
 
-function openFile(facts: ParsedFile, index: number, { storeFile }: ReadOptions): OpenFile {
+function startUpload(facts: ParsedFile, index: number, { storeFile }: ParseJobOptions): FileUpload {
   const content = new PassThrough();
   // Whoever reads it may let go of it; what became of it is in the promise.
   content.on('error', () => {});
   const storing = storeFile(index, content, facts.contentType);
   storing.catch(() => {});
   return {
-    facts,
+    file: facts,
     async write(bytes) {
       if (content.write(bytes)) return;
       const over = new AbortController();
@@ -238,7 +250,7 @@ function openFile(facts: ParsedFile, index: number, { storeFile }: ReadOptions):
       const { key, stored } = await storing;
       return { storageKey: key, stored };
     },
-    async abandon() {
+    async abort() {
       content.destroy(new Error('The mail broke off'));
       await storing.catch(() => {});
     },

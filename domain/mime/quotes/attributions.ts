@@ -29,30 +29,30 @@ const GMAIL_2011 = /^\d{4}[/-]\d{1,2}[/-]\d{1,2} [^<>@]{0,80}<[^\s<>@]{1,64}@[^\
 const DASHES = /^-{2,}\s*|\s*-{2,}$/g;
 
 /** The attribution that begins at this line, or null. */
-export function attributionAt(lines: Line[], at: number): Attribution | null {
+export function findAttribution(lines: Line[], at: number): Attribution | null {
   const first = lines[at];
-  if (first?.kind !== 'text' || !mayBegin(lines, at)) return null;
-  if (runsOn(first.words)) return { lines: 1, weak: false };
+  if (first?.kind !== 'text' || !mayBeAttribution(lines, at)) return null;
+  if (hasQuoteOnSameLine(first.text)) return { lines: 1, weak: false };
   let joined = '';
   for (let count = 1; count <= MAX_LINES; count += 1) {
     const line = lines[at + count - 1];
     if (line?.kind !== 'text') return null;
-    joined = joined === '' ? line.words : `${joined} ${line.words}`;
+    joined = joined === '' ? line.text : `${joined} ${line.text}`;
     if (joined.length > MAX_CHARACTERS) return null;
-    const match = attributionIn(joined, standsApart(lines[at - 1]));
+    const match = classifyAttribution(joined, endsParagraph(lines[at - 1]));
     if (match === null) continue;
-    return count > 1 && beginsLater(lines, at, count) ? null : { lines: count, weak: match === 'weak' };
+    return count > 1 && beginsOnLaterLine(lines, at, count) ? null : { lines: count, weak: match === 'weak' };
   }
   return null;
 }
 
-function standsApart(before: Line | undefined): boolean {
+function endsParagraph(before: Line | undefined): boolean {
   return before === undefined || before.kind !== 'text';
 }
 
 /** Cheap, and false for nearly every line of prose. */
-function mayBegin(lines: Line[], at: number): boolean {
-  const words = lines[at]?.words ?? '';
+function mayBeAttribution(lines: Line[], at: number): boolean {
+  const words = lines[at]?.text ?? '';
   if (DATE_FIRST.test(words) || /^-{2,}/.test(words)) return true;
   if (ENDS_IN_COLON.test(words)) return true;
   if (BRACKETED_ADDRESS.test(words)) return words.length <= 200;
@@ -60,13 +60,13 @@ function mayBegin(lines: Line[], at: number): boolean {
   if (next?.kind !== 'text' || words.length > 60) return false;
   // "On Monday, Bob Smith" / "<bob@example.com> wrote:", and a date that only begins on the next line.
   return (
-    standsApart(lines[at - 1]) &&
-    (/^[<([]/.test(next.words) || DATE_FIRST.test(next.words.replace(/^\S+ /, '')))
+    endsParagraph(lines[at - 1]) &&
+    (/^[<([]/.test(next.text) || DATE_FIRST.test(next.text.replace(/^\S+ /, '')))
   );
 }
 
 /** Where a converter of HTML lost the line break, the quoted mail goes on in the attribution's line. */
-function runsOn(words: string): boolean {
+function hasQuoteOnSameLine(words: string): boolean {
   if (words.length < 40 || !DATE_FIRST.test(words)) return false;
   const head = words.slice(0, MAX_CHARACTERS);
   const end = /[>)\]],? ?(\p{L}[^:<>]{0,20})[:\uff1a] /u.exec(head);
@@ -76,28 +76,28 @@ function runsOn(words: string): boolean {
 }
 
 /** Prose above an attribution is no part of it: the last line that can begin one does. */
-function beginsLater(lines: Line[], at: number, count: number): boolean {
+function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
   for (let later = 1; later < count; later += 1) {
     const rest = lines
       .slice(at + later, at + count)
-      .map((line) => line.words)
+      .map((line) => line.text)
       .join(' ');
     const begins = DATE_FIRST.test(rest) && /\p{L}/u.test(rest.slice(0, 1));
-    if (!begins || attributionIn(rest, true) === null) continue;
-    const first = lines[at]?.words ?? '';
-    return hasLead(rest) || (!hasLead(first) && !/\d/.test(first));
+    if (!begins || classifyAttribution(rest, true) === null) continue;
+    const first = lines[at]?.text ?? '';
+    return hasLeadingPreposition(rest) || (!hasLeadingPreposition(first) && !/\d/.test(first));
   }
   return false;
 }
 
 /** `Mon, 2 Mar 2026 …` may go on from `On`; a line with its own beginning says more than a date. */
-function hasLead(words: string): boolean {
+function hasLeadingPreposition(words: string): boolean {
   return /^(?:on|at|am|le|el|em|op|il|den|w|dnia|dne|på|pe|στις|în|في|בתאריך|在|于|於)(?![\p{L}])/iu.test(
     words,
   );
 }
 
-function attributionIn(joined: string, apart: boolean): 'strong' | 'weak' | null {
+function classifyAttribution(joined: string, apart: boolean): 'strong' | 'weak' | null {
   const dashed = /^-{2,}.*-{2,}$/.test(joined);
   const words = joined.replace(DASHES, '').trim();
   const colon = ENDS_IN_COLON.test(words);
@@ -113,7 +113,17 @@ function attributionIn(joined: string, apart: boolean): 'strong' | 'weak' | null
   if (verb === null) {
     return colon && address && date && time && (dateFirst || BRACKETED_ADDRESS.test(words)) ? 'strong' : null;
   }
-  return withVerb({ words, verb, colon: colon || dashed, dashed, address, time, date, dateFirst, apart });
+  return classifyWithVerb({
+    words,
+    verb,
+    colon: colon || dashed,
+    dashed,
+    address,
+    time,
+    date,
+    dateFirst,
+    apart,
+  });
 }
 
 interface Traits {
@@ -128,7 +138,7 @@ interface Traits {
   apart: boolean;
 }
 
-function withVerb({
+function classifyWithVerb({
   words,
   verb,
   colon,
@@ -148,7 +158,7 @@ function withVerb({
   if (dashed && last) return 'strong';
   if (!colon) return dateFirst && last && date && time ? 'strong' : null;
   if (dateFirst && dayAndMonth && (address || time)) return 'strong';
-  if (BRACKETED_ADDRESS.test(words) && (dayAndMonth || nameAndAddress(before, after))) return 'strong';
+  if (BRACKETED_ADDRESS.test(words) && (dayAndMonth || isNameAndAddress(before, after))) return 'strong';
   if (date && time) return 'strong';
   if (dateFirst && date && apart) return 'strong';
   return dayAndMonth || address || (apart && words.length <= 80) ? 'weak' : null;
@@ -165,7 +175,7 @@ function mayFollowVerb(verb: string, after: string): boolean {
 }
 
 /** Nothing but a name and an address on one side of the verb. */
-function nameAndAddress(before: string, after: string): boolean {
+function isNameAndAddress(before: string, after: string): boolean {
   const name =
     /^["'“]?[^<>@!?:]{0,80}["'”]?\s*[<([]\s*(?:mailto:)?[^\s<>@]{1,64}@[^\s]{1,255}\s*[>)\]],?(?: \p{Ll}{1,4})?$/u;
   return name.test(before) || (before === '' && name.test(after.replace(/[:\uff1a\s]+$/u, '').trim()));

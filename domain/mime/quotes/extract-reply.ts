@@ -1,13 +1,13 @@
-import { withinTime } from '../../../platform/time-limit.ts';
-import { textFromHtml } from '../html-to-text.ts';
-import { attributionAt } from './attributions.ts';
-import { markedLines, markHtmlQuotes } from './html-quotes.ts';
+import { runWithTimeout } from '../../../platform/run-with-timeout.ts';
+import { htmlToText } from '../html-to-text.ts';
+import { findAttribution } from './attributions.ts';
+import { markHtmlQuotes, toMarkedLines } from './html-quotes.ts';
 import { toLines } from './lines.ts';
-import { type Reply, replyIn } from './reply-text.ts';
+import { extractReplyLines, type ReplyLines } from './reply-text.ts';
 
 const MAX_TEXT_CHARACTERS = 524_288;
 /** Ordinary mail takes well under a millisecond. */
-const READ_TIMEOUT_MS = 500;
+const EXTRACT_TIMEOUT_MS = 500;
 const MARK_TIMEOUT_MS = 500;
 /** Taking something out may leave lines that together say something new; more often than this nobody's mail does. */
 const MAX_PASSES = 4;
@@ -22,52 +22,54 @@ const MAX_PASSES = 4;
  */
 export function extractReply({ text, html }: { text: string | null; html: string | null }): string {
   const hasText = text !== null && text.trim() !== '';
-  const inText = hasText ? fromText(text.slice(0, MAX_TEXT_CHARACTERS)) : null;
-  if (inText !== null && (inText.quotes || html === null)) return inText.words;
-  const inHtml = html === null ? null : fromHtml(html);
-  if (inText === null) return inHtml?.words ?? '';
-  return inHtml?.quotes && inHtml.words !== '' ? inHtml.words : inText.words;
+  const inText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS)) : null;
+  if (inText !== null && (inText.hasQuotes || html === null)) return inText.text;
+  const inHtml = html === null ? null : extractFromHtml(html);
+  if (inText === null) return inHtml?.text ?? '';
+  return inHtml?.hasQuotes && inHtml.text !== '' ? inHtml.text : inText.text;
 }
 
-interface Found {
-  words: string;
-  quotes: boolean;
+interface Extraction {
+  text: string;
+  hasQuotes: boolean;
 }
 
-function fromText(text: string): Found {
-  const first = withinTime(READ_TIMEOUT_MS, () => replyIn(toLines(text)));
-  return first === null ? withoutQuotedLines(text) : settled(first);
+function extractFromText(text: string): Extraction {
+  const first = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
+  return first === null ? removeQuotedLines(text) : extractRepeatedly(first);
 }
 
-function fromHtml(html: string): Found {
-  const marked = withinTime(MARK_TIMEOUT_MS, () => markHtmlQuotes(html));
-  if (marked === null) return { words: textFromHtml(html), quotes: false };
-  const first = withinTime(READ_TIMEOUT_MS, () => replyIn(markedLines(textFromHtml(marked))));
-  if (first === null) return withoutQuotedLines(textFromHtml(html));
-  if (first.lines.length > 0) return settled(first);
+function extractFromHtml(html: string): Extraction {
+  const marked = runWithTimeout(MARK_TIMEOUT_MS, () => markHtmlQuotes(html));
+  if (marked === null) return { text: htmlToText(html), hasQuotes: false };
+  const first = runWithTimeout(EXTRACT_TIMEOUT_MS, () =>
+    extractReplyLines(toMarkedLines(htmlToText(marked))),
+  );
+  if (first === null) return removeQuotedLines(htmlToText(html));
+  if (first.lines.length > 0) return extractRepeatedly(first);
   // All of it is quoted: a forward is what its sender has to say, an answer without words says nothing.
-  const whole = textFromHtml(html);
-  return answersNothing(whole) ? { words: '', quotes: true } : { words: whole, quotes: false };
+  const whole = htmlToText(html);
+  return startsWithAttribution(whole) ? { text: '', hasQuotes: true } : { text: whole, hasQuotes: false };
 }
 
-function answersNothing(whole: string): boolean {
+function startsWithAttribution(whole: string): boolean {
   const lines = toLines(whole);
-  return attributionAt(lines, 0) !== null;
+  return findAttribution(lines, 0) !== null;
 }
 
-function settled({ lines, quotes }: Reply): Found {
+function extractRepeatedly({ lines, hasQuotes: quotes }: ReplyLines): Extraction {
   let words = lines.join('\n').trim();
   for (let pass = 1; pass < MAX_PASSES; pass += 1) {
-    const again = withinTime(READ_TIMEOUT_MS, () => replyIn(toLines(words)));
+    const again = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(words)));
     const next = again?.lines.join('\n').trim() ?? words;
     if (next === words || next === '') break;
     words = next;
   }
-  return { words, quotes };
+  return { text: words, hasQuotes: quotes };
 }
 
 /** The plain rule for what cannot be read in time: lines that start with `>` are quoted. */
-function withoutQuotedLines(text: string): Found {
+function removeQuotedLines(text: string): Extraction {
   const kept = text.split(/\r?\n/).filter((line) => !/^\s?>/.test(line));
-  return { words: kept.join('\n').trim(), quotes: kept.length > 0 };
+  return { text: kept.join('\n').trim(), hasQuotes: kept.length > 0 };
 }

@@ -1,5 +1,5 @@
 import type { Line } from './lines.ts';
-import { HEADER_FIELDS, type HeaderField, isForwardedWords, isOriginalWords } from './quote-headers.ts';
+import { HEADER_FIELDS, type HeaderField, isForwardedMarker, isOriginalMarker } from './quote-headers.ts';
 
 const MAX_BLOCK_LINES = 30;
 /** `*From:* Bob`, `**Von:** Bob`, `| From | Bob |`, `差出人: Bob`, `De : Bob`. */
@@ -7,7 +7,7 @@ const FIELD = /^[|*_ ]*([\p{L}\p{M}][\p{L}\p{M}'’./ -]{0,29}?)[*_ ]*(?:[:\uff1
 /** eM Client writes its fields without a colon, below a divider. */
 const FIELD_WITHOUT_COLON = /^(from|to|cc|sent|date|subject|von|an|datum|betreff|de|à|objet) +(\S.*)$/iu;
 /** All on one line, as converters of HTML leave it. */
-const FIELDS_IN_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
+const FIELDS_ON_ONE_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
 const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
 const TIME = /(?<!\d)\d{1,2}[:.h時时]\d{2}(?!\d)/;
 const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|\d[./-]\d{1,2}[./-]\d/;
@@ -15,7 +15,7 @@ const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|\d[./-]\d{1,2}[./-]\d/;
 const RULE = /^[-_=*─—–\u2010\u2011]{3,}$/;
 
 export function isRule(line: Line | undefined): boolean {
-  return line !== undefined && line.kind === 'text' && RULE.test(line.words);
+  return line !== undefined && line.kind === 'text' && RULE.test(line.text);
 }
 
 /**
@@ -25,8 +25,8 @@ export function isRule(line: Line | undefined): boolean {
  *
  * @returns how many lines it has, or null.
  */
-export function headerBlockAt(lines: Line[], at: number, belowDivider = false): number | null {
-  const first = fieldOf(lines[at], belowDivider);
+export function countHeaderBlockLines(lines: Line[], at: number, belowDivider = false): number | null {
+  const first = parseField(lines[at], belowDivider);
   if (first === null) return null;
   if (isBlockInOneLine(lines[at])) return 1;
   const seen = new Set<HeaderField>();
@@ -36,13 +36,13 @@ export function headerBlockAt(lines: Line[], at: number, belowDivider = false): 
   let end = at;
   for (let next = at; next < lines.length && next < at + MAX_BLOCK_LINES; next += 1) {
     const line = lines[next];
-    const field = fieldOf(line, belowDivider);
+    const field = parseField(line, belowDivider);
     if (field === null) {
-      if (!goesOn(lines, next, belowDivider)) break;
+      if (!continuesBlock(lines, next, belowDivider)) break;
       continue;
     }
     for (const meaning of field.meanings) seen.add(meaning);
-    if (field.meanings.has('from') && ADDRESS.test(field.value || (lines[next + 1]?.words ?? '')))
+    if (field.meanings.has('from') && ADDRESS.test(field.value || (lines[next + 1]?.text ?? '')))
       senderHasAddress = true;
     if (field.meanings.has('date')) {
       hasTime ||= TIME.test(field.value);
@@ -50,7 +50,7 @@ export function headerBlockAt(lines: Line[], at: number, belowDivider = false): 
     }
     end = next + 1;
   }
-  return isSender(seen, { senderHasAddress, hasTime, hasDate, belowDivider }) ? end - at : null;
+  return isHeaderBlock(seen, { senderHasAddress, hasTime, hasDate, belowDivider }) ? end - at : null;
 }
 
 interface BlockTraits {
@@ -60,7 +60,7 @@ interface BlockTraits {
   belowDivider: boolean;
 }
 
-function isSender(
+function isHeaderBlock(
   seen: Set<HeaderField>,
   { senderHasAddress, hasTime, hasDate, belowDivider }: BlockTraits,
 ): boolean {
@@ -70,62 +70,63 @@ function isSender(
   return seen.has('date') && (senderHasAddress || (hasTime && seen.has('to')));
 }
 
-function fieldOf(
+function parseField(
   line: Line | undefined,
   colonless: boolean,
 ): { meanings: ReadonlySet<HeaderField>; value: string } | null {
   if (line === undefined || line.kind !== 'text') return null;
-  const match = FIELD.exec(line.words) ?? (colonless ? FIELD_WITHOUT_COLON.exec(line.words) : null);
+  const match = FIELD.exec(line.text) ?? (colonless ? FIELD_WITHOUT_COLON.exec(line.text) : null);
   const meanings = HEADER_FIELDS.get(match?.[1]?.trim().toLowerCase() ?? '');
   return meanings === undefined ? null : { meanings, value: match?.[2] ?? '' };
 }
 
 /** Blank lines between fields, a value wrapped onto the next line, and fields nobody knows (`Importance:`). */
-function goesOn(lines: Line[], at: number, belowDivider: boolean): boolean {
+function continuesBlock(lines: Line[], at: number, belowDivider: boolean): boolean {
   const line = lines[at];
   if (line?.kind === 'blank') {
     // A block has blank lines between all of its fields or between none.
-    return fieldOf(lines[at + 1], belowDivider) !== null;
+    return parseField(lines[at + 1], belowDivider) !== null;
   }
   if (line?.kind !== 'text') return false;
   const next = lines[at + 1];
-  const wrapped = /^\s/.test(line.raw) || /[;@]/.test(line.words) || /^[^:]{1,30}: /.test(line.words);
-  return wrapped || fieldOf(next, belowDivider) !== null;
+  const wrapped = /^\s/.test(line.raw) || /[;@]/.test(line.text) || /^[^:]{1,30}: /.test(line.text);
+  return wrapped || parseField(next, belowDivider) !== null;
 }
 
 function isBlockInOneLine(line: Line | undefined): boolean {
   if (line === undefined) return false;
   const seen = new Set<HeaderField>();
-  for (const [, name] of line.words.matchAll(FIELDS_IN_LINE)) {
+  for (const [, name] of line.text.matchAll(FIELDS_ON_ONE_LINE)) {
     const last = name?.toLowerCase().split(' ').at(-1) ?? '';
     for (const meaning of HEADER_FIELDS.get(last) ?? []) seen.add(meaning);
   }
-  return seen.has('from') && seen.has('subject') && seen.has('date') && ADDRESS.test(line.words);
+  return seen.has('from') && seen.has('subject') && seen.has('date') && ADDRESS.test(line.text);
 }
 
 /** `-----Original Message-----` and its kind; `forward` where it announces a mail passed on. */
-export function dividerAt(lines: Line[], at: number): 'original' | 'forward' | null {
+export function classifyDivider(lines: Line[], at: number): 'original' | 'forward' | null {
   const line = lines[at];
   if (line?.kind !== 'text') return null;
   if (isDividerWithFields(line)) return 'original';
-  if (line.words.length > 120) return null;
-  const framed = /^[-_=*#~─—–\u2010\u2011 ]{2,}/.test(line.words);
-  const words = line.words
+  if (line.text.length > 120) return null;
+  const framed = /^[-_=*#~─—–\u2010\u2011 ]{2,}/.test(line.text);
+  const words = line.text
     .replace(/^[-_=*#~─—–\u2010\u2011<[( ]+|[-_=*#~─—–\u2010\u2011>\]) ]+$/gu, '')
     .toLowerCase();
   const bare = words.replace(/[:\uff1a]$/u, '').trim();
-  if (isForwardedWords(bare) && (framed || words !== bare)) return 'forward';
+  if (isForwardedMarker(bare) && (framed || words !== bare)) return 'forward';
   // "Original Message" without dashes, where fields follow.
-  if (isOriginalWords(bare) && (framed || headerBlockAt(lines, at + 1, true) !== null)) return 'original';
+  if (isOriginalMarker(bare) && (framed || countHeaderBlockLines(lines, at + 1, true) !== null))
+    return 'original';
   // `-----Bob/ACME wrote: -----` of Notes is an attribution.
   return null;
 }
 
 /** `-----Original Message----- From: Bob Sent: …`, as converters of HTML leave it. */
-function isDividerWithFields({ words }: Line): boolean {
+function isDividerWithFields({ text: words }: Line): boolean {
   const [, announced = '', name = ''] =
     /^-{2,} ?([^-:]{4,40}?) ?-{2,} ?([^:]{1,20}?) ?[:\uff1a]/u.exec(words) ?? [];
-  return isOriginalWords(announced.toLowerCase()) && HEADER_FIELDS.has(name.toLowerCase());
+  return isOriginalMarker(announced.toLowerCase()) && HEADER_FIELDS.has(name.toLowerCase());
 }
 
 const REPLY_ABOVE = [
@@ -144,7 +145,7 @@ const REPLY_ABOVE = [
 
 /** `##- Please type your reply above this line -##`: what ticket systems put above the mail they sent. */
 export function isReplyAboveMarker(line: Line | undefined): boolean {
-  if (line?.kind !== 'text' || line.words.length > 160) return false;
-  const framed = /^[^\p{L}\p{N}]{2,}|[^\p{L}\p{N}.!]{2,}$/u.test(line.words);
-  return (framed || line.words.length <= 60) && REPLY_ABOVE.some((marker) => marker.test(line.words));
+  if (line?.kind !== 'text' || line.text.length > 160) return false;
+  const framed = /^[^\p{L}\p{N}]{2,}|[^\p{L}\p{N}.!]{2,}$/u.test(line.text);
+  return (framed || line.text.length <= 60) && REPLY_ABOVE.some((marker) => marker.test(line.text));
 }

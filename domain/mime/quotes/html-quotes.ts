@@ -1,6 +1,6 @@
 import { Parser } from 'htmlparser2';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
-import { type Line, type LineKind, toLine, wordsOf } from './lines.ts';
+import { type Line, type LineKind, normalizeText, toLine } from './lines.ts';
 
 /**
  * Marks of our own in the source, each on a line of its own after conversion: where a region begins and ends, and where
@@ -82,22 +82,22 @@ export function markHtmlQuotes(html: string): string {
       if (divided) return;
       if (isDivider(attributes)) {
         divided = true;
-        mark(reader.startIndex, lineOf(MARKS.cut));
+        mark(reader.startIndex, toMarkLine(MARKS.cut));
         return;
       }
-      const region = regionOf(name, attributes);
+      const region = classifyElement(name, attributes);
       open.push({ region, endsWithBlockquote: region === 'answered' && name !== 'blockquote' });
-      if (region !== null) mark(reader.startIndex, lineOf(MARKS[region]));
+      if (region !== null) mark(reader.startIndex, toMarkLine(MARKS[region]));
     },
     onclosetag(name, implied) {
       if (divided) return;
       const closed = open.pop();
       const at = implied ? reader.startIndex : reader.endIndex + 1;
       if (closed === undefined || at < copiedTo) return;
-      if (closed.region !== null) mark(Math.min(at, source.length), lineOf(MARKS.end));
+      if (closed.region !== null) mark(Math.min(at, source.length), toMarkLine(MARKS.end));
       const around = open.at(-1);
       if (name !== 'blockquote' || !around?.endsWithBlockquote) return;
-      mark(Math.min(at, source.length), lineOf(MARKS.end));
+      mark(Math.min(at, source.length), toMarkLine(MARKS.end));
       around.region = null;
       around.endsWithBlockquote = false;
     },
@@ -106,14 +106,14 @@ export function markHtmlQuotes(html: string): string {
   return pieces.join('') + source.slice(copiedTo);
 }
 
-const lineOf = (mark: string) => `<div>${mark}</div>`;
+const toMarkLine = (mark: string) => `<div>${mark}</div>`;
 
 type Attributes = Record<string, string>;
 
-function regionOf(name: string, attributes: Attributes): Region | null {
+function classifyElement(name: string, attributes: Attributes): Region | null {
   if (name === 'br' || name === 'img' || name === 'body' || name === 'html') return null;
-  const classes = (attributes.class ?? '').slice(0, 500).split(/\s+/, 20).map(plainName);
-  const id = plainName((attributes.id ?? '').slice(0, 100));
+  const classes = (attributes.class ?? '').slice(0, 500).split(/\s+/, 20).map(normalizeName);
+  const id = normalizeName((attributes.id ?? '').slice(0, 100));
   if (classes.some((word) => ATTRIBUTION_CLASSES.has(word)) || ATTRIBUTION_IDS.has(id)) return 'attribution';
   if (classes.some((word) => SIGNATURE_CLASSES.has(word)) || SIGNATURE_IDS.test(id)) return 'signature';
   if (classes.some((word) => QUOTED_CLASSES.has(word)) || QUOTED_IDS.test(id)) return 'answered';
@@ -123,45 +123,45 @@ function regionOf(name: string, attributes: Attributes): Region | null {
 }
 
 /** Outlook puts `x_` before the classes and ids of a mail it shows. */
-function plainName(word: string): string {
+function normalizeName(word: string): string {
   return word.toLowerCase().replace(/^(?:x_)+/, '');
 }
 
 function isDivider({ id = '', style = '' }: Attributes): boolean {
   return (
-    DIVIDER_IDS.test(plainName(id.slice(0, 100))) || DIVIDER_STYLE.test(style.slice(0, 500).toLowerCase())
+    DIVIDER_IDS.test(normalizeName(id.slice(0, 100))) || DIVIDER_STYLE.test(style.slice(0, 500).toLowerCase())
   );
 }
 
 /** The lines of a text converted from HTML that {@link markHtmlQuotes} has marked. */
-export function markedLines(text: string): Line[] {
+export function toMarkedLines(text: string): Line[] {
   const regions: Region[] = [];
   const lines: Line[] = [];
   for (const raw of text.split('\n')) {
-    const mark = /^[> ]*([\ue001-\ue006])$/.exec(wordsOf(raw))?.[1];
-    if (mark === undefined) lines.push(lineIn(raw, regions));
+    const mark = /^[> ]*([\ue001-\ue006])$/.exec(normalizeText(raw))?.[1];
+    if (mark === undefined) lines.push(toLineInRegions(raw, regions));
     else if (mark === MARKS.end) regions.pop();
-    else if (mark === MARKS.cut) lines.push(emptyLine('cut'));
+    else if (mark === MARKS.cut) lines.push(createEmptyLine('cut'));
     else {
-      const region = regionMarked(mark);
-      if (region === 'answered' && !regions.some(isQuote)) lines.push(emptyLine('attribution'));
+      const region = markToRegion(mark);
+      if (region === 'answered' && !regions.some(isQuote)) lines.push(createEmptyLine('attribution'));
       regions.push(region);
     }
   }
-  return withoutGaps(lines);
+  return removeMarkGaps(lines);
 }
 
-const emptyLine = (kind: LineKind): Line => ({ raw: '', words: '', kind });
+const createEmptyLine = (kind: LineKind): Line => ({ raw: '', text: '', kind });
 const isQuote = (region: Region) => region === 'quoted' || region === 'answered';
 
-function regionMarked(mark: string): Region {
+function markToRegion(mark: string): Region {
   if (mark === MARKS.attribution) return 'attribution';
   if (mark === MARKS.signature) return 'signature';
   return mark === MARKS.answered ? 'answered' : 'quoted';
 }
 
 /** The converter has put `>` before what stands in a `blockquote`; other elements that quote get it here. */
-function lineIn(raw: string, regions: Region[]): Line {
+function toLineInRegions(raw: string, regions: Region[]): Line {
   const line = toLine(raw.replace(ANY_MARK, ''));
   const innermost = regions.at(-1);
   if (line.kind === 'quoted' || innermost === undefined) return line;
@@ -172,7 +172,7 @@ function lineIn(raw: string, regions: Region[]): Line {
 }
 
 /** The marks leave blank lines behind. */
-function withoutGaps(lines: Line[]): Line[] {
+function removeMarkGaps(lines: Line[]): Line[] {
   const isGap = (line: Line | undefined) =>
     line !== undefined && line.kind !== 'cut' && line.raw.trim() === '';
   return lines.filter((line, at) => line.kind === 'attribution' || !isGap(line) || !isGap(lines[at - 1]));

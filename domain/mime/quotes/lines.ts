@@ -3,7 +3,7 @@ export interface Line {
   /** As it was written, without its line ending. */
   raw: string;
   /** For comparing: nothing invisible, every space a plain one, trimmed. Cut at 1,000 characters. */
-  words: string;
+  text: string;
   kind: LineKind;
 }
 
@@ -13,35 +13,35 @@ export type LineKind = 'text' | 'blank' | 'quoted' | 'attribution' | 'signature'
 /** Zero-width and direction marks: mail programs put them around names and dates. */
 const INVISIBLE =
   /\u034f|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/g;
-const MAX_COMPARED = 1_000;
+const MAX_COMPARED_CHARACTERS = 1_000;
 
-export function wordsOf(raw: string): string {
-  return raw.slice(0, MAX_COMPARED).replace(INVISIBLE, '').replace(/\s+/g, ' ').trim();
+export function normalizeText(raw: string): string {
+  return raw.slice(0, MAX_COMPARED_CHARACTERS).replace(INVISIBLE, '').replace(/\s+/g, ' ').trim();
 }
 
 export function toLine(raw: string, kind?: LineKind): Line {
-  const words = wordsOf(raw);
-  return { raw, words, kind: kind ?? plainKind(raw, words) };
+  const words = normalizeText(raw);
+  return { raw, text: words, kind: kind ?? classifyLine(raw, words) };
 }
 
-function plainKind(raw: string, words: string): LineKind {
-  if (words === '') return raw.length > MAX_COMPARED && raw.trim() !== '' ? 'text' : 'blank';
+function classifyLine(raw: string, words: string): LineKind {
+  if (words === '') return raw.length > MAX_COMPARED_CHARACTERS && raw.trim() !== '' ? 'text' : 'blank';
   return words.startsWith('>') ? 'quoted' : 'text';
 }
 
 export function toLines(text: string): Line[] {
   const lines = text.split(/\r\n|\n|\r/).map((raw) => toLine(raw));
-  keepFencedCode(lines);
-  keepPrompts(lines);
-  keepEscapedFrom(lines);
+  restoreFencedCode(lines);
+  restorePrompts(lines);
+  restoreEscapedFrom(lines);
   return lines;
 }
 
 /** Within a fenced block `>` is code. A fence that is not closed fences nothing. */
-function keepFencedCode(lines: Line[]): void {
+function restoreFencedCode(lines: Line[]): void {
   let open = -1;
   for (const [at, line] of lines.entries()) {
-    if (line.kind !== 'text' || !/^(?:```|~~~)/.test(line.words)) continue;
+    if (line.kind !== 'text' || !/^(?:```|~~~)/.test(line.text)) continue;
     if (open === -1) {
       open = at;
       continue;
@@ -55,17 +55,17 @@ function keepFencedCode(lines: Line[]): void {
 }
 
 /** `>>> print(1)`: a third level without a first is a Python session. */
-function keepPrompts(lines: Line[]): void {
+function restorePrompts(lines: Line[]): void {
   const quoted = lines.filter((line) => line.kind === 'quoted');
-  if (quoted.every((line) => /^>>>(?: [^>]|$)/.test(line.words))) {
+  if (quoted.every((line) => /^>>>(?: [^>]|$)/.test(line.text))) {
     for (const line of quoted) line.kind = 'text';
   }
 }
 
 /** Mailbox files write `>From ` where a line began with `From `; such a line stands alone. */
-function keepEscapedFrom(lines: Line[]): void {
+function restoreEscapedFrom(lines: Line[]): void {
   for (const [at, line] of lines.entries()) {
-    if (line.kind !== 'quoted' || !line.words.startsWith('>From ')) continue;
+    if (line.kind !== 'quoted' || !line.text.startsWith('>From ')) continue;
     if (lines[at - 1]?.kind !== 'quoted' && lines[at + 1]?.kind !== 'quoted') line.kind = 'text';
   }
 }

@@ -401,17 +401,17 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
 
 export type HeaderField = 'from' | 'date' | 'to' | 'subject';
 
-const all = (key: keyof QuoteLanguage): string[] => [
+const collectWords = (key: keyof QuoteLanguage): string[] => [
   ...new Set(Object.values(QUOTE_LANGUAGES).flatMap((language) => language[key])),
 ];
 
 /** The meaning of a field name in any of the languages. A word that means two things in two of them has both. */
-export const HEADER_FIELDS: ReadonlyMap<string, ReadonlySet<HeaderField>> = fieldsByName();
+export const HEADER_FIELDS: ReadonlyMap<string, ReadonlySet<HeaderField>> = groupFieldsByName();
 
-function fieldsByName(): Map<string, Set<HeaderField>> {
+function groupFieldsByName(): Map<string, Set<HeaderField>> {
   const fields = new Map<string, Set<HeaderField>>();
   for (const field of ['from', 'date', 'to', 'subject'] as const) {
-    for (const name of all(field)) {
+    for (const name of collectWords(field)) {
       const meanings = fields.get(name) ?? new Set();
       fields.set(name, meanings.add(field));
     }
@@ -419,30 +419,30 @@ function fieldsByName(): Map<string, Set<HeaderField>> {
   return fields;
 }
 
-const ORIGINAL = new Set(all('original'));
-const FORWARDED = new Set(all('forwarded'));
+const ORIGINAL = new Set(collectWords('original'));
+const FORWARDED = new Set(collectWords('forwarded'));
 
 /** What the line announces, dashes and colon taken off and in lower case. */
-export function isOriginalWords(words: string): boolean {
+export function isOriginalMarker(words: string): boolean {
   return ORIGINAL.has(words);
 }
 
-export function isForwardedWords(words: string): boolean {
+export function isForwardedMarker(words: string): boolean {
   return FORWARDED.has(words) || words.startsWith('forwarded by ');
 }
 
 /** Longest first, so that the whole of it matches. */
-function anyOf(words: string[]): string {
+function toAlternatives(words: string[]): string {
   const sorted = words.sort((a, b) => b.length - a.length);
   return sorted.map((word) => word.replace(/[().]/g, '\\$&')).join('|');
 }
 
 /** Chinese, Japanese and Korean write the verb onto the name; elsewhere it is a word by itself. */
-const JOINED_ON = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
-const joinedOn = anyOf(all('wrote').filter((word) => JOINED_ON.test(word)));
-const standing = anyOf(all('wrote').filter((word) => !JOINED_ON.test(word)));
+const CJK_WORD = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
+const cjkVerbs = toAlternatives(collectWords('wrote').filter((word) => CJK_WORD.test(word)));
+const spacedVerbs = toAlternatives(collectWords('wrote').filter((word) => !CJK_WORD.test(word)));
 
 export const WROTE = new RegExp(
-  `(?:${joinedOn}|(?<![\\p{L}\\p{M}])(?:${standing})(?:\\([^\\s()]{1,4}\\))?)(?![\\p{L}\\p{M}])`,
+  `(?:${cjkVerbs}|(?<![\\p{L}\\p{M}])(?:${spacedVerbs})(?:\\([^\\s()]{1,4}\\))?)(?![\\p{L}\\p{M}])`,
   'iu',
 );

@@ -1,13 +1,13 @@
-import { attributionAt } from './attributions.ts';
-import { dividerAt, headerBlockAt, isReplyAboveMarker, isRule } from './header-blocks.ts';
+import { findAttribution } from './attributions.ts';
+import { classifyDivider, countHeaderBlockLines, isReplyAboveMarker, isRule } from './header-blocks.ts';
 import type { Line } from './lines.ts';
 import { isMobileSignature } from './mobile-signatures.ts';
 
-export interface Reply {
+export interface ReplyLines {
   /** Lines of the mail; empty where all of it is quoted. */
   lines: string[];
   /** Whether any history was found, left out or kept. */
-  quotes: boolean;
+  hasQuotes: boolean;
 }
 
 /**
@@ -19,14 +19,14 @@ export interface Reply {
  *   above, below or on both sides of one quote.
  * - Answers between quoted lines keep the lines they answer. So does a passage somebody put in by hand.
  */
-export function replyIn(lines: Line[]): Reply {
-  const { cut, forward } = markHistory(lines);
-  const runs = runsOf(lines.slice(0, cut ?? lines.length));
+export function extractReplyLines(lines: Line[]): ReplyLines {
+  const { cut, forward } = findHistory(lines);
+  const runs = groupIntoRuns(lines.slice(0, cut ?? lines.length));
   const quotes = cut !== null || runs.some((run) => run.quoted);
-  const written = says(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
+  const written = hasText(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
   if (!written && (forward || (cut !== null && runs.length === 0)))
-    return { lines: wholeOf(lines), quotes: false };
-  return { lines: shown(withoutSignatures(runs)), quotes };
+    return { lines: getAllLines(lines), hasQuotes: false };
+  return { lines: selectLines(removeSignatures(runs)), hasQuotes: quotes };
 }
 
 interface History {
@@ -37,28 +37,33 @@ interface History {
 }
 
 /** Finds the announcements; those above `>` become `attribution` lines. */
-function markHistory(lines: Line[]): History {
+function findHistory(lines: Line[]): History {
   let written = false;
   let forward = false;
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at];
     if (line === undefined || line.kind === 'blank' || line.kind === 'quoted') continue;
     if (line.kind === 'cut') return { cut: at, forward };
-    const announced = line.kind === 'text' ? announcementAt(lines, at) : null;
+    const announced = line.kind === 'text' ? findAnnouncement(lines, at) : null;
     if (announced === null) {
       written ||= line.kind === 'text';
-      if (line.kind === 'attribution' && !written && dividerAt([{ ...line, kind: 'text' }], 0) === 'forward')
+      if (
+        line.kind === 'attribution' &&
+        !written &&
+        classifyDivider([{ ...line, kind: 'text' }], 0) === 'forward'
+      )
         forward = true;
       continue;
     }
-    if (announced.forward && !says(lines.slice(0, at))) return { cut: forwardFrom(lines, at), forward: true };
-    const below = firstFilled(lines, at + announced.lines);
+    if (announced.forward && !hasText(lines.slice(0, at)))
+      return { cut: restoreForwardedText(lines, at), forward: true };
+    const below = nextNonBlank(lines, at + announced.lines);
     if (lines[below]?.kind !== 'quoted') {
       if (announced.weak) written = true;
-      else return { cut: withRuleAbove(lines, at), forward };
+      else return { cut: includeRuleAbove(lines, at), forward };
       continue;
     }
-    if (announced.weak && line.kind === 'text' && !endsMail(lines, below) && written) continue;
+    if (announced.weak && line.kind === 'text' && !hasNoTextBelow(lines, below) && written) continue;
     for (let inside = at; inside < at + announced.lines; inside += 1) {
       const part = lines[inside];
       if (part && part.kind !== 'blank') part.kind = 'attribution';
@@ -69,12 +74,12 @@ function markHistory(lines: Line[]): History {
 }
 
 /** Whether there are words besides a signature. */
-function says(lines: Line[]): boolean {
-  return withoutSignature(lines.filter(({ kind }) => kind === 'text')).length > 0;
+function hasText(lines: Line[]): boolean {
+  return removeSignature(lines.filter(({ kind }) => kind === 'text')).length > 0;
 }
 
 /** A forwarded mail with nothing above it is what the sender has to say. */
-function forwardFrom(lines: Line[], at: number): number {
+function restoreForwardedText(lines: Line[], at: number): number {
   for (const line of lines.slice(at)) if (line.kind === 'quoted') line.kind = 'text';
   return at;
 }
@@ -85,41 +90,41 @@ interface Announcement {
   forward: boolean;
 }
 
-function announcementAt(lines: Line[], at: number): Announcement | null {
-  const divider = dividerAt(lines, at);
+function findAnnouncement(lines: Line[], at: number): Announcement | null {
+  const divider = classifyDivider(lines, at);
   if (divider !== null) {
-    const below = firstFilled(lines, at + 1);
-    const block = headerBlockAt(lines, below, true);
-    const attribution = block === null ? attributionAt(lines, below) : null;
+    const below = nextNonBlank(lines, at + 1);
+    const block = countHeaderBlockLines(lines, below, true);
+    const attribution = block === null ? findAttribution(lines, below) : null;
     const found = block ?? attribution?.lines ?? 0;
     return { lines: found === 0 ? 1 : below - at + found, weak: false, forward: divider === 'forward' };
   }
   if (isReplyAboveMarker(lines[at])) return { lines: 1, weak: false, forward: false };
-  const block = headerBlockAt(lines, at, isRule(lines[lastFilled(lines, at - 1)]));
+  const block = countHeaderBlockLines(lines, at, isRule(lines[previousNonBlank(lines, at - 1)]));
   if (block !== null) return { lines: block, weak: false, forward: false };
-  const attribution = attributionAt(lines, at);
+  const attribution = findAttribution(lines, at);
   return attribution && { ...attribution, forward: false };
 }
 
-function firstFilled(lines: Line[], from: number): number {
+function nextNonBlank(lines: Line[], from: number): number {
   let at = from;
   while (at < from + 4 && lines[at]?.kind === 'blank') at += 1;
   return at;
 }
 
-function lastFilled(lines: Line[], from: number): number {
+function previousNonBlank(lines: Line[], from: number): number {
   let at = from;
   while (at > from - 3 && lines[at]?.kind === 'blank') at -= 1;
   return at;
 }
 
 /** A rule right above belongs to what it rules off. */
-function withRuleAbove(lines: Line[], at: number): number {
-  const above = lastFilled(lines, at - 1);
+function includeRuleAbove(lines: Line[], at: number): number {
+  const above = previousNonBlank(lines, at - 1);
   return isRule(lines[above]) ? above : at;
 }
 
-function endsMail(lines: Line[], from: number): boolean {
+function hasNoTextBelow(lines: Line[], from: number): boolean {
   for (let at = from; at < lines.length; at += 1) {
     if (lines[at]?.kind === 'text') return false;
   }
@@ -134,7 +139,7 @@ interface Run {
 }
 
 /** Blank lines belong to the run above them; those at the beginning to none. */
-function runsOf(lines: Line[]): Run[] {
+function groupIntoRuns(lines: Line[]): Run[] {
   const runs: Run[] = [];
   for (const [at, line] of lines.entries()) {
     const run = runs.at(-1);
@@ -142,7 +147,7 @@ function runsOf(lines: Line[]): Run[] {
       run?.lines.push(line);
       continue;
     }
-    const quoted = line.kind === 'quoted' || line.kind === 'attribution' || isTornOff(lines, at);
+    const quoted = line.kind === 'quoted' || line.kind === 'attribution' || isWrappedQuote(lines, at);
     if (run === undefined || run.quoted !== quoted) runs.push({ quoted, attributed: false, lines: [line] });
     else run.lines.push(line);
     const last = runs.at(-1);
@@ -152,21 +157,21 @@ function runsOf(lines: Line[]): Run[] {
 }
 
 /** A quoted line too long for some program on the way: its end stands on a line without `>`. */
-function isTornOff(lines: Line[], at: number): boolean {
+function isWrappedQuote(lines: Line[], at: number): boolean {
   const [above, line, below] = [lines[at - 1], lines[at], lines[at + 1]];
   if (above?.kind !== 'quoted' || below?.kind !== 'quoted' || line?.kind !== 'text') return false;
-  return above.words.length >= 68 && line.words.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.words);
+  return above.text.length >= 68 && line.text.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.text);
 }
 
 /** Signatures go; but where nothing else was written, they are what was written. */
-function withoutSignatures(runs: Run[]): Run[] {
-  const stripped = runs.map((run) => (run.quoted ? run : { ...run, lines: withoutSignature(run.lines) }));
+function removeSignatures(runs: Run[]): Run[] {
+  const stripped = runs.map((run) => (run.quoted ? run : { ...run, lines: removeSignature(run.lines) }));
   const left = stripped.filter((run) => run.quoted || run.lines.some((line) => line.kind !== 'blank'));
   return left.some((run) => !run.quoted) ? left : runs;
 }
 
-function withoutSignature(lines: Line[]): Line[] {
-  const separator = lines.findIndex((_line, at) => isSeparator(lines, at));
+function removeSignature(lines: Line[]): Line[] {
+  const separator = lines.findIndex((_line, at) => isSignatureSeparator(lines, at));
   const above = separator === -1 ? lines : lines.slice(0, separator);
   let end = above.length;
   while (end > 0 && isTrailer(above[end - 1])) end -= 1;
@@ -178,35 +183,35 @@ function withoutSignature(lines: Line[]): Line[] {
 }
 
 function isTrailer(line: Line | undefined): boolean {
-  return line === undefined || line.kind !== 'text' || isRule(line) || isMobileSignature(line.words);
+  return line === undefined || line.kind !== 'text' || isRule(line) || isMobileSignature(line.text);
 }
 
 const MAX_SIGNATURE_LINES = 15;
 
 /** RFC 3676 section 4.3 (`-- `), also where the space was lost; list software's underscores. */
-function isSeparator(lines: Line[], at: number): boolean {
+function isSignatureSeparator(lines: Line[], at: number): boolean {
   const line = lines[at];
   if (line?.kind !== 'text') return false;
   if (/^--[ \u00a0]$/.test(line.raw)) return true;
-  if (/^_{30,}$/.test(line.words)) return /mailing list|listinfo|unsubscribe/i.test(wordsBelow(lines, at, 4));
-  if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.words)) return false;
+  if (/^_{30,}$/.test(line.text)) return /mailing list|listinfo|unsubscribe/i.test(textBelow(lines, at, 4));
+  if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.text)) return false;
   const below = lines.slice(at + 1, at + 2 + MAX_SIGNATURE_LINES).filter(({ kind }) => kind !== 'blank');
-  if (line.words === '--') return below.length < MAX_SIGNATURE_LINES;
+  if (line.text === '--') return below.length < MAX_SIGNATURE_LINES;
   // Webmail's underscores part nothing else than a signature, where little and no sentence follows.
-  if (/^_{2,3}$/.test(line.words))
-    return below.length > 0 && below.length <= 5 && below.every(({ words }) => isContactLine(words));
+  if (/^_{2,3}$/.test(line.text))
+    return below.length > 0 && below.length <= 5 && below.every(({ text: words }) => isContactLine(words));
   return (
     below.length > 0 &&
     lines.length - at <= 10 &&
-    below.every(({ words }) => isContactLine(words)) &&
-    below.some(({ words }) => isContact(words))
+    below.every(({ text: words }) => isContactLine(words)) &&
+    below.some(({ text: words }) => isContact(words))
   );
 }
 
-function wordsBelow(lines: Line[], at: number, count: number): string {
+function textBelow(lines: Line[], at: number, count: number): string {
   return lines
     .slice(at + 1, at + 1 + count)
-    .map(({ words }) => words)
+    .map(({ text: words }) => words)
     .join(' ');
 }
 
@@ -219,21 +224,21 @@ function isContact(words: string): boolean {
   return /@|https?:|www\.|\+?\d[\d ()./-]{6,}\d/.test(words);
 }
 
-function shown(runs: Run[]): string[] {
+function selectLines(runs: Run[]): string[] {
   const end = runs.findLastIndex((run) => !run.quoted) + 1;
   const quotes = runs.filter((run) => run.quoted).length;
   const interleaved = quotes > 1 && runs.slice(0, end).some((run) => run.quoted);
   const kept = runs
     .slice(0, end)
     .filter((run, at) => !run.quoted || interleaved || (at > 0 && !run.attributed));
-  return trimmed(kept.flatMap((run) => run.lines.map(({ raw }) => raw)));
+  return trimBlankLines(kept.flatMap((run) => run.lines.map(({ raw }) => raw)));
 }
 
-function wholeOf(lines: Line[]): string[] {
-  return trimmed(lines.filter(({ kind }) => kind !== 'cut').map(({ raw }) => raw));
+function getAllLines(lines: Line[]): string[] {
+  return trimBlankLines(lines.filter(({ kind }) => kind !== 'cut').map(({ raw }) => raw));
 }
 
-function trimmed(lines: string[]): string[] {
+function trimBlankLines(lines: string[]): string[] {
   const filled = (line: string) => line.trim() !== '';
   const first = lines.findIndex(filled);
   return first === -1 ? [] : lines.slice(first, lines.findLastIndex(filled) + 1);
