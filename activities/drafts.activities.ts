@@ -1,5 +1,11 @@
 import type { DraftService } from '../domain/drafts/draft.service.ts';
+import type { DueDraftResult } from '../domain/drafts/send-draft.ts';
 import { withApplicationFailures } from './failures.ts';
+
+interface DraftSchedule {
+  draftId: string;
+  scheduleVersion: number;
+}
 
 export type DraftActivities = ReturnType<typeof createDraftActivities>;
 
@@ -9,17 +15,10 @@ export function createDraftActivities({
   drafts: Pick<DraftService, 'sendDue' | 'cancelSchedule'>;
 }) {
   return {
-    /** Sends a draft whose time has come; answers the time to wait for where the plan has moved. */
-    sendDueDraft: ({
-      draftId,
-      plan,
-    }: {
-      draftId: string;
-      plan: number;
-    }): Promise<{ waitUntil: string } | 'sent' | 'refused' | 'gone'> =>
-      withApplicationFailures(() => drafts.sendDue(draftId, plan)),
+    sendDueDraft: ({ draftId, scheduleVersion }: DraftSchedule): Promise<DueDraftResult> =>
+      withApplicationFailures(() => drafts.sendDue(draftId, scheduleVersion)),
 
-    unscheduleDraft: ({ draftId, plan }: { draftId: string; plan: number }): Promise<void> =>
-      withApplicationFailures(() => drafts.cancelSchedule(draftId, plan)),
+    unscheduleDraft: ({ draftId, scheduleVersion }: DraftSchedule): Promise<void> =>
+      withApplicationFailures(() => drafts.cancelSchedule(draftId, scheduleVersion)),
   };
 }

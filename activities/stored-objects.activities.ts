@@ -12,19 +12,15 @@ const NO_PROGRESS: OrphanSearchProgress = { lastKey: '', scanned: 0, registered:
 
 export function createStoredObjectActivities(search: OrphanSearchOptions) {
   return {
-    registerOrphanedObjects: (): Promise<{ looked: number; noted: number }> =>
+    registerOrphanedObjects: (): Promise<{ scanned: number; registered: number }> =>
       withApplicationFailures(async () => {
         const context = Context.current();
         const from = (context.info.heartbeatDetails as OrphanSearchProgress | undefined) ?? NO_PROGRESS;
-        const { scanned: looked, registered: noted } = await registerOrphanedObjects(
-          search,
-          from,
-          (soFar) => {
-            context.heartbeat(soFar);
-            context.cancellationSignal.throwIfAborted();
-          },
-        );
-        return { looked, noted };
+        const { scanned, registered } = await registerOrphanedObjects(search, from, (progress) => {
+          context.heartbeat(progress);
+          context.cancellationSignal.throwIfAborted();
+        });
+        return { scanned, registered };
       }),
   };
 }

@@ -24,7 +24,7 @@ export interface StoredObject {
 }
 
 export interface ObjectPage {
-  objects: { key: string; changedAt: Date }[];
+  objects: { key: string; lastModified: Date }[];
   isLast: boolean;
 }
 
@@ -230,7 +230,7 @@ async function listPage(
   const { Contents = [], IsTruncated = false } = await client.send(list);
   return {
     objects: Contents.flatMap(({ Key, LastModified }) =>
-      Key !== undefined && LastModified ? [{ key: Key, changedAt: LastModified }] : [],
+      Key !== undefined && LastModified ? [{ key: Key, lastModified: LastModified }] : [],
     ),
     isLast: !IsTruncated,
   };

@@ -9,7 +9,7 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import { addressFault } from '../domain/mime/address-syntax.ts';
+import { findAddressProblem } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
 import type { SubmissionService, Submitter } from '../domain/outbound/submission.service.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
@@ -18,8 +18,8 @@ import { AppError } from '../platform/errors.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
-import { isCrowding } from './inbound-limits.ts';
-import { ClientLeft, drain, inspectMessage, SmtpRefusal } from './inbound-message.ts';
+import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { ClientDisconnectedError, drain, inspectMessage, SmtpError } from './inbound-message.ts';
 
 export type SubmissionListenerConfig = Pick<
   Config,
@@ -130,8 +130,10 @@ function createServer(
     disableReverseLookup: true,
     logger: false,
     onConnect({ remoteAddress }, done) {
-      if (isCrowding(server.connections, remoteAddress, config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP))
-        done(new SmtpRefusal(421, '4.7.0 Too many connections from your address, try again later'));
+      if (
+        exceedsConnectionLimit(server.connections, remoteAddress, config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP)
+      )
+        done(new SmtpError(421, '4.7.0 Too many connections from your address, try again later'));
       else done();
     },
     onAuth(auth, session, done) {
@@ -145,16 +147,16 @@ function createServer(
     },
     onMailFrom({ address }, session, done) {
       const submitter = submitters.get(session.id);
-      if (!submitter) done(new SmtpRefusal(530, '5.7.0 Authentication required'));
+      if (!submitter) done(new SmtpError(530, '5.7.0 Authentication required'));
       else if (!submissions.maySendAs(submitter, address))
-        done(new SmtpRefusal(553, `5.7.1 You may send as ${submitter.email} only`));
+        done(new SmtpError(553, `5.7.1 You may send as ${submitter.email} only`));
       else done();
     },
     onRcptTo({ address }, session, done) {
       if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
-        return done(new SmtpRefusal(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
-      const fault = addressFault(address);
-      done(fault ? new SmtpRefusal(553, `5.1.3 The address ${toReplyText(fault)}`) : null);
+        return done(new SmtpError(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
+      const fault = findAddressProblem(address);
+      done(fault ? new SmtpError(553, `5.1.3 The address ${toReplyText(fault)}`) : null);
     },
     onData(stream, session, done) {
       submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(
@@ -174,11 +176,11 @@ async function authenticate(
   { remoteAddress }: SMTPServerSession,
 ): Promise<Submitter> {
   if (!attempts.isAllowed(remoteAddress))
-    throw new SmtpRefusal(421, '4.7.0 Too many failed log-ins from your address, try again in 15 minutes');
+    throw new SmtpError(421, '4.7.0 Too many failed log-ins from your address, try again in 15 minutes');
   const submitter = await submissions.authenticate(username ?? '', password ?? '');
   if (submitter) return submitter;
   attempts.recordFailure(remoteAddress);
-  throw new SmtpRefusal(535, '5.7.8 Wrong address or password');
+  throw new SmtpError(535, '5.7.8 Wrong address or password');
 }
 
 async function submit(
@@ -187,15 +189,15 @@ async function submit(
   { envelope }: SMTPServerSession,
   submitter: Submitter | undefined,
 ): Promise<string> {
-  if (!submitter) throw new SmtpRefusal(530, '5.7.0 Authentication required');
+  if (!submitter) throw new SmtpError(530, '5.7.0 Authentication required');
   const ended = new AbortController();
   let release = () => {};
   const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
     release = await largeMessages.acquire(ended.signal);
   });
-  let clientLeft: ClientLeft | undefined;
+  let clientLeft: ClientDisconnectedError | undefined;
   stream.on('error', (error) => {
-    clientLeft = new ClientLeft(error);
+    clientLeft = new ClientDisconnectedError(error);
     inspection.stream.destroy(error);
   });
   // Storage hears of a failure while it reads; after it gave up nobody would, which ends the process.
@@ -219,18 +221,18 @@ async function submit(
 }
 
 /** Enhanced status codes (RFC 3463) by what the API would have answered. */
-function toRefusal(error: unknown, logger: Logger): SmtpRefusal {
-  if (error instanceof SmtpRefusal) return error;
-  if (isUsageLimitExceeded(error)) return new SmtpRefusal(452, `4.3.1 ${toReplyText(error.detail)}`);
+function toRefusal(error: unknown, logger: Logger): SmtpError {
+  if (error instanceof SmtpError) return error;
+  if (isUsageLimitExceeded(error)) return new SmtpError(452, `4.3.1 ${toReplyText(error.detail)}`);
   if (error instanceof AppError && error.status < 500 && error.status !== 429) {
-    if (error.code === 'unauthenticated') return new SmtpRefusal(421, `4.7.0 ${toReplyText(error.detail)}`);
-    if (error.code === 'payload_too_large') return new SmtpRefusal(552, `5.3.4 ${toReplyText(error.detail)}`);
-    if (error.code === 'validation_error') return new SmtpRefusal(554, `5.6.0 ${toReplyText(error.detail)}`);
-    return new SmtpRefusal(550, `5.7.1 ${toReplyText(error.detail)} ${toReplyText(error.fix)}`);
+    if (error.code === 'unauthenticated') return new SmtpError(421, `4.7.0 ${toReplyText(error.detail)}`);
+    if (error.code === 'payload_too_large') return new SmtpError(552, `5.3.4 ${toReplyText(error.detail)}`);
+    if (error.code === 'validation_error') return new SmtpError(554, `5.6.0 ${toReplyText(error.detail)}`);
+    return new SmtpError(550, `5.7.1 ${toReplyText(error.detail)} ${toReplyText(error.fix)}`);
   }
-  if (error instanceof ClientLeft) logger.info(error.message);
+  if (error instanceof ClientDisconnectedError) logger.info(error.message);
   else if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
-  return new SmtpRefusal(451, '4.3.0 Temporary failure, try again later');
+  return new SmtpError(451, '4.3.0 Temporary failure, try again later');
 }
 
 /** A reply is ASCII (RFC 5321 section 4.2), and ends where its line does. */

@@ -4,7 +4,7 @@ import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { CreateListEntry, entryScopeFields, ListEntryRecord, presentListEntry } from './lists.schemas.ts';
 
-// Text, not a choice: a list there is not is a path there is not, and so a 404.
+// Text instead of an enum: an unknown list is an unknown path, so the answer is 404.
 const listNameFields = {
   direction: text(128, { description: 'send or receive.' }),
   effect: text(128, { description: 'allow or block.' }),
@@ -32,7 +32,7 @@ export const listRoutes =
           operationId: 'lists.list',
           summary: 'List the entries of an allow or block list',
           description:
-            'All that hold for what the credential reaches; with env_id or inbox_id those of that scope.',
+            'All entries that apply to what the credential can access; with env_id or inbox_id only the entries of that scope.',
           tags: ['Deliverability'],
           params: ListParams,
           querystring: strictObject({ ...pageQuery, ...entryScopeFields }),
@@ -59,7 +59,7 @@ export const listRoutes =
           operationId: 'lists.add',
           summary: 'Allow or block an address or a domain',
           description:
-            'The narrowest scope that names an address decides; within one scope a block beats an allow. An entry that is there already: 200.',
+            'The narrowest scope that matches an address decides; within one scope, block takes precedence over allow. Returns 200 if the entry already exists.',
           tags: ['Deliverability'],
           params: ListParams,
           body: ref(CreateListEntry),
@@ -84,7 +84,7 @@ export const listRoutes =
         config: { permission: 'lists:manage' },
         schema: {
           operationId: 'lists.remove',
-          summary: 'Take an entry off a list',
+          summary: 'Remove an entry from a list',
           tags: ['Deliverability'],
           params: EntryParams,
           querystring: strictObject(entryScopeFields),

@@ -5,10 +5,10 @@ import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp 
 
 export const ListEntryRecord = strictObject(
   {
-    entry: text(320, { description: 'An address, or a domain with all below it; in lower case.' }),
+    entry: text(320, { description: 'An address, or a domain with its subdomains, in lower case.' }),
     direction: enumOf(LIST_DIRECTIONS),
     effect: enumOf(LIST_EFFECTS),
-    scope: enumOf(LIST_SCOPES, { description: 'Where it holds.' }),
+    scope: enumOf(LIST_SCOPES, { description: 'Where the entry applies.' }),
     env_id: nullableText(MAX_ID_LENGTH, { description: 'Null for an entry of the organization.' }),
     inbox_id: nullableText(MAX_ID_LENGTH, {
       description: 'Null for an entry of an environment or the organization.',
@@ -18,11 +18,11 @@ export const ListEntryRecord = strictObject(
   { $id: 'ListEntry', title: 'ListEntry' },
 );
 
-/** None of both: as wide as the credential's own binding. */
+/** Without both: the scope that the credential is bound to. */
 export const entryScopeFields = {
-  env_id: Type.Optional(id('An environment, for an entry of its scope.')),
+  env_id: Type.Optional(id('Environment of an environment-scoped entry.')),
   inbox_id: Type.Optional(
-    id('An inbox, for an entry of its scope; with env_id where it is not in the environment of the request.'),
+    id('Inbox of an inbox-scoped entry; requires env_id if it is not in the environment of the request.'),
   ),
 };
 

@@ -28,8 +28,9 @@ export const suppressionRoutes =
         config: { permission: 'suppressions:read' },
         schema: {
           operationId: 'suppressions.list',
-          summary: 'List addresses nothing is sent to',
-          description: 'A credential bound to an environment or inbox sees those that come from there.',
+          summary: 'List suppressed addresses',
+          description:
+            'A credential bound to an environment or inbox sees only the suppressions that originate there.',
           tags: ['Deliverability'],
           querystring: strictObject({ ...pageQuery, ...suppressionQueryFields }),
           response: { 200: listOf(ref(SuppressionRecord)), ...problems() },
@@ -49,7 +50,7 @@ export const suppressionRoutes =
         schema: {
           operationId: 'suppressions.create',
           summary: 'Suppress an address for the whole organization',
-          description: 'For an address that is suppressed already: 200 and the suppression there is.',
+          description: 'Returns 200 and the existing suppression if the address is already suppressed.',
           tags: ['Deliverability'],
           body: ref(CreateSuppression),
           response: { 200: ref(SuppressionRecord), 201: ref(SuppressionRecord), ...postProblems() },
@@ -68,7 +69,7 @@ export const suppressionRoutes =
         config: { permission: 'suppressions:manage' },
         schema: {
           operationId: 'suppressions.delete',
-          summary: 'Let mail go to an address again',
+          summary: 'Remove a suppression',
           tags: ['Deliverability'],
           params: SuppressionParams,
           response: { 204: NoContent, ...changeProblems() },

@@ -7,15 +7,15 @@ export const SuppressionRecord = strictObject(
     email: text(320, { description: 'In lower case, the domain in its ASCII form.' }),
     origin: enumOf(SUPPRESSION_ORIGINS, {
       description:
-        'bounce: the address is bad. complaint: its owner called a mail spam. manual: added by hand.',
+        'bounce: the address is invalid. complaint: the recipient reported a message as spam. manual: added through the API.',
     }),
     message_id: nullableText(MAX_ID_LENGTH, {
-      description: 'The message that bounced or was complained of; null for manual.',
+      description: 'The message that bounced or was complained about; null for manual.',
     }),
-    inbox_id: nullableText(MAX_ID_LENGTH, { description: 'The inbox it comes from; null where none.' }),
-    env_id: nullableText(MAX_ID_LENGTH, { description: 'The environment it comes from; null where none.' }),
+    inbox_id: nullableText(MAX_ID_LENGTH, { description: 'The inbox it originates from; null if none.' }),
+    env_id: nullableText(MAX_ID_LENGTH, { description: 'The environment it originates from; null if none.' }),
     status: nullableText(32, { description: 'Enhanced status code (RFC 3463) of the bounce.' }),
-    diagnostic: nullableText(1024, { description: 'What the server said.' }),
+    diagnostic: nullableText(1024, { description: 'The response of the remote server.' }),
     created_at: timestamp(),
   },
   { $id: 'Suppression', title: 'Suppression' },
@@ -27,7 +27,7 @@ export const CreateSuppression = strictObject(
 );
 
 export const suppressionQueryFields = {
-  email: Type.Optional(text(320, { minLength: 1, description: 'This address alone.' })),
+  email: Type.Optional(text(320, { minLength: 1, description: 'Return only this address.' })),
   origin: Type.Optional(enumOf(SUPPRESSION_ORIGINS)),
 };
 

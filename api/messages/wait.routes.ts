@@ -49,11 +49,7 @@ export interface WaitRoutesOptions {
 }
 
 export const waitRoutes =
-  ({
-    messageWaits,
-    openResponses,
-    heartbeatMs,
-  }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
+  ({ messageWaits, openResponses, heartbeatMs }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/inboxes/:inboxId/messages/wait',

@@ -1,18 +1,18 @@
 import { domainToASCII } from 'node:url';
 
-/** The simplest domain an entry may name has two labels: a whole top-level domain is never meant. */
+/** A domain has two labels at least: an entry cannot be a whole top-level domain. */
 const DOMAIN_PATTERN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_DOMAIN_CHARACTERS = 253;
 const MAX_LOCAL_OCTETS = 64;
-/** Neither a space nor a control character, nor what only a quoted local part or a list of addresses holds. */
+/** No spaces, no control characters, and no characters that occur only in quoted local parts or address lists. */
 const LOCAL_PART_PATTERN = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
 
 /**
- * The one spelling under which suppressions and list entries are kept and compared: lower case, the domain in its
- * ASCII form (RFC 5890) without a final dot. Mail systems may tell `Ada@` from `ada@` (RFC 5321 section 2.4); none that
- * matters does. A plus-tag stays: it is another address.
+ * The normalized form in which suppressions and list entries are stored and compared: lower case, the domain in its
+ * ASCII form (RFC 5890) without a trailing dot. RFC 5321 section 2.4 allows case-sensitive local parts, but no relevant
+ * mail system uses them. A plus tag is kept: it makes a different address.
  *
- * @returns null for what is no address.
+ * @returns null if the text is not an address.
  */
 export function addressKey(address: string): string | null {
   const at = address.lastIndexOf('@');
@@ -23,9 +23,9 @@ export function addressKey(address: string): string | null {
   return `${local}@${domain}`;
 }
 
-/** The same of a domain: `Bücher.example.` is `xn--bcher-kva.example`. */
+/** The normalized form of a domain: `Bücher.example.` becomes `xn--bcher-kva.example`. Null if it is not a domain. */
 export function domainKey(domain: string): string | null {
-  // An URL's host may be more than a domain: the parser would decode escapes, and take a number for an IP address.
+  // `domainToASCII` parses a URL host: it would decode escapes and read a number as an IP address.
   if (/[%/:?#@\s\\[\]]/.test(domain)) return null;
   const ascii = domainToASCII(domain.replace(/\.$/, ''));
   return ascii.length <= MAX_DOMAIN_CHARACTERS && DOMAIN_PATTERN.test(ascii) && !/\.\d+$/.test(ascii)
@@ -33,7 +33,7 @@ export function domainKey(domain: string): string | null {
     : null;
 }
 
-/** What a list entry names: an address, or a domain with all below it. Null: neither. */
+/** The normalized form of a list entry: an address, or a domain with its subdomains. Null if it is neither. */
 export function listEntryKey(entry: string): string | null {
   return entry.includes('@') ? addressKey(entry) : domainKey(entry);
 }

@@ -6,7 +6,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { ListDirection, ListEffect } from './list-match.ts';
 
-/** One line of an allow or block list, of an inbox, an environment or the organization. */
+/** One entry of an allow or block list of an inbox, an environment or the organization. */
 export const ListEntryEntity = defineEntity({
   name: 'ListEntry',
   tableName: 'list_entries',
@@ -14,7 +14,7 @@ export const ListEntryEntity = defineEntity({
   indexes: [{ properties: ['organizationId', 'direction', 'effect', 'id'] }],
   uniques: [
     {
-      // The look-up before each send and at each RCPT goes through it, by its first three columns.
+      // The lookups before each send and at each RCPT use its first three columns.
       name: 'list_entries_unique',
       expression:
         'create unique index "list_entries_unique" on "list_entries" ("org_id", "direction", "entry", "effect", "env_id", "inbox_id") nulls not distinct',
@@ -25,12 +25,12 @@ export const ListEntryEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     direction: p.text().$type<ListDirection>(),
     effect: p.text().$type<ListEffect>(),
-    /** An address or a domain, as {@link entryKey} writes it. */
+    /** An address or a domain, normalized by `listEntryKey`. */
     entry: p.text(),
-    /** Empty for an entry of the organization. */
+    /** Null for an entry of the organization. */
     environmentId: () =>
       p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade').strictNullable(),
-    /** Empty for an entry of the organization or of an environment. */
+    /** Null for an entry of the organization or of an environment. */
     inboxId: () =>
       p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade').strictNullable(),
     createdAt: createdAt(),

@@ -2,11 +2,11 @@ export const LIST_DIRECTIONS = ['send', 'receive'] as const;
 export type ListDirection = (typeof LIST_DIRECTIONS)[number];
 export const LIST_EFFECTS = ['allow', 'block'] as const;
 export type ListEffect = (typeof LIST_EFFECTS)[number];
-/** Narrowest first: the first scope that says something decides. */
+/** Narrowest first: the first scope with a matching entry decides. */
 export const LIST_SCOPES = ['inbox', 'environment', 'organization'] as const;
 export type ListScope = (typeof LIST_SCOPES)[number];
 
-/** An entry that names an address, or a domain above it. */
+/** A list entry that matches an address: the address itself, its domain, or a parent domain. */
 export interface ListMatch {
   entry: string;
   effect: ListEffect;
@@ -14,17 +14,17 @@ export interface ListMatch {
 }
 
 /**
- * What the lists say of an address: inbox over environment over organization, and within one scope a block over an
- * allow, whichever names the address more closely. An allow lifts a wider block and nothing else: whoever is on no list
- * is not refused because others are allowed.
+ * Finds the entry that decides about an address: inbox over environment over organization and, within one scope, block
+ * over allow, even if the allow entry is more specific. An allow entry only overrides a block of a wider scope; it does
+ * not block unlisted addresses.
  *
- * @returns the entry that decides; null where no list names the address.
+ * @returns null if no entry matches.
  */
 export function findDecidingMatch(matches: readonly ListMatch[]): ListMatch | null {
   for (const scope of LIST_SCOPES) {
-    const said = matches.filter((match) => match.scope === scope);
-    const decides = said.find(({ effect }) => effect === 'block') ?? said[0];
-    if (decides) return decides;
+    const inScope = matches.filter((match) => match.scope === scope);
+    const deciding = inScope.find(({ effect }) => effect === 'block') ?? inScope[0];
+    if (deciding) return deciding;
   }
   return null;
 }

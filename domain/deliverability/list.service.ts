@@ -11,13 +11,13 @@ import { listEntryKey } from './address-key.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 
-/** Which of the four lists. */
+/** Names one of the four lists. */
 export interface ListName {
   direction: string;
   effect: string;
 }
 
-/** Where an entry holds. Undefined: as wide as the credential's own binding. */
+/** Where an entry applies. Without ids: the scope that the credential is bound to. */
 export interface EntryScope {
   environmentId?: string;
   inboxId?: string;
@@ -25,14 +25,15 @@ export interface EntryScope {
 
 export interface ListService {
   /**
-   * Entries that hold for something the credential reaches: an organization-wide one sees all, one bound to an inbox
-   * those of the inbox, of its environment and of the organization. With a place: those of exactly that scope.
+   * Lists the entries that apply to what the credential can access: an organization-wide credential sees all, one bound
+   * to an inbox sees the entries of the inbox, its environment and the organization. With an entry scope: the entries
+   * of exactly that scope.
    *
-   * @throws AppError `not_found` for a list there is not, or a place out of reach.
+   * @throws AppError `not_found` for an unknown list, or an entry scope that the credential cannot access.
    */
-  list(scope: Scope, name: ListName, place: EntryScope, page: PageRequest): Promise<Page<ListEntry>>;
+  list(scope: Scope, name: ListName, entryScope: EntryScope, page: PageRequest): Promise<Page<ListEntry>>;
   /**
-   * Adds an entry; one that is there already stays.
+   * Adds an entry, or returns the existing one.
    *
    * @throws AppError `validation_error`, `not_found`.
    */
@@ -47,13 +48,13 @@ export interface ListService {
 
 export function createListService({ database }: { database: Database }): ListService {
   return {
-    list: (scope, name, place, page) =>
+    list: (scope, name, entryScope, page) =>
       database.transaction(scope, async ({ em }) => {
         const [after] = page.after ?? [];
-        const named = place.environmentId !== undefined || place.inboxId !== undefined;
+        const hasEntryScope = entryScope.environmentId !== undefined || entryScope.inboxId !== undefined;
         const where: FilterQuery<ListEntry>[] = [
           { organizationId: scope.organizationId, ...parseListName(name) },
-          named ? await resolveEntryScope(em, scope, place) : visibleTo(scope),
+          hasEntryScope ? await resolveEntryScope(em, scope, entryScope) : visibleTo(scope),
         ];
         if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
         const entries = await em.find(
@@ -72,9 +73,9 @@ export function createListService({ database }: { database: Database }): ListSer
           throw invalid(
             '/body/entry',
             'is neither an address nor a domain',
-            'Give name@domain, or a domain such as example.com, which covers its subdomains too.',
+            'Use name@domain, or a domain such as example.com, which includes its subdomains.',
           );
-        const place = await resolveEntryScope(em, scope, input);
+        const entryScope = await resolveEntryScope(em, scope, input);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           `insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
            values (?, ?, ?, ?, ?, ?, ?, now())
@@ -85,12 +86,12 @@ export function createListService({ database }: { database: Database }): ListSer
             list.direction,
             list.effect,
             entry,
-            place.environmentId,
-            place.inboxId,
+            entryScope.environmentId,
+            entryScope.inboxId,
           ],
           'run',
         );
-        const where = { organizationId: scope.organizationId, ...list, entry, ...place };
+        const where = { organizationId: scope.organizationId, ...list, entry, ...entryScope };
         return { entry: await em.findOneOrFail(ListEntryEntity, where), created: affectedRows === 1 };
       }),
 
@@ -98,7 +99,7 @@ export function createListService({ database }: { database: Database }): ListSer
       database.transaction(scope, async ({ em }) => {
         const list = parseListName(name);
         const entry = listEntryKey(input.entry);
-        const place = await resolveEntryScope(em, scope, input);
+        const entryScope = await resolveEntryScope(em, scope, input);
         const removed =
           entry === null
             ? 0
@@ -106,7 +107,7 @@ export function createListService({ database }: { database: Database }): ListSer
                 organizationId: scope.organizationId,
                 ...list,
                 entry,
-                ...place,
+                ...entryScope,
               });
         if (removed === 0) throw notFound('list entry', input.entry);
       }),
@@ -122,24 +123,25 @@ function parseListName({ direction, effect }: ListName): { direction: ListDirect
   return { direction: known.direction, effect: known.effect };
 }
 
-/** @throws AppError `not_found` for an environment or inbox out of reach. */
+/** @throws AppError `not_found` for an environment or inbox that the credential cannot access. */
 async function resolveEntryScope(
   em: EntityManager,
   scope: Scope,
   { environmentId, inboxId = scope.inboxId }: EntryScope,
 ): Promise<{ environmentId: string | null; inboxId: string | null }> {
-  const bound = scope.environmentBound || inboxId !== undefined;
-  const wanted = environmentId ?? (bound ? scope.environmentId : null);
-  if (wanted === null) return { environmentId: null, inboxId: null };
+  const isBound = scope.environmentBound || inboxId !== undefined;
+  const id = environmentId ?? (isBound ? scope.environmentId : null);
+  if (id === null) return { environmentId: null, inboxId: null };
   const environment =
-    scope.environmentBound && wanted !== scope.environmentId
+    scope.environmentBound && id !== scope.environmentId
       ? null
-      : await em.findOne(EnvironmentEntity, { id: wanted, organizationId: scope.organizationId });
-  if (!environment) throw notFound('environment', wanted);
-  if (inboxId !== undefined) await findInbox(em, { ...scope, environmentId: wanted }, inboxId);
-  return { environmentId: wanted, inboxId: inboxId ?? null };
+      : await em.findOne(EnvironmentEntity, { id, organizationId: scope.organizationId });
+  if (!environment) throw notFound('environment', id);
+  if (inboxId !== undefined) await findInbox(em, { ...scope, environmentId: id }, inboxId);
+  return { environmentId: id, inboxId: inboxId ?? null };
 }
 
+/** Entries of the organization, and of the environment and inbox that the credential is bound to. */
 function visibleTo(scope: Scope): FilterQuery<ListEntry> {
   const { environmentId, inboxId } = scope;
   const where: FilterQuery<ListEntry>[] = [];

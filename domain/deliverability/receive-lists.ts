@@ -3,13 +3,13 @@ import { addressKey } from './address-key.ts';
 import { findDecidingMatch, type ListMatch } from './list-match.ts';
 import { listMatchesSql } from './recipient-restrictions.ts';
 
-const RECEIVE_MATCHES = `select ${listMatchesSql('receive', 'f.email')} as listed
+const RECEIVE_MATCHES = `select ${listMatchesSql('receive', 'f.email')} as matches
   from inboxes i, (select ?::text as email) f where i.id = ?`;
 
 /**
- * What the receive lists of an inbox, its environment and its organization say of a sender.
+ * Looks up a sender in the receive lists of an inbox, its environment and its organization.
  *
- * @returns the entry that decides; null where none names the address.
+ * @returns the entry that decides; null if none matches.
  */
 export async function findReceiveListMatch(
   em: EntityManager,
@@ -18,6 +18,6 @@ export async function findReceiveListMatch(
 ): Promise<ListMatch | null> {
   const key = addressKey(address);
   if (key === null) return null;
-  const [row] = await em.execute<{ listed: ListMatch[] | null }[]>(RECEIVE_MATCHES, [key, inboxId]);
-  return findDecidingMatch(row?.listed ?? []);
+  const [row] = await em.execute<{ matches: ListMatch[] | null }[]>(RECEIVE_MATCHES, [key, inboxId]);
+  return findDecidingMatch(row?.matches ?? []);
 }

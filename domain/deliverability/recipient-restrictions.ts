@@ -1,20 +1,20 @@
 import type { ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
 
-/** What stands against a recipient, or for it. */
+/** The suppression and list entries that concern a recipient. */
 export interface RecipientRestrictions {
-  /** As it is kept ({@link addressKey}). */
+  /** Normalized by `addressKey`. */
   email: string;
   suppression: { origin: SuppressionOrigin; status: string | null } | null;
   listMatches: ListMatch[];
 }
 
 /**
- * SQL: the list entries that name `email`, as a JSON array of {@link ListMatch}; NULL where none does. An entry names
- * an address, its domain, or a domain above it. Each name is looked up for itself (`offset 0` keeps the planner from
- * joining otherwise): of `entry = any(…)` it may think that walking through the whole list is as cheap.
+ * SQL: the list entries that match `email`, as a JSON array of {@link ListMatch}; NULL if none does. An entry is the
+ * address, its domain, or a parent domain. Each of them is a separate index lookup (`offset 0` prevents other joins):
+ * for `entry = any(…)` the planner may scan the whole list.
  *
- * @param inbox alias of the row of `inboxes` whose scopes count.
+ * @param inbox alias of the `inboxes` row whose scopes apply.
  */
 export function listMatchesSql(direction: 'send' | 'receive', email: string, inbox = 'i'): string {
   return `(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
@@ -31,19 +31,19 @@ export function listMatchesSql(direction: 'send' | 'receive', email: string, inb
 }
 
 /**
- * SQL: a JSON array of {@link RecipientRestrictions}, of those recipients something stands against or for. Part of the
- * gate's one statement, so that fifty recipients cost no more round trips than one.
+ * SQL: a JSON array of {@link RecipientRestrictions} for the recipients that have any. It is part of the gate's single
+ * statement, so that 50 recipients need no more round trips than one.
  *
- * @param recipients a query for `email`, in the spelling of {@link addressKey}.
+ * @param recipients a query for `email`, normalized by `addressKey`.
  */
 export function recipientRestrictionsSql(recipients: string, inbox = 'i'): string {
   return `(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,
-        'listed', coalesce(c.listed, '[]'))), '[]')
+        'listMatches', coalesce(c.matches, '[]'))), '[]')
       from (select r.email,
           (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
            where s.org_id = ${inbox}.org_id and s.email = r.email) as suppression,
-          ${listMatchesSql('send', 'r.email', inbox)} as listed
+          ${listMatchesSql('send', 'r.email', inbox)} as matches
         from (${recipients}) r
         offset 0) c
-      where c.suppression is not null or c.listed is not null)`;
+      where c.suppression is not null or c.matches is not null)`;
 }

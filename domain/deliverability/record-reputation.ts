@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { pauseSending } from '../inboxes/pause-sending.ts';
 import {
   minSendsBelowThreshold,
   needsEvaluation,
@@ -12,10 +13,10 @@ import type { NegativeOutcome, OutcomeSource } from './suppress-addresses.ts';
 const REPUTATION_WINDOW_MS = REPUTATION_WINDOW_DAYS * 24 * 3_600_000;
 
 /**
- * Counts outcomes against the inbox that sent the mail, and pauses its sending where they are too many. Those of one
- * inbox wait for each other, so that of two at once the second one counts both.
+ * Counts outcomes against the sending inbox, and pauses its sending if there are too many. Calls for one inbox are
+ * serialized, so that the second of two concurrent calls counts both.
  *
- * @param simulatorDomain recipients there were never sent to.
+ * @param simulatorDomain recipients in this domain do not count as sends.
  */
 export async function recordReputation(
   em: EntityManager,
@@ -44,43 +45,40 @@ export async function recordReputation(
     outcomes,
     simulatorDomain,
   });
-  if (reason === null) return;
-  await em.nativeUpdate(
-    InboxEntity,
-    { id: inboxId, sendPaused: false },
-    { sendPaused: true, sendPausedReason: reason, updatedAt: new Date() },
-  );
+  if (reason !== null) await pauseSending(em, inboxId, reason);
 }
 
 interface ReputationWindow {
   inboxId: string;
-  /** Ids sort by time: what is older lies before the days that count, or before the last resumption. */
+  /** Ids sort by time: older messages lie outside the window, or before the inbox was last resumed. */
   minMessageId: string;
   outcomes: readonly NegativeOutcome[];
   simulatorDomain: string;
 }
 
-async function evaluateReputation(em: EntityManager, counting: ReputationWindow): Promise<string | null> {
-  const { inboxId, minMessageId: oldestMessageId, outcomes, simulatorDomain } = counting;
+/** @returns the reason to pause the inbox; null if its reputation is good or need not be evaluated now. */
+async function evaluateReputation(em: EntityManager, window: ReputationWindow): Promise<string | null> {
+  const { inboxId, minMessageId, outcomes, simulatorDomain } = window;
   const [counted] = await em.execute<{ bounces: number; complaints: number }[]>(
     `select count(*) filter (where kind = 'bounce')::int as bounces,
        count(*) filter (where kind = 'complaint')::int as complaints
      from reputation_outcomes where inbox_id = ? and kind in ('bounce', 'complaint') and message_id >= ?`,
-    [inboxId, oldestMessageId],
+    [inboxId, minMessageId],
   );
-  const record = { bounces: counted?.bounces ?? 0, complaints: counted?.complaints ?? 0 };
+  const totals = { bounces: counted?.bounces ?? 0, complaints: counted?.complaints ?? 0 };
   const added = (kind: NegativeOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length;
-  const look =
-    needsEvaluation('bounces', record.bounces, added('bounce')) ||
-    needsEvaluation('complaints', record.complaints, added('complaint'));
-  if (!look) return null;
+  if (
+    !needsEvaluation('bounces', totals.bounces, added('bounce')) &&
+    !needsEvaluation('complaints', totals.complaints, added('complaint'))
+  )
+    return null;
   const [sent] = await em.execute<{ sends: number }[]>(
     `select count(*)::int as sends from (
        select from messages m join message_recipients r on r.message_id = m.id
        where m.inbox_id = ? and m.direction = 'outbound' and m.id >= ?
          and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ?
        limit ?) as counted`,
-    [inboxId, oldestMessageId, `%@${simulatorDomain}`, minSendsBelowThreshold(record)],
+    [inboxId, minMessageId, `%@${simulatorDomain}`, minSendsBelowThreshold(totals)],
   );
-  return pauseReason({ ...record, sends: sent?.sends ?? 0 });
+  return pauseReason({ ...totals, sends: sent?.sends ?? 0 });
 }

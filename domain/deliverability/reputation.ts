@@ -1,35 +1,35 @@
-/** What an inbox has done in {@link REPUTATION_WINDOW_DAYS} days, recipient by recipient. The simulator's addresses count for nothing. */
+/** Counts per recipient over {@link REPUTATION_WINDOW_DAYS} days, without the simulator's addresses. */
 export interface SendingStats {
   sends: number;
-  /** Permanent bounces that say the address is bad. */
+  /** Permanent bounces because of an invalid address. */
   bounces: number;
   complaints: number;
 }
 
 export const REPUTATION_WINDOW_DAYS = 7;
 const MIN_SENDS_FOR_BOUNCES = 50;
-/** 5 %: one in twenty. */
+/** 1 in 20: 5 %. */
 const MIN_SENDS_PER_BOUNCE = 20;
 const MIN_SENDS_FOR_COMPLAINTS = 500;
 const MIN_COMPLAINTS = 2;
-/** 0.1 %: one in a thousand. */
+/** 1 in 1,000: 0.1 %. */
 const MIN_SENDS_PER_COMPLAINT = 1_000;
 
-/** Why an inbox with this record must not go on sending; null where it may. */
+/** Why an inbox with these counts must stop sending; null if it may continue. */
 export function pauseReason({ sends, bounces, complaints }: SendingStats): string | null {
   const days = `in the last ${REPUTATION_WINDOW_DAYS} days`;
   if (sends >= MIN_SENDS_FOR_BOUNCES && bounces * MIN_SENDS_PER_BOUNCE > sends)
-    return `${bounces} of ${sends} mails bounced because the address is bad ${days}: more than 5 %`;
+    return `${bounces} of ${sends} messages bounced because of an invalid address ${days}: more than 5 %`;
   if (
     sends >= MIN_SENDS_FOR_COMPLAINTS &&
     complaints >= MIN_COMPLAINTS &&
     complaints * MIN_SENDS_PER_COMPLAINT > sends
   )
-    return `${complaints} of ${sends} mails were reported as spam ${days}: more than 0.1 %`;
+    return `${complaints} of ${sends} messages were reported as spam ${days}: more than 0.1 %`;
   return null;
 }
 
-/** With so many sends or more the record is good, however many more there are: no need to count further. */
+/** With this many sends or more, both rates are below their thresholds: there is no need to count further. */
 export function minSendsBelowThreshold({ bounces, complaints }: Omit<SendingStats, 'sends'>): number {
   return Math.max(
     MIN_SENDS_FOR_BOUNCES,
@@ -40,12 +40,12 @@ export function minSendsBelowThreshold({ bounces, complaints }: Omit<SendingStat
   );
 }
 
-/** So many outcomes of a kind are each worth a look; of more, so many in all. */
+/** Up to this count every outcome is evaluated; beyond it, only every n-th. */
 const EVALUATE_EACH_UP_TO = { bounces: 100, complaints: 10 };
 
 /**
- * Whether outcomes that have just been added are worth counting the sends, which costs the more the more outcomes
- * there are. At a hundred bounces each is looked at, at ten thousand every hundredth.
+ * Whether to count the sends after new outcomes. Counting gets more expensive with the number of outcomes: up to 100
+ * bounces every bounce is evaluated, at 10,000 every hundredth.
  */
 export function needsEvaluation(
   kind: keyof typeof EVALUATE_EACH_UP_TO,

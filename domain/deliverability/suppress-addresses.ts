@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import { addressKey } from './address-key.ts';
 
-/** The message whose outcome speaks against an address. */
+/** The message that bounced or was complained about. */
 export interface OutcomeSource {
   organizationId: string;
   environmentId: string;
@@ -11,7 +11,7 @@ export interface OutcomeSource {
 }
 
 export interface NegativeOutcome {
-  /** Place of the recipient in the message's envelope. */
+  /** Position of the recipient in the message's envelope. */
   position: number;
   email: string;
   kind: 'bounce' | 'complaint';
@@ -20,8 +20,8 @@ export interface NegativeOutcome {
 }
 
 /**
- * Suppresses the addresses, in one statement. Whoever comes second changes nothing, except that a complaint replaces a
- * bounce: it is the stronger reason, and the one a person has to weigh before lifting it.
+ * Suppresses the addresses in one statement. An existing suppression is kept, except that a complaint replaces a
+ * bounce: a complaint is the stronger reason, and a person should know it before removing the suppression.
  */
 export async function suppressAddresses(
   em: EntityManager,
@@ -35,7 +35,7 @@ export async function suppressAddresses(
       rows.set(key, { id: newId('suppression'), email: key, origin: kind, status, diagnostic });
   }
   if (rows.size === 0) return;
-  // In order, so that two that suppress the same addresses wait for each other and never each for the other.
+  // Sorted, so that concurrent calls for the same addresses do not deadlock.
   const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   await em.execute(
     `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)

@@ -6,7 +6,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const SUPPRESSION_ORIGINS = ['bounce', 'complaint', 'manual'] as const;
 export type SuppressionOrigin = (typeof SUPPRESSION_ORIGINS)[number];
 
-/** An address the organization sends nothing to. */
+/** An address to which the organization does not send. */
 export const SuppressionEntity = defineEntity({
   name: 'Suppression',
   tableName: 'suppressions',
@@ -16,15 +16,15 @@ export const SuppressionEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** As {@link addressKey} writes it. */
+    /** Normalized by `addressKey`. */
     email: p.text(),
     origin: p.text().$type<SuppressionOrigin>(),
-    /** Where it comes from: the message's, or the binding of the credential; empty for an organization-wide one. */
+    /** The environment of the message, or of the credential that added it; null for an organization-wide credential. */
     environmentId: idColumn().fieldName('env_id').strictNullable(),
     inboxId: idColumn().strictNullable(),
-    /** The message that bounced or was complained of; empty for `manual`. */
+    /** The message that bounced or was complained about; null for `manual`. */
     messageId: idColumn().strictNullable(),
-    /** Enhanced status code (RFC 3463) of the bounce; empty where there is none. */
+    /** Enhanced status code (RFC 3463) of the bounce; null if there is none. */
     status: p.text().strictNullable(),
     diagnostic: p.text().strictNullable(),
     createdAt: createdAt(),

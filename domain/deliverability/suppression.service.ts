@@ -13,18 +13,18 @@ export interface SuppressionFilter {
 }
 
 /**
- * Addresses nothing is sent to, whichever inbox of the organization writes. A credential bound to an environment or
- * inbox sees those that come from there, since the addresses an organization writes to are not its business otherwise.
+ * Addresses to which no inbox of the organization sends. A credential bound to an environment or inbox sees only the
+ * suppressions that originate there: it must not learn to whom the rest of the organization writes.
  */
 export interface SuppressionService {
   list(scope: Scope, filter: SuppressionFilter, page: PageRequest): Promise<Page<Suppression>>;
   /**
-   * Suppresses an address by hand. One that is suppressed already stays as it is.
+   * Suppresses an address manually. An existing suppression is kept.
    *
-   * @throws AppError `validation_error`; `already_exists` where the existing one is out of the credential's reach.
+   * @throws AppError `validation_error`; `already_exists` if the credential cannot access the existing suppression.
    */
   add(scope: Scope, email: string): Promise<{ suppression: Suppression; created: boolean }>;
-  /** Lets mail go to the address again. @throws AppError `not_found`. */
+  /** Allows sending to the address again. @throws AppError `not_found`. */
   remove(scope: Scope, email: string): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createSuppressionService({ database }: { database: Database }): 
       database.transaction(scope, async ({ em }) => {
         const email = addressKey(address);
         if (email === null)
-          throw invalid('/body/email', 'is not an e-mail address', 'Give one address as name@domain.');
+          throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
            values (?, ?, ?, 'manual', ?, ?, now()) on conflict (org_id, email) do nothing`,
@@ -65,8 +65,9 @@ export function createSuppressionService({ database }: { database: Database }): 
         const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });
         if (suppression) return { suppression, created: affectedRows === 1 };
         throw new AppError('already_exists', {
-          detail: 'The organization suppresses this address already, and this credential does not reach why.',
-          fix: 'Nothing needs to be done; use an organization-wide key to see the suppression.',
+          detail:
+            'The organization already suppresses this address, but this credential cannot access the suppression.',
+          fix: 'No action is needed. Use an organization-wide key to see the suppression.',
         });
       }),
 

@@ -1,4 +1,4 @@
-import { baseSubject, isReplySubject } from '../mime/subject.ts';
+import { getBaseSubject, isReplySubject } from '../mime/subject.ts';
 
 /** What a mail says about the conversation it belongs to. */
 export interface ThreadReferences {
@@ -72,7 +72,7 @@ export interface SubjectMatch {
  */
 export function toSubjectMatch(mail: ThreadReferences & { subject: string; at: Date }): SubjectMatch | null {
   if (candidateMessageIds(mail).length > 0 || !isReplySubject(mail.subject)) return null;
-  const base = baseSubject(mail.subject);
+  const base = getBaseSubject(mail.subject);
   if (base === '') return null;
   return { baseSubject: base, since: new Date(mail.at.getTime() - SUBJECT_MATCH_WINDOW_MS) };
 }

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { baseSubject } from '../mime/subject.ts';
+import { getBaseSubject } from '../mime/subject.ts';
 import { isHidden } from './hidden-labels.ts';
 import type { Message } from './message.entity.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
@@ -35,7 +35,7 @@ export function createThread(
 
 /** What `baseSubject` of a thread holds, and what a look-up by subject compares with. */
 export function normalizedBaseSubject(subject: string): string {
-  return baseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
+  return getBaseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
 }
 
 /**

@@ -9,7 +9,7 @@ import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
 import type { Thread } from '../messages/thread.entity.ts';
 import { addToThread, createThread } from '../messages/thread-summary.ts';
-import { previewOf } from '../mime/preview.ts';
+import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
 
@@ -69,7 +69,7 @@ export function createOutboundMessage(
     bcc: content.bcc,
     replyTo: content.replyTo,
     subject,
-    preview: previewOf(content.textBody, content.htmlBody),
+    preview: createPreview(content.textBody, content.htmlBody),
     textBody: content.textBody,
     htmlBody: content.htmlBody,
     labels: content.labels,

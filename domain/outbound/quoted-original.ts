@@ -1,7 +1,13 @@
 import type { Message } from '../messages/message.entity.ts';
-import { textFromHtml } from '../mime/html-to-text.ts';
+import { htmlToText } from '../mime/html-to-text.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
-import { CUT_MARK, cutToBytes, escapeHtml, fragmentOfText, safeFragment } from '../mime/sanitize-html.ts';
+import {
+  escapeHtml,
+  sanitizeHtml,
+  TRUNCATION_MARK,
+  textToHtml,
+  truncateToBytes,
+} from '../mime/sanitize-html.ts';
 import { MAX_BODY_BYTES } from './outbound-content.ts';
 
 export type Original = Pick<
@@ -56,7 +62,7 @@ export function buildForwardBodies(written: Bodies, original: Original, keepInli
   const asHtml =
     htmlBody !== null ||
     (hasText(original.htmlBody) && Buffer.byteLength(textBody ?? '') <= MAX_TEXT_AS_HTML_BYTES);
-  const note = htmlBody ?? (hasText(textBody) ? fragmentOfText(textBody, { maxBytes: MAX_BODY_BYTES }) : '');
+  const note = htmlBody ?? (hasText(textBody) ? textToHtml(textBody, { maxBytes: MAX_BODY_BYTES }) : '');
   return {
     textBody:
       textBody === null && htmlBody !== null
@@ -90,7 +96,7 @@ export function quoteLines(text: string, maxBytes: number): string {
     const quoted = line === '' || line.startsWith('>') ? `>${line}` : `> ${line}`;
     const bytes = Buffer.byteLength(quoted) + 1;
     if (bytes > room) {
-      lines.push(room > 100 ? cutToBytes(quoted, room) : `> ${CUT_MARK}`);
+      lines.push(room > 100 ? truncateToBytes(quoted, room) : `> ${TRUNCATION_MARK}`);
       break;
     }
     room -= bytes;
@@ -115,7 +121,7 @@ const FORWARD_LINE = '---------- Forwarded message ---------';
 function buildForwardedText(written: string, original: Original, maxBytes: number): string {
   const above = written.trim() === '' ? '' : `${written.trimEnd()}\n\n`;
   const header = buildHeaderBlock(original).map(([name, value]) => `${name}: ${value}`);
-  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${cutToBytes(textOf(original), maxBytes)}\n`;
+  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(textOf(original), maxBytes)}\n`;
 }
 
 function buildForwardedHtml(
@@ -139,15 +145,15 @@ function insertBeforeBodyEnd(html: string, addition: string): string {
 
 function textOf({ textBody, htmlBody }: Original): string {
   if (hasText(textBody)) return textBody.replace(/\r\n?/g, '\n').trimEnd();
-  return hasText(htmlBody) ? textFromHtml(htmlBody) : '';
+  return hasText(htmlBody) ? htmlToText(htmlBody) : '';
 }
 
 function fragmentOf(
   { textBody, htmlBody }: Original,
   options: { maxBytes: number; keepInlineImages: boolean },
 ): string {
-  if (hasText(htmlBody)) return safeFragment(htmlBody, options);
-  return hasText(textBody) ? fragmentOfText(textBody.trimEnd(), options) : '';
+  if (hasText(htmlBody)) return sanitizeHtml(htmlBody, options);
+  return hasText(textBody) ? textToHtml(textBody.trimEnd(), options) : '';
 }
 
 function hasText(body: string | null): body is string {

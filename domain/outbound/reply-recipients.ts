@@ -1,7 +1,7 @@
 import { AppError } from '../../platform/errors.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { addressFault } from '../mime/address-syntax.ts';
+import { findAddressProblem } from '../mime/address-syntax.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 
 export type RepliedMessage = Pick<Message, 'direction' | 'fromEmail' | 'fromName' | 'replyTo' | 'to' | 'cc'>;
@@ -27,7 +27,7 @@ export function findReplyRecipients(
   const take = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
-      if (seen.has(key) || isSelf(key) || addressFault(email) !== undefined) return false;
+      if (seen.has(key) || isSelf(key) || findAddressProblem(email) !== undefined) return false;
       seen.add(key);
       return true;
     });
@@ -58,7 +58,7 @@ export function addRequestedRecipients(
 /** A Reply-To that names only ourselves says nothing; From is then asked. */
 function findAuthors(original: RepliedMessage, isSelf: (address: string) => boolean): MailAddress[] {
   const replyTo = original.replyTo.filter(
-    ({ email }) => !isSelf(email.toLowerCase()) && addressFault(email) === undefined,
+    ({ email }) => !isSelf(email.toLowerCase()) && findAddressProblem(email) === undefined,
   );
   if (replyTo.length > 0) return replyTo;
   const { fromEmail: email, fromName: name } = original;

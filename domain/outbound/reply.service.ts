@@ -14,7 +14,7 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { ThreadEntity } from '../messages/thread.entity.ts';
-import { forwardSubject, replySubject } from '../mime/subject.ts';
+import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
 import type { OutboundContent } from './outbound-content.ts';
@@ -110,7 +110,7 @@ async function sendReply(
     ...written,
     ...addRequestedRecipients(findReplyRecipients(original, { replyAll, own: inbox.email }), written),
     ...buildReplyBodies(written, original),
-    subject: truncateSubject(replySubject(original.subject)),
+    subject: truncateSubject(toReplySubject(original.subject)),
   };
   const thread = await em.findOne(
     ThreadEntity,
@@ -134,7 +134,7 @@ async function sendForward(
   const content: OutboundContent = {
     ...written,
     ...buildForwardBodies(written, original, includeAttachments),
-    subject: truncateSubject(forwardSubject(original.subject)),
+    subject: truncateSubject(toForwardSubject(original.subject)),
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];

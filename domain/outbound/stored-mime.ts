@@ -97,7 +97,7 @@ async function storeSubmitted(
   const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
   await database.systemTransaction(async ({ em }) => {
     await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
-    await releaseObject(em, message.organizationId, submittedKey);
+    await releaseObject(em, { organizationId: message.organizationId, storageKey: submittedKey });
   });
   return { rawKey, sizeBytes };
 }

@@ -18,7 +18,7 @@ import { findThread } from '../messages/find-thread.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { isCustomHeaderName } from '../mime/build-mime.ts';
-import type { MailReader, ReadMail } from '../mime/parser/pool.ts';
+import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { claimObjects, registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
@@ -63,7 +63,7 @@ export interface SubmissionServiceOptions {
   events: EventService;
   credentials: Pick<CredentialService, 'authenticate'>;
   attachments: Pick<AttachmentService, 'storeUpload'>;
-  reader: Pick<MailReader, 'read'>;
+  reader: Pick<ParserPool, 'parse'>;
 }
 
 const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
@@ -112,7 +112,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
 
 interface Submission {
   submitter: Submitter;
-  mail: ReadMail;
+  mail: ParsedInboundMail;
   files: FileToAttach[];
   submittedKey: string;
   recipients: string[];
@@ -122,8 +122,8 @@ async function parseSubmission(
   { storage, reader, attachments }: SubmissionServiceOptions,
   { scope, inboxId }: Submitter,
   submittedKey: string,
-): Promise<{ mail: ReadMail; files: FileToAttach[] }> {
-  const mail = await reader.read(await storage.getStream(submittedKey), {
+): Promise<{ mail: ParsedInboundMail; files: FileToAttach[] }> {
+  const mail = await reader.parse(await storage.getStream(submittedKey), {
     async storeFile(_index, content, contentType) {
       const facts = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
       const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(scope, inboxId, facts, content);
@@ -137,7 +137,7 @@ async function parseSubmission(
   return { mail, files };
 }
 
-function validateSubmission({ from, parseError }: ReadMail, { email }: Submitter): void {
+function validateSubmission({ from, parseError }: ParsedInboundMail, { email }: Submitter): void {
   if (parseError !== null)
     throw new AppError('validation_error', { detail: parseError, fix: 'Send the mail as well-formed MIME.' });
   if (!from || baseAddress(from.email) !== email)
@@ -231,7 +231,7 @@ async function findDuplicate(
 
 /** Whom the header names is shown; whom the envelope names is sent to, unnamed ones as blind copies. */
 function toOutboundContent(
-  mail: ReadMail,
+  mail: ParsedInboundMail,
   recipients: string[],
 ): { content: OutboundContent; envelope: EnvelopeRecipient[] } {
   const named = (list: { email: string }[]) => new Set(list.map(({ email }) => email.toLowerCase()));

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { addressKey, domainKey, listEntryKey } from '../../domain/deliverability/address-key.ts';
 
-describe('the key of an address', () => {
+describe('addressKey', () => {
   test.each([
     ['Ada@People.Example', 'ada@people.example'],
     ['ada+news@people.example', 'ada+news@people.example'],
@@ -14,7 +14,7 @@ describe('the key of an address', () => {
     ['ADÉLA@people.example', 'adéla@people.example'],
     ['ade\u0301la@people.example', 'adéla@people.example'],
     ["o'hara!#$%&'*/=?^`{|}~@people.example", "o'hara!#$%&'*/=?^`{|}~@people.example"],
-  ])('%s is kept as %s', (written, kept) => expect(addressKey(written)).toBe(kept));
+  ])('normalizes %s to %s', (address, key) => expect(addressKey(address)).toBe(key));
 
   test.each([
     '',
@@ -37,23 +37,23 @@ describe('the key of an address', () => {
     'ada@people.example:25',
     `${'a'.repeat(65)}@p.example`,
     `ada@${'a.'.repeat(130)}example`,
-  ])('%j is no address', (written) => expect(addressKey(written)).toBeNull());
+  ])('rejects %j', (address) => expect(addressKey(address)).toBeNull());
 });
 
-describe('an entry', () => {
+describe('listEntryKey', () => {
   test.each([
     ['People.Example', 'people.example'],
     ['bücher.example', 'xn--bcher-kva.example'],
     ['Ada@People.Example', 'ada@people.example'],
-  ])('%s is kept as %s', (written, kept) => expect(listEntryKey(written)).toBe(kept));
+  ])('normalizes %s to %s', (entry, key) => expect(listEntryKey(entry)).toBe(key));
 
   test.each(['com', '', '.', '*.people.example', '@people.example', 'people .example', '192.0.2.1', '::1'])(
-    '%j is none',
-    (written) => expect(listEntryKey(written)).toBeNull(),
+    'rejects %j',
+    (entry) => expect(listEntryKey(entry)).toBeNull(),
   );
 });
 
-test('a key is its own key, whatever it was made of', () => {
+test('normalizing a key again does not change it', () => {
   const parts = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string({ unit: 'grapheme' }),
@@ -69,7 +69,7 @@ test('a key is its own key, whatever it was made of', () => {
   );
 });
 
-test('case never tells two addresses or domains apart', () => {
+test('ignores case in addresses and domains', () => {
   fc.assert(
     fc.property(fc.emailAddress(), (address) => {
       expect(addressKey(address.toUpperCase())).toBe(addressKey(address.toLowerCase()));

@@ -2,10 +2,10 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
-import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
+import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { createIngestService } from '../../domain/inbound/ingest.service.ts';
-import { authenticateNothing } from '../../domain/inbound/mail-authentication.ts';
-import { scanNothing } from '../../domain/inbound/spam-verdict.ts';
+import { skipAuthentication } from '../../domain/inbound/mail-authentication.ts';
+import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -18,7 +18,7 @@ const FEEDBACK = 'complaints@bounces.mail.test';
 
 const database = useWorkerDatabase();
 
-/** A mail that was sent to three people, the bytes of each copy, and a listener's way in for what comes back. */
+/** Sends a message to three people and returns the bytes of each copy, and a function that delivers a report. */
 async function arrange() {
   const world = await arrangeSending(database);
   const id = await world.send('ada@people.example', 'bob@people.example', 'eve@people.example');
@@ -40,12 +40,12 @@ async function arrange() {
     outcomes: world.outcomes,
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
-    largeMailsAtOnce: 1,
-    authenticate: authenticateNothing,
-    scanForSpam: scanNothing,
-    reader: { read: () => Promise.reject(new Error('is no mail')) },
+    maxConcurrentLargeMessages: 1,
+    authenticate: skipAuthentication,
+    scanForSpam: skipSpamScan,
+    parserPool: { parse: () => Promise.reject(new Error('is no mail')) },
   });
-  /** @returns what became of each receipt. */
+  /** @returns the outcome of each receipt. */
   const deliver = async (raw: string, to = FEEDBACK) => {
     const route = await receipts.resolve(to, 'fbl@provider.example');
     if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
@@ -67,7 +67,7 @@ async function arrange() {
     const runs = commands.splice(0).flatMap(({ start }) => (start ? [start.input] : []));
     const ids = runs.flatMap((input) => (input && 'receiptId' in input ? [String(input.receiptId)] : []));
     const told = await Promise.all(ids.map((receiptId) => ingest.ingest(receiptId)));
-    return { told, rawKey, kept: await keptAs(rawKey), ids: ids.map(messageIdOfReceipt) };
+    return { told, rawKey, kept: await keptAs(rawKey), ids: ids.map(toMessageId) };
   };
   return { world, id, copies, deliver };
 }
@@ -79,7 +79,7 @@ const suppressed = (organizationId: string) =>
     (await em.find(SuppressionEntity, { organizationId })).map(({ email, origin }) => `${email} ${origin}`),
   );
 
-/** RFC 5965, as a provider writes it that hides whom the mail was for. */
+/** An RFC 5965 report of a provider that hides the recipient. */
 function arf(reportedHeader: string, fields: string[] = []): string {
   return [
     'From: <fbl@provider.example>',
@@ -113,8 +113,8 @@ function arf(reportedHeader: string, fields: string[] = []): string {
 
 const withoutToken = (header: string) => header.replace(/^X-Report-Token:.*\r\n/im, '');
 
-describe('a complaint', () => {
-  test('is believed by the token in the reported header, and told with the specified data', async () => {
+describe('complaints', () => {
+  test('are attributed by the token in the reported header and recorded as an event with the specified data', async () => {
     const { world, id, copies, deliver } = await arrange();
     await expect(deliver(arf(copies[1]?.header ?? ''))).resolves.toMatchObject({
       told: ['report folded'],
@@ -131,13 +131,13 @@ describe('a complaint', () => {
       complained_at: expect.any(String),
     });
     expect(await suppressed(world.inbox.organizationId)).toEqual(['bob@people.example complaint']);
-    // Providers send the same again.
+    // Providers send the same report again.
     await deliver(arf(copies[1]?.header ?? ''));
     expect((await stateOfMessage(database, id)).types).toHaveLength(2);
   });
 
   test.each(['Original-Mail-From: <%>', 'Return-Path: <%>'])(
-    'or by the envelope sender in %s',
+    'are attributed by the envelope sender in %s',
     async (field) => {
       const { id, copies, deliver } = await arrange();
       const told = field.replace('%', (copies[2]?.sender ?? '').toUpperCase());
@@ -147,13 +147,13 @@ describe('a complaint', () => {
     },
   );
 
-  test('that came to the return path is about its recipient, whatever token it carries', async () => {
+  test('sent to a return path are attributed to its recipient, whatever token they contain', async () => {
     const { id, copies, deliver } = await arrange();
     await deliver(arf(copies[1]?.header ?? ''), copies[0]?.sender);
     expect((await stateOfMessage(database, id)).recipients).toEqual(['complained', 'sent', 'sent']);
   });
 
-  test.each(['not-spam', 'auth-failure'])('is none where the reader says %s', async (feedbackType) => {
+  test.each(['not-spam', 'auth-failure'])('ignore the feedback type %s', async (feedbackType) => {
     const { world, id, copies, deliver } = await arrange();
     const report = arf(copies[0]?.header ?? '').replace('Type: abuse', `Type: ${feedbackType}`);
     await expect(deliver(report)).resolves.toMatchObject({ told: ['report folded'] });
@@ -164,13 +164,13 @@ describe('a complaint', () => {
   const forge = (header: string) =>
     header.replace(/(bounces\+)(.)/i, (_all, before, first) => `${before}${first === 'a' ? 'b' : 'a'}`);
   const cases: [string, (copy: { header: string }) => string][] = [
-    ['without a token, though it knows the Message-ID', ({ header }) => arf(withoutToken(header))],
-    ['with a token nobody signed', ({ header }) => arf(forge(header))],
-    ['that is no report', ({ header }) => `Subject: stop this\r\n\r\n${header}`],
-    ['that is broken', ({ header }) => arf(header).slice(0, 200)],
-    ['that is empty', () => ''],
+    ['a report without a token that knows the Message-ID', ({ header }) => arf(withoutToken(header))],
+    ['a report with a forged token', ({ header }) => arf(forge(header))],
+    ['a message that is not a report', ({ header }) => `Subject: stop this\r\n\r\n${header}`],
+    ['a truncated report', ({ header }) => arf(header).slice(0, 200)],
+    ['an empty message', () => ''],
   ];
-  test.each(cases)('%s changes nothing and is kept', async (_name, write) => {
+  test.each(cases)('keep %s for operators without changing anything', async (_name, write) => {
     const { world, id, copies, deliver } = await arrange();
     const { told, kept } = await deliver(write(copies[0] ?? { header: '' }));
     expect(told).toEqual([]);
@@ -179,7 +179,7 @@ describe('a complaint', () => {
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });
 
-  test('the stored mail is the same for every recipient, and carries no token', async () => {
+  test('the stored message is the same for every recipient and contains no token', async () => {
     const { world, id, copies } = await arrange();
     expect(new Set(copies.map(({ header }) => header)).size).toBe(3);
     expect(new Set(copies.map(({ header }) => withoutToken(header))).size).toBe(1);

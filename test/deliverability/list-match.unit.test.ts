@@ -8,26 +8,29 @@ import {
 
 const EFFECTS: (ListEffect | 'both' | null)[] = [null, 'allow', 'block', 'both'];
 
-/** Every way three scopes can speak, with what comes of it: the narrowest that speaks decides, a block over an allow. */
+/** All combinations of entries in the three scopes: the narrowest scope with an entry decides, block over allow. */
 const TABLE = EFFECTS.flatMap((inbox) =>
   EFFECTS.flatMap((environment) =>
     EFFECTS.map((organization) => {
-      const said = inbox ?? environment ?? organization;
-      return { inbox, environment, organization, expected: said === 'both' ? 'block' : said };
+      const narrowest = inbox ?? environment ?? organization;
+      return { inbox, environment, organization, expected: narrowest === 'both' ? 'block' : narrowest };
     }),
   ),
 );
 
-test.each(TABLE)('$inbox over $environment over $organization: $expected', ({ expected, ...speech }) => {
-  const matches = LIST_SCOPES.toReversed().flatMap((scope: ListScope) => {
-    const said = speech[scope];
-    const effects: ListEffect[] = said === 'both' ? ['allow', 'block'] : said === null ? [] : [said];
-    return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
-  });
-  expect(findDecidingMatch(matches)?.effect ?? null).toBe(expected);
-});
+test.each(TABLE)(
+  '$inbox over $environment over $organization gives $expected',
+  ({ expected, ...effectsOf }) => {
+    const matches = LIST_SCOPES.toReversed().flatMap((scope: ListScope) => {
+      const given = effectsOf[scope];
+      const effects: ListEffect[] = given === 'both' ? ['allow', 'block'] : given === null ? [] : [given];
+      return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
+    });
+    expect(findDecidingMatch(matches)?.effect ?? null).toBe(expected);
+  },
+);
 
-test('a blocked domain is not opened by an allowed address of the same scope', () => {
+test('an allowed address does not override a blocked domain of the same scope', () => {
   expect(
     findDecidingMatch([
       { entry: 'ada@people.example', effect: 'allow', scope: 'inbox' },

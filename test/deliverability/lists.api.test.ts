@@ -29,8 +29,8 @@ async function arrange() {
   return { own, inbox, add, entries, remove, send };
 }
 
-describe('entries', () => {
-  test('are added once, listed by scope and taken off', async () => {
+describe('list entries', () => {
+  test('are added once, listed by scope and removed', async () => {
     const { own, inbox, add, entries, remove } = await arrange();
     const first = await add('send/block', { entry: 'People.Example' });
     expect(first.statusCode).toBe(201);
@@ -65,7 +65,7 @@ describe('entries', () => {
     expectProblem(await remove('send/block', 'people.example'), 'not_found');
   });
 
-  test('a hundred of them at once are one', async () => {
+  test('are created once by 100 concurrent requests', async () => {
     const { add, entries } = await arrange();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => add('receive/block', { entry: 'spam.example' })),
@@ -76,14 +76,14 @@ describe('entries', () => {
   });
 
   test.each(['', 'com', '*.people.example', '@people.example', 'ada@', 'a b.example'])(
-    '%j is no entry',
+    'reject %j, which is neither an address nor a domain',
     async (entry) => {
       const { add } = await arrange();
       expectProblem(await add('send/block', { entry }), 'validation_error');
     },
   );
 
-  test('there are four lists, and places out of reach are not there', async () => {
+  test('answers 404 for unknown lists and inaccessible scopes', async () => {
     const { add, own } = await arrange();
     const stranger = await createOrganization(app.worker);
     const foreign = await createInbox(app.worker, stranger);
@@ -97,7 +97,7 @@ describe('entries', () => {
       expectProblem(await add('send/block', { entry: 'people.example', ...place }), 'not_found');
   });
 
-  test('a bound credential adds within its binding, and sees what holds there', async () => {
+  test('a bound credential adds entries within its scope and sees those that apply there', async () => {
     const { own, inbox, add, entries } = await arrange();
     const environmentId = own.productionEnvironmentId;
     const bound = await createKey(app.worker, { ...own, environmentId, inboxId: inbox.id });
@@ -115,8 +115,8 @@ describe('entries', () => {
   });
 });
 
-describe('a send', () => {
-  test('one blocked recipient refuses the whole message, with the event, and the draft stays', async () => {
+describe('sending', () => {
+  test('is refused with an event for one blocked recipient; the draft is kept', async () => {
     const { own, inbox, add, send } = await arrange();
     await add('send/block', { entry: 'people.example' });
     const response = await send('ann@example.test', 'Ada@mail.People.example');
@@ -145,7 +145,7 @@ describe('a send', () => {
     expect((await send('ann@example.test', 'ada@otherpeople.example')).statusCode).toBe(201);
   });
 
-  test('the narrowest scope decides, and no allow refuses the rest', async () => {
+  test('follows the narrowest scope; an allow entry does not block unlisted addresses', async () => {
     const { own, inbox, add, remove, send } = await arrange();
     await add('send/block', { entry: 'people.example' });
     await add('send/allow', { entry: 'ada@people.example', env_id: own.productionEnvironmentId });
@@ -160,7 +160,7 @@ describe('a send', () => {
     expect((await send('ada@people.example')).statusCode).toBe(201);
   });
 
-  test('lists of another inbox, environment or direction hold nobody up', async () => {
+  test('ignores lists of another inbox, environment or direction', async () => {
     const { own, add, send } = await arrange();
     await add('send/block', { entry: 'people.example', inbox_id: (await createInbox(app.worker, own)).id });
     await add('send/block', { entry: 'people.example', env_id: own.sandboxEnvironmentId });
@@ -168,7 +168,7 @@ describe('a send', () => {
     expect((await send('ada@people.example')).statusCode).toBe(201);
   });
 
-  test('a block that comes while a message is queued rejects it when its turn comes', async () => {
+  test('rejects a queued message when a block entry was added since', async () => {
     const world = await arrangeSending(app.worker);
     const id = await world.send('ada@people.example', 'bob@elsewhere.example');
     const { token } = await createKey(app.worker, { organizationId: world.scope.organizationId });
@@ -184,15 +184,15 @@ describe('a send', () => {
   });
 });
 
-describe('a sender at RCPT', () => {
+describe('receiving at RCPT', () => {
   test.each([
     ['an address on a block list', 'Eve@Spam.example', 'blocked'],
-    ['an address below a blocked domain', 'eve@mail.spam.example', 'blocked'],
+    ['an address in a subdomain of a blocked domain', 'eve@mail.spam.example', 'blocked'],
     ['an address that a narrower scope allows', 'ok@spam.example', 'mail'],
     ['an address on no list', 'ada@people.example', 'mail'],
     ['the null sender', '', 'mail'],
-    ['what is no address', 'spam.example\0', 'mail'],
-  ])('%s (%j): %s', async (_name, sender, expected) => {
+    ['an invalid address', 'spam.example\0', 'mail'],
+  ])('routes %s (%j) as %s', async (_name, sender, expected) => {
     const { inbox, add } = await arrange();
     await add('receive/block', { entry: 'spam.example' });
     await add('receive/allow', { entry: 'ok@spam.example', inbox_id: inbox.id });

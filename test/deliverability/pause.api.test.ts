@@ -18,7 +18,7 @@ const arrange = () => arrangeSending(app.worker);
 const inboxOf = ({ inbox }: Sending) =>
   app.worker.systemTransaction(({ em }) => em.findOneOrFail(InboxEntity, { id: inbox.id }));
 
-/** Mails that have gone before. */
+/** Inserts messages that were sent earlier. */
 async function sentBefore(
   world: Sending,
   count: number,
@@ -72,7 +72,7 @@ async function sentBefore(
   return ids;
 }
 
-/** Ids begin with their time: ten characters of it, and sixteen that differ. */
+/** An id starts with its time in ten characters, followed by sixteen random ones. */
 function idMadeAt(time: Date | undefined): string {
   const id = newId('message');
   return time ? `${lowestIdAt('message', time).slice(0, 14)}${id.slice(14)}` : id;
@@ -83,31 +83,32 @@ const report = (world: Sending, id: string, kind: 'bounced' | 'complained', stat
     world.outcomes.apply(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'told' }]),
   );
 
-describe('an inbox is paused', () => {
-  test('by more than 5 % of at least 50 sends to bad addresses, told at once wherever they are counted', async () => {
+describe('automatic pause', () => {
+  test('pauses an inbox when more than 5 % of at least 50 sends bounce because of invalid addresses', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 50);
     for (const id of ids.slice(0, 2)) await report(world, id, 'bounced', '5.1.1');
     expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
-    // Neither policy nor a full mailbox says anything about the sender's addresses.
+    // Rejections for policy or a full mailbox do not mean that the address is invalid.
     for (const [index, status] of ['5.7.1', '5.2.2', '4.4.7', '5.3.4'].entries())
       await report(world, ids[10 + index] ?? '', 'bounced', status);
     expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
     await report(world, ids[2] ?? '', 'bounced', '5.1.1');
     expect(await inboxOf(world)).toMatchObject({
       sendPaused: true,
-      sendPausedReason: '3 of 50 mails bounced because the address is bad in the last 7 days: more than 5 %',
+      sendPausedReason:
+        '3 of 50 messages bounced because of an invalid address in the last 7 days: more than 5 %',
     });
   });
 
-  test('also by the third of three at once', async () => {
+  test('pauses an inbox on the third of three concurrent bounces', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 50);
     await Promise.all(ids.slice(0, 3).map((id) => report(world, id, 'bounced', '5.1.1')));
     expect(await inboxOf(world)).toMatchObject({ sendPaused: true });
   });
 
-  test('by two complaints of at least 500 sends, and more than 0.1 %', async () => {
+  test('pauses an inbox on two complaints, at least 500 sends and more than 0.1 %', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 10, { perMail: 50 });
     await report(world, ids[0] ?? '', 'complained', '2.0.0');
@@ -115,11 +116,11 @@ describe('an inbox is paused', () => {
     await report(world, ids[1] ?? '', 'complained', '2.0.0');
     expect(await inboxOf(world)).toMatchObject({
       sendPaused: true,
-      sendPausedReason: '2 of 500 mails were reported as spam in the last 7 days: more than 0.1 %',
+      sendPausedReason: '2 of 500 messages were reported as spam in the last 7 days: more than 0.1 %',
     });
   });
 
-  test('never by the simulator, whose mails do not count as sends either', async () => {
+  test('ignores the simulator, both as outcomes and as sends', async () => {
     const world = await arrange();
     const simulated = await sentBefore(world, 51, { email: 'bounced@simulator.mail.test' });
     for (const id of simulated.slice(1, 10)) await report(world, id, 'bounced', '5.1.1');
@@ -129,7 +130,7 @@ describe('an inbox is paused', () => {
     expect(await inboxOf(world)).toMatchObject({ sendPaused: false });
   });
 
-  test('not by what lies further back than 7 days', async () => {
+  test('ignores outcomes older than 7 days', async () => {
     const world = await arrange();
     const old = await sentBefore(world, 60, { madeAt: new Date(Date.now() - 8 * 24 * 3_600_000) });
     for (const id of old.slice(1, 30)) await report(world, id, 'bounced', '5.1.1');
@@ -148,7 +149,7 @@ describe('a paused inbox', () => {
     );
   const keyOf = (world: Sending) => createKey(app.worker, { organizationId: world.scope.organizationId });
 
-  test('refuses a send with account_paused and the specified event, and says why', async () => {
+  test('refuses sends with account_paused, the reason and the specified event', async () => {
     const world = await arrange();
     await pause(world);
     const { token } = await keyOf(world);
@@ -183,7 +184,7 @@ describe('a paused inbox', () => {
     });
   });
 
-  test('rejects what was queued before', async () => {
+  test('rejects messages that were queued before', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await pause(world);
@@ -193,7 +194,7 @@ describe('a paused inbox', () => {
     expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'account_paused' });
   });
 
-  test('keeps a scheduled draft from leaving, and says so on it', async () => {
+  test('does not send a scheduled draft and records the reason on it', async () => {
     const world = await arrange();
     const drafts = createDraftService({
       database: app.worker,
@@ -222,7 +223,7 @@ describe('a paused inbox', () => {
     ]);
   });
 
-  test('is resumed by a key that may, not by an agent’s, and old outcomes do not pause it again', async () => {
+  test('is resumed by a key with inboxes:manage, not by an agent’s key, and old outcomes do not pause it again', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 60);
     for (const id of ids.slice(0, 4)) await report(world, id, 'bounced', '5.1.1');

@@ -44,11 +44,11 @@ async function arrange(overrides: Parameters<typeof arrangeInbox>[1] = {}) {
   return { ...world, list, events };
 }
 
-describe('a From on a receive list', () => {
-  test('that is blocked is stored with the label, neither announced nor listed unless it is asked for', async () => {
+describe('receive lists and the From address', () => {
+  test('label a blocked message, which has no event and is listed only by its label', async () => {
     const { inbox, list, receive, events } = await arrange();
     await list('block', 'people.example');
-    // The envelope sender was let in: it is another.
+    // The envelope sender differs and is accepted.
     const { message } = await receive(mail({ From: 'Ada <Ada@Mail.People.example>', Subject: 'Hidden' }), {
       mailFrom: 'bounce@elsewhere.example',
     });
@@ -61,7 +61,7 @@ describe('a From on a receive list', () => {
     expect(await listed('?label=blocked')).toMatchObject([{ id: message?.id }]);
   });
 
-  test('that a narrower scope allows is ordinary mail', async () => {
+  test('do not label a message that a narrower scope allows', async () => {
     const { inbox, list, receive, events } = await arrange();
     await list('block', 'people.example');
     await list('allow', 'ada@people.example', inbox.id);
@@ -73,15 +73,18 @@ describe('a From on a receive list', () => {
   test.each([
     ['pass', []],
     ['none', ['spam']],
-  ] as const)('that is allowed is not spam where DMARC says %s: %j', async (dmarc, labels) => {
-    const { list, receive } = await arrange(judged(dmarc));
-    await list('allow', 'people.example');
-    const { message } = await receive(mail({ Subject: 'Offer' }));
-    expect(message).toMatchObject({ labels, spam: { verdict: 'spam' } });
-  });
+  ] as const)(
+    'keep an allowed message out of spam only if DMARC passes (%s: labels %j)',
+    async (dmarc, labels) => {
+      const { list, receive } = await arrange(judged(dmarc));
+      await list('allow', 'people.example');
+      const { message } = await receive(mail({ Subject: 'Offer' }));
+      expect(message).toMatchObject({ labels, spam: { verdict: 'spam' } });
+    },
+  );
 
   test.each(['', 'nobody', '"a\u0000b"@people.example', `${'x'.repeat(2_000)}@people.example`])(
-    'is looked up however broken it is: %j',
+    'accept the malformed address %j',
     async (from) => {
       const { list, receive } = await arrange();
       await list('block', 'people.example');

@@ -17,9 +17,9 @@ test.each([
   [{ sends: 500, bounces: 0, complaints: 2 }, true],
   [{ sends: 1_999, bounces: 0, complaints: 2 }, true],
   [{ sends: 2_000, bounces: 0, complaints: 2 }, false],
-])('%j pauses: %s', (record, pauses) => expect(pauseReason(record) !== null).toBe(pauses));
+])('pauseReason for %j: paused is %s', (stats, paused) => expect(pauseReason(stats) !== null).toBe(paused));
 
-test('counting no further than the sends that acquit never changes the verdict', () => {
+test('counting sends only up to minSendsBelowThreshold never changes the result', () => {
   fc.assert(
     fc.property(fc.nat(10_000), fc.nat(500), fc.nat(20), (sends, bounces, complaints) => {
       const counted = Math.min(sends, minSendsBelowThreshold({ bounces, complaints }));
@@ -30,11 +30,11 @@ test('counting no further than the sends that acquit never changes the verdict',
   );
 });
 
-test('of many outcomes only some are worth counting the sends for', () => {
-  const looks = (kind: 'bounces' | 'complaints', upTo: number) =>
+test('evaluates only some of many outcomes', () => {
+  const evaluations = (kind: 'bounces' | 'complaints', upTo: number) =>
     Array.from({ length: upTo }, (_, index) => needsEvaluation(kind, index + 1, 1)).filter(Boolean).length;
-  expect(looks('bounces', 100)).toBe(100);
-  expect(looks('bounces', 10_000)).toBeLessThan(700);
-  expect(looks('complaints', 10)).toBe(10);
+  expect(evaluations('bounces', 100)).toBe(100);
+  expect(evaluations('bounces', 10_000)).toBeLessThan(700);
+  expect(evaluations('complaints', 10)).toBe(10);
   expect(needsEvaluation('bounces', 5_000, 0)).toBe(false);
 });

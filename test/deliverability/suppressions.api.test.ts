@@ -26,8 +26,8 @@ const eventsOf = (organizationId: string) =>
     em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } }),
   );
 
-describe('by hand', () => {
-  test('an address is suppressed once, in one spelling, and let go again', async () => {
+describe('manual suppressions', () => {
+  test('suppress a normalized address once and can be removed', async () => {
     const own = await organization();
     const first = await add(own, 'Ada@BÜCHER.example');
     expect(first.statusCode).toBe(201);
@@ -52,11 +52,11 @@ describe('by hand', () => {
   });
 
   test.each(['', 'ada', 'people.example', 'a@b@c', 'ada@people.example\r\nBcc: x@y.example'])(
-    '%j is no address to suppress',
+    'reject %j, which is not an address',
     async (email) => expectProblem(await add(await organization(), email), 'validation_error'),
   );
 
-  test('the list is paged, newest first, and filtered by origin', async () => {
+  test('are paginated, newest first, and filtered by origin', async () => {
     const own = await organization();
     for (const name of ['a', 'b', 'c']) await add(own, `${name}@people.example`);
     const first = await app.call('/suppressions?limit=2', { token: own.token });
@@ -67,7 +67,7 @@ describe('by hand', () => {
     expect(await listed(own.token, '?origin=complaint')).toEqual([]);
   });
 
-  test('a bound credential sees what comes from its own place', async () => {
+  test('are visible to a bound credential only if they originate in its scope', async () => {
     const own = await organization();
     await add(own, 'ada@people.example');
     const bound = await createKey(database, { ...own, environmentId: own.sandboxEnvironmentId });
@@ -81,7 +81,7 @@ describe('by hand', () => {
     expect(await listed(own.token)).toHaveLength(2);
   });
 
-  test('reading and changing need a permission each', async () => {
+  test('require separate permissions to read and to change', async () => {
     const own = await organization();
     const reader = await createKey(database, { ...own, permissions: ['suppressions:read'] });
     expect(await listed(reader.token)).toEqual([]);
@@ -89,7 +89,7 @@ describe('by hand', () => {
   });
 });
 
-describe('at the call', () => {
+describe('suppressions at the send request', () => {
   const send = async (own: TestOrganization, inboxId: string, recipients: Json) =>
     app.call(`/inboxes/${inboxId}/messages`, {
       method: 'POST',
@@ -105,7 +105,7 @@ describe('at the call', () => {
     return { own, inbox };
   };
 
-  test('a message of which every recipient is suppressed is refused, and told of with the specified data', async () => {
+  test('refuse a message whose recipients are all suppressed, with the specified event', async () => {
     const { own, inbox } = await arrange();
     await add(own, 'ada@people.example');
     await add(own, 'bob@people.example');
@@ -135,7 +135,7 @@ describe('at the call', () => {
     expect(messages.json()).toMatchObject({ data: [] });
   });
 
-  test('one that is let go may be written to again; a draft that was refused is still there', async () => {
+  test('stop applying when they are removed; a refused draft is kept', async () => {
     const { own, inbox } = await arrange();
     await add(own, 'ada@people.example');
     const draft = await app.call(`/inboxes/${inbox.id}/drafts`, {
@@ -149,14 +149,14 @@ describe('at the call', () => {
     expect((await app.call(path, { method: 'POST', token: own.token })).statusCode).toBe(201);
   });
 
-  test('another organization’s suppression is not ours', async () => {
+  test('do not apply to other organizations', async () => {
     await add(await organization(), 'ada@people.example');
     const { own, inbox } = await arrange();
     expect((await send(own, inbox.id, { to: [{ email: 'ada@people.example' }] })).statusCode).toBe(201);
   });
 });
 
-describe('at dispatch', () => {
+describe('suppressions at dispatch', () => {
   const suppress = (organizationId: string, ...emails: string[]) =>
     database.systemTransaction(async ({ em }) => {
       for (const email of emails)
@@ -167,7 +167,7 @@ describe('at dispatch', () => {
         );
     });
 
-  test('a suppressed recipient among others is left out, and told of as bounced', async () => {
+  test('skip a suppressed recipient among others and report it as bounced', async () => {
     const world = await arrangeSending(database);
     await suppress(world.scope.organizationId, 'bad@people.example');
     const id = await world.send('ada@people.example', 'Bad@people.example');
@@ -191,11 +191,11 @@ describe('at dispatch', () => {
       ],
       bounced_at: expect.any(String),
     });
-    // What was left out counts against nobody once more.
+    // A skipped recipient does not count against the inbox again.
     expect(await suppressions(world.scope.organizationId)).toHaveLength(1);
   });
 
-  test('one suppressed by hand has a status code too', async () => {
+  test('set a status code for a manual suppression too', async () => {
     const world = await arrangeSending(database);
     await suppress(world.scope.organizationId, 'bad@people.example');
     await database.systemTransaction(({ em }) =>
@@ -209,7 +209,7 @@ describe('at dispatch', () => {
     expect(bounced?.data).toMatchObject({ bounced_recipients: [{ status: '5.1.1' }] });
   });
 
-  test('a suppression of every recipient that came since the call rejects the message', async () => {
+  test('reject the message when all recipients were suppressed since the request', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example', 'bob@people.example');
     await suppress(world.scope.organizationId, 'ada@people.example', 'bob@people.example');
@@ -220,7 +220,7 @@ describe('at dispatch', () => {
     expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'blocked_recipient' });
   });
 
-  test('a deferred recipient that is suppressed meanwhile is not tried again', async () => {
+  test('stop retries for a deferred recipient', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(async ({ recipient }) => (recipient.startsWith('bob') ? deferred : accepted));
     const id = await world.send('ada@people.example', 'bob@people.example');
@@ -233,14 +233,14 @@ describe('at dispatch', () => {
   });
 });
 
-describe('by an outcome', () => {
+describe('suppressions by outcome', () => {
   const outcome = (
     kind: 'bounced' | 'complained',
     statusCode: string | null,
     diagnosticCode = 'no such user',
   ) => ({ position: 0, kind, statusCode, diagnosticCode }) as const;
 
-  test('a refused recipient is suppressed with where that comes from', async () => {
+  test('are created for a refused recipient, with their origin', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(async () => refused);
     const id = await world.send('Ada@People.example');
@@ -268,7 +268,7 @@ describe('by an outcome', () => {
     ['5.3.4', 'message too big', false],
     ['5.2.2', 'mailbox full', false],
     ['4.4.7', 'expired', false],
-  ])('a bounce of %s (%s) suppresses: %s', async (status, words, suppresses) => {
+  ])('a bounce with %s (%s) suppresses the address: %s', async (status, words, suppresses) => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
@@ -278,7 +278,7 @@ describe('by an outcome', () => {
     expect(await suppressions(world.scope.organizationId)).toHaveLength(suppresses ? 1 : 0);
   });
 
-  test('two reports at once make one suppression, and a complaint replaces a bounce', async () => {
+  test('are created once by two concurrent reports; a complaint replaces a bounce', async () => {
     const world = await arrangeSending(database);
     const ids = await Promise.all([1, 2, 3, 4].map(() => world.send('ada@people.example')));
     for (const id of ids) await dispatchOnce(world, id);
@@ -292,7 +292,7 @@ describe('by an outcome', () => {
     ]);
   });
 
-  test.each(['bounced', 'complained'])('the simulator’s %s@ is never suppressed', async (name) => {
+  test.each(['bounced', 'complained'])('are never created for the simulator’s %s@', async (name) => {
     const world = await arrangeSending(database);
     const id = await world.send(`${name}+x@Simulator.mail.test`);
     await dispatchOnce(world, id);

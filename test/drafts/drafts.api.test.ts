@@ -39,8 +39,8 @@ const WHOLE = {
   headers: { 'X-Campaign': '7', 'List-Unsubscribe': '<mailto:u@example.test>' },
 };
 
-describe('a draft', () => {
-  test('may be empty, and has every field all the same', async () => {
+describe('drafts', () => {
+  test('may be empty; the response has every field', async () => {
     const response = await create({});
     expect(response.statusCode).toBe(201);
     expect(response.headers.etag).toBe('"1"');
@@ -72,7 +72,7 @@ describe('a draft', () => {
     });
   });
 
-  test('shows what was given, as objects and as addresses', async () => {
+  test('return the given content, with recipients as objects and as addresses', async () => {
     const { id, ...made } = await draft({ ...WHOLE, thread_id: 'any', in_reply_to: 'string' });
     expect(made).toMatchObject({
       ...WHOLE,
@@ -85,7 +85,7 @@ describe('a draft', () => {
     expect((await get(id)).json()).toEqual({ id, ...made });
   });
 
-  test('keeps what a change omits, and null clears', async () => {
+  test('keep omitted fields on update and clear fields set to null', async () => {
     const { id } = await draft(WHOLE);
     expect((await patch(id, { subject: 'Other' })).json()).toMatchObject({
       ...WHOLE,
@@ -105,7 +105,7 @@ describe('a draft', () => {
     });
   });
 
-  test('changes only in the version the caller has seen', async () => {
+  test('reject an update whose If-Match names another version', async () => {
     const { id } = await draft();
     expect((await patch(id, { subject: 'a' }, { 'if-match': '"1"' })).headers.etag).toBe('"2"');
     const problem = expectProblem(await patch(id, { subject: 'b' }, { 'if-match': '"1"' }), 'conflict');
@@ -114,7 +114,7 @@ describe('a draft', () => {
     expectProblem(await patch(id, {}, { 'if-match': '"x"' }), 'validation_error');
   });
 
-  test('of two changes of one version one wins', async () => {
+  test('accept only one of two concurrent updates of the same version', async () => {
     const { id } = await draft();
     const both = await Promise.all(
       ['a', 'b'].map((subject) => patch(id, { subject }, { 'if-match': '"1"' })),
@@ -122,7 +122,7 @@ describe('a draft', () => {
     expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
   });
 
-  test('is listed until it is deleted', async () => {
+  test('are listed until they are deleted', async () => {
     const { id } = await draft();
     const list = async () =>
       (await app.call(`/inboxes/${inboxId}/drafts?limit=100`, { token: organization.token }))
@@ -135,7 +135,7 @@ describe('a draft', () => {
     expectProblem(await get(id), 'not_found');
   });
 
-  test('is planned and unplanned', async () => {
+  test('can be scheduled, rescheduled and unscheduled', async () => {
     const { id } = await draft({ ...WHOLE, send_at: '2190-05-05T10:00:00+02:00' });
     expect((await get(id)).json()).toMatchObject({
       send_status: 'scheduled',
@@ -150,8 +150,8 @@ describe('a draft', () => {
   });
 });
 
-describe('sending', () => {
-  test('turns the draft into a message and starts its lifecycle once', async () => {
+describe('sending a draft', () => {
+  test('turns it into a message and starts one workflow', async () => {
     const { id } = await draft(WHOLE);
     app.commands.length = 0;
     const response = await send(id);
@@ -175,7 +175,7 @@ describe('sending', () => {
     );
   });
 
-  test('of many sends at once one sends', async () => {
+  test('succeeds once for many concurrent requests', async () => {
     const { id } = await draft(WHOLE);
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => send(id)))).map(
       ({ statusCode }) => statusCode,
@@ -183,7 +183,7 @@ describe('sending', () => {
     expect(statuses.sort()).toEqual([201, ...Array(7).fill(404)]);
   });
 
-  test('without recipients, or with a target that is gone, is refused and leaves the draft', async () => {
+  test('is refused without recipients or with a missing target, and keeps the draft', async () => {
     const lonely = await draft({ subject: 'x' });
     expectProblem(await send(lonely.id), 'no_recipients');
     for (const target of [
@@ -197,7 +197,7 @@ describe('sending', () => {
     }
   });
 
-  test('needs its own permission', async () => {
+  test('requires the permission messages:send', async () => {
     const { token } = await createKey(app.worker, {
       ...organization,
       permissions: ['drafts:read', 'drafts:write'],
@@ -207,7 +207,7 @@ describe('sending', () => {
   });
 });
 
-describe('content that no mail may carry', () => {
+describe('content validation', () => {
   test.each([
     ['no at sign', { to: [{ email: 'nobody' }] }],
     ['two addresses in one', { to: [{ email: 'a@example.test, b@example.test' }] }],
@@ -252,7 +252,7 @@ describe('content that no mail may carry', () => {
     expect(`${problem.detail} ${problem.fix}`).toMatch(words);
   });
 
-  test('50 recipients are the limit over to, cc and bcc', async () => {
+  test('allows 50 recipients in to, cc and bcc together', async () => {
     const some = (count: number, name: string) =>
       Array.from({ length: count }, (_, index) => ({ email: `${name}${index}@example.test` }));
     expect((await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(10, 'c') })).statusCode).toBe(201);
@@ -263,7 +263,7 @@ describe('content that no mail may carry', () => {
     expect(problem.detail).toContain('51');
   });
 
-  test('unusual addresses that RFC 5321 allows pass', async () => {
+  test('accepts unusual addresses that RFC 5321 allows', async () => {
     const emails = ["o'hara+tag@example.test", 'a@localhost', 'x@xn--bcher-kva.test'];
     const made = await draft({ to: emails.map((email) => ({ email })) });
     expect(made.to_addresses).toEqual(emails);

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { candidateMessageIds, messageIdsIn, toSubjectMatch } from '../../domain/messages/message-ids.ts';
 import { decodeText } from '../../domain/mime/charset.ts';
-import { fileNameOf, safeFileName } from '../../domain/mime/file-name.ts';
-import { unflow } from '../../domain/mime/format-flowed.ts';
-import { baseSubject, replySubject } from '../../domain/mime/subject.ts';
+import { getFileName, sanitizeFileName } from '../../domain/mime/file-name.ts';
+import { joinFlowedLines } from '../../domain/mime/format-flowed.ts';
+import { getBaseSubject, toReplySubject } from '../../domain/mime/subject.ts';
 
 const messageId = fc
   .tuple(fc.stringMatching(/^[a-z0-9.]{1,20}$/), fc.stringMatching(/^[a-z0-9.-]{1,20}$/))
@@ -64,10 +64,10 @@ describe('whatever the subject', () => {
   test('its base has no mark, and a reply one', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (subject) => {
-        const base = baseSubject(subject);
-        expect(baseSubject(base)).toBe(base);
-        expect(replySubject(replySubject(subject))).toBe(replySubject(subject));
-        expect(baseSubject(`Re: AW: Fwd: ${base}`)).toBe(base);
+        const base = getBaseSubject(subject);
+        expect(getBaseSubject(base)).toBe(base);
+        expect(toReplySubject(toReplySubject(subject))).toBe(toReplySubject(subject));
+        expect(getBaseSubject(`Re: AW: Fwd: ${base}`)).toBe(base);
       }),
     );
   });
@@ -103,7 +103,7 @@ describe('whatever the bytes', () => {
     const line = fc.stringMatching(/^([a-z][a-z ]{0,30}[a-z]|)$/);
     fc.assert(
       fc.property(fc.array(line, { minLength: 1 }), (lines) => {
-        expect(unflow(lines.join('\r\n'), false)).toBe(lines.join('\n'));
+        expect(joinFlowedLines(lines.join('\r\n'), false)).toBe(lines.join('\n'));
       }),
     );
   });
@@ -111,7 +111,9 @@ describe('whatever the bytes', () => {
   test('a file name is safe, or there is none', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (filename) => {
-        const name = safeFileName(fileNameOf(new Map([['content-disposition', { params: { filename } }]])));
+        const name = sanitizeFileName(
+          getFileName(new Map([['content-disposition', { params: { filename } }]])),
+        );
         if (name === undefined) return;
         expect(name).not.toMatch(/[/\\\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
         expect(['', '.', '..']).not.toContain(name);

@@ -14,7 +14,7 @@ import {
   UNSCHEDULE_DRAFT,
 } from './send-scheduled-draft.contract.ts';
 
-const { sendDueDraft, unscheduleDraft: dropDraftPlan } = proxyActivities<DraftActivities>({
+const { sendDueDraft, unscheduleDraft } = proxyActivities<DraftActivities>({
   startToCloseTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
@@ -22,62 +22,68 @@ const { sendDueDraft, unscheduleDraft: dropDraftPlan } = proxyActivities<DraftAc
 export const reschedule = defineSignal<[string, number]>(RESCHEDULE_DRAFT);
 export const unschedule = defineSignal(UNSCHEDULE_DRAFT);
 
-/** Waits for a draft's time and sends it as the API would. The draft's row has the last word on both. */
+/** Waits for a draft's `send_at` and sends it as the API would. The draft's row decides whether and when. */
 export async function sendScheduledDraft({
   draftId,
-  plan,
+  scheduleVersion,
   sendAt,
   version,
 }: SendScheduledDraftInput): Promise<string> {
-  let due = sendAt;
-  // Histories of before have no version; any is newer.
-  let known = version ?? 0;
+  let dueAt = sendAt;
+  let latestVersion = version;
   let unscheduled = false;
   setHandler(
     reschedule,
-    (at, of) => {
-      if (!(of >= known) || Number.isNaN(Date.parse(at))) return;
-      known = of;
-      due = at;
+    (newSendAt, draftVersion) => {
+      // An operator may send the signal without a version; the comparison with undefined is false.
+      if (!(draftVersion >= latestVersion) || Number.isNaN(Date.parse(newSendAt))) return;
+      latestVersion = draftVersion;
+      dueAt = newSendAt;
     },
-    { description: 'Sent by the service when the draft’s send_at changes; from here it changes nothing.' },
+    {
+      description:
+        'Sent by the service when the draft’s send_at changes. Does not change the draft; use the API to reschedule.',
+    },
   );
   setHandler(
     unschedule,
     () => {
       unscheduled = true;
     },
-    { description: 'Take the plan off; the draft stays.' },
+    { description: 'Unschedules the draft and keeps it.' },
   );
   try {
     for (;;) {
-      const takenOff = await waitForSendTime(
-        () => due,
+      const outcome = await waitForSendTime(
+        () => dueAt,
         () => unscheduled,
       );
-      if (takenOff) {
-        // Changes nothing where the API took it off; from the Temporal UI this is what does.
-        await dropDraftPlan({ draftId, plan });
+      if (outcome === 'unscheduled') {
+        // The API has already updated the row; a signal from the Temporal UI has not.
+        await unscheduleDraft({ draftId, scheduleVersion });
         return 'unscheduled';
       }
-      const outcome = await sendDueDraft({ draftId, plan });
-      if (typeof outcome === 'string') return outcome;
-      due = outcome.waitUntil;
+      const result = await sendDueDraft({ draftId, scheduleVersion });
+      if (typeof result === 'string') return result;
+      dueAt = result.waitUntil;
     }
   } catch (error) {
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => dropDraftPlan({ draftId, plan }));
+    if (isCancellation(error))
+      await CancellationScope.nonCancellable(() => unscheduleDraft({ draftId, scheduleVersion }));
     throw error;
   }
 }
 
-/** @returns true where the plan was taken off meanwhile. */
-async function waitForSendTime(due: () => string, unscheduled: () => boolean): Promise<boolean> {
+async function waitForSendTime(
+  dueAt: () => string,
+  isUnscheduled: () => boolean,
+): Promise<'due' | 'unscheduled'> {
   for (;;) {
-    const aim = due();
-    setCurrentDetails(`Waiting until ${aim}. Signal: unschedule.`);
-    const remainingMs = Date.parse(aim) - Date.now();
-    if (unscheduled()) return true;
-    if (remainingMs <= 0) return false;
-    await condition(() => unscheduled() || due() !== aim, remainingMs);
+    const target = dueAt();
+    setCurrentDetails(`Waiting until ${target}. Signal: unschedule.`);
+    const remainingMs = Date.parse(target) - Date.now();
+    if (isUnscheduled()) return 'unscheduled';
+    if (remainingMs <= 0) return 'due';
+    await condition(() => isUnscheduled() || dueAt() !== target, remainingMs);
   }
 }

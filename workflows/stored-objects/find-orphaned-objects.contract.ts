@@ -1,5 +1,4 @@
-/** Contract of the daily search for objects of storage that nothing refers to. Runs by schedule. */
-export const FIND_ORPHANED_OBJECTS = 'searchStrayObjects';
-export const FIND_ORPHANED_OBJECTS_SCHEDULE_ID = 'search-stray-objects';
-/** UTC. */
+/** Contract of the daily search for stored objects that no row refers to. Runs by schedule. */
+export const FIND_ORPHANED_OBJECTS = 'findOrphanedObjects';
+export const FIND_ORPHANED_OBJECTS_SCHEDULE_ID = 'find-orphaned-objects';
 export const FIND_ORPHANED_OBJECTS_HOUR_UTC = 5;

@@ -1,19 +1,19 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { StoredObjectActivities } from '../../activities/stored-objects.activities.ts';
 
-const { registerOrphanedObjects: noteStrayObjects } = proxyActivities<StoredObjectActivities>({
-  // Of a bucket that takes longer the next day's run waits for the end.
+const { registerOrphanedObjects } = proxyActivities<StoredObjectActivities>({
+  // While a run takes longer than a day, the schedule skips the next ones.
   startToCloseTimeout: '7 days',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes', maximumAttempts: 50 },
 });
 
 /**
- * Looks through the bucket for objects of mail that nothing refers to, slowly, and leaves them to the sweep of storage.
- * A repeat after a crash goes on where the last heartbeat was.
+ * Scans the bucket slowly for message objects without a row and registers them for the sweep, which deletes them. A
+ * retry after a crash continues from the last heartbeat.
  *
- * @returns how many were looked at and noted, for the Temporal UI.
+ * @returns the numbers of scanned and registered objects, for the Temporal UI.
  */
-export async function findOrphanedObjects(): Promise<{ looked: number; noted: number }> {
-  return noteStrayObjects();
+export async function findOrphanedObjects(): Promise<{ scanned: number; registered: number }> {
+  return registerOrphanedObjects();
 }

@@ -1,0 +1,18 @@
+import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
+
+const BATCH_SIZE = 5_000;
+
+/**
+ * Deletes outcomes that no longer count against an inbox. They belong to messages of its last 7 days, and reports arrive
+ * for another 30 days at most. Returns how many.
+ */
+export function purgeReputationOutcomes(database: Database): Promise<number> {
+  return deleteRows(
+    database,
+    `delete from reputation_outcomes where (inbox_id, kind, message_id, position) in (
+         select inbox_id, kind, message_id, position from reputation_outcomes
+         where created_at < now() - interval '37 days' limit ?)`,
+    [BATCH_SIZE],
+  );
+}

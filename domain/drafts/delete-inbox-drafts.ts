@@ -1,0 +1,11 @@
+import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
+
+/** Deletes drafts of an inbox. Returns how many. */
+export function deleteInboxDrafts(database: Database, inboxId: string, batchSize: number): Promise<number> {
+  return deleteRows(
+    database,
+    'delete from drafts where id in (select id from drafts where inbox_id = ? limit ?)',
+    [inboxId, batchSize],
+  );
+}

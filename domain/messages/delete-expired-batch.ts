@@ -1,0 +1,182 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import { lowestIdAt } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
+import { IN_FLIGHT_STATUSES, stopTracking } from './deletion.service.ts';
+import { HIDDEN_LABELS } from './hidden-labels.ts';
+import type { Message } from './message.entity.ts';
+import { refreshThreads } from './refresh-thread.ts';
+
+export interface ExpiredBatch {
+  organizationId: string;
+  environmentId: string;
+  /** Messages received or sent before this time are deleted. */
+  cutoff: Date;
+  /** Id of the last message the previous batch read; null for the first batch. */
+  after: string | null;
+  now: Date;
+}
+
+export interface DeletedBatch {
+  messages: number;
+  threads: number;
+  /** Id of the last message read; null if none was left. */
+  last: string | null;
+}
+
+/** Messages per transaction. It locks their threads for some tens of milliseconds. */
+export const BATCH_SIZE = 200;
+/** A longer thread is refreshed once, with its last expired message; until then only its count is decremented. */
+const MAX_REFRESHED_THREAD_SIZE = 100;
+
+/**
+ * Deletes the next expired messages of an environment in order of their ids, together with recipients, attempts,
+ * attachments, search rows and receipts; stored objects are deleted by the storage sweep. Empty threads are deleted, the
+ * others refreshed. Keeps drafts and messages still being sent.
+ *
+ * Ids are ordered by time, so a batch is one index range that starts where the previous one ended and never rereads
+ * deleted rows. Threads are locked before messages, the lock order used everywhere.
+ */
+export async function deleteExpiredBatch(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  batch: ExpiredBatch,
+): Promise<DeletedBatch> {
+  const { em } = transaction;
+  const until = lowestIdAt('message', batch.cutoff);
+  const found = await findNextMessages(em, batch, until);
+  const last = found.at(-1)?.id ?? null;
+  if (last === null) return { messages: 0, threads: 0, last };
+  const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
+  await em.execute(
+    `select id from threads where id in (${placeholders(threadIds)}) order by id for update`,
+    threadIds,
+  );
+  const deleted = await deleteMessages(em, batch, found);
+  stopRecentTracking(transaction, outbox, batch, deleted);
+  const threads = await updateThreads(em, deleted, { last, until, cutoff: batch.cutoff });
+  return { messages: deleted.length, threads, last };
+}
+
+/** Whether an environment has messages from before the cutoff; some of them may still be being sent. */
+export async function hasExpired(em: EntityManager, environmentId: string, cutoff: Date): Promise<boolean> {
+  const found = await findNextMessages(em, { environmentId, after: null }, lowestIdAt('message', cutoff), 1);
+  return found.length > 0;
+}
+
+// A row comparison, so that only the index on both columns provides the order. With an equality on the environment the
+// planner may scan the primary key instead, through all other tenants' messages.
+const NEXT_MESSAGES = `select id, thread_id as "threadId" from messages
+  where (env_id, id) > (?, ?) and (env_id, id) < (?, ?) order by env_id, id limit ?`;
+
+function findNextMessages(
+  em: EntityManager,
+  { environmentId, after }: Pick<ExpiredBatch, 'environmentId' | 'after'>,
+  until: string,
+  limit = BATCH_SIZE,
+): Promise<{ id: string; threadId: string }[]> {
+  return em.execute(NEXT_MESSAGES, [environmentId, after ?? '', environmentId, until, limit]);
+}
+
+type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & {
+  hidden: boolean;
+  recent: boolean;
+};
+
+/** SQL. An id tells when the message was created, which can be long before it was sent. */
+const IS_EXPIRED = `coalesce(received_at, sent_at, created_at) < ?`;
+
+function deleteMessages(
+  em: EntityManager,
+  { cutoff, now }: ExpiredBatch,
+  found: { id: string }[],
+): Promise<DeletedMessage[]> {
+  const ids = found.map(({ id }) => id);
+  const statuses = [...IN_FLIGHT_STATUSES];
+  return em.execute(
+    `with deleted as (
+       delete from messages where id in (${placeholders(ids)}) and status not in (${placeholders(statuses)}) and ${IS_EXPIRED}
+       returning id, thread_id as "threadId", tracked, status, labels && ?::text[] as hidden,
+         coalesce(sent_at > ?, false) as recent),
+     receipts as (delete from inbound_receipts where id in (select 'rcp_' || substr(id, 5) from deleted))
+     select * from deleted`,
+    [
+      ...ids,
+      ...statuses,
+      cutoff,
+      `{${HIDDEN_LABELS.join(',')}}`,
+      new Date(now.getTime() - TRACKING_WINDOW_MS),
+    ],
+  );
+}
+
+/** Signals only recent runs: older tracking runs have completed, and a signal each would cost more than the deletion. */
+function stopRecentTracking(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  { organizationId }: ExpiredBatch,
+  deleted: DeletedMessage[],
+): void {
+  const recent = deleted
+    .filter((message) => message.recent)
+    .map((message) => ({ ...message, organizationId }));
+  stopTracking(transaction, outbox, recent);
+}
+
+/** The messages not read yet: ids after `last` and below `until`, of which those before `cutoff` are expired. */
+interface RemainingRange {
+  last: string;
+  until: string;
+  cutoff: Date;
+}
+
+/** @returns how many threads were deleted. */
+async function updateThreads(
+  em: EntityManager,
+  deleted: DeletedMessage[],
+  rest: RemainingRange,
+): Promise<number> {
+  const byThread = Map.groupBy(deleted, ({ threadId }) => threadId);
+  const ids = [...byThread.keys()];
+  if (ids.length === 0) return 0;
+  const empty = await em.execute<{ id: string }[]>(
+    `delete from threads t where id in (${placeholders(ids)})
+       and not exists (select from messages m where m.thread_id = t.id) returning id`,
+    ids,
+  );
+  for (const { id } of empty) byThread.delete(id);
+  await refreshRemainingThreads(em, byThread, rest);
+  return empty.length;
+}
+
+/**
+ * Refreshing reads all messages of a thread, which is too slow per batch for a very long one. While such a thread has
+ * more expired messages, only its count is decremented.
+ */
+async function refreshRemainingThreads(
+  em: EntityManager,
+  byThread: Map<string, DeletedMessage[]>,
+  { last, until, cutoff }: RemainingRange,
+): Promise<void> {
+  const ids = [...byThread.keys()];
+  if (ids.length === 0) return;
+  const unfinished = await em.execute<{ id: string; lastMessageId: string | null }[]>(
+    `select id, last_message_id as "lastMessageId" from threads t
+     where id in (${placeholders(ids)}) and message_count > ${MAX_REFRESHED_THREAD_SIZE} and exists (
+       select from messages m where (m.thread_id, m.id) > (t.id, ?) and (m.thread_id, m.id) < (t.id, ?)
+         and status not in (${placeholders(IN_FLIGHT_STATUSES)}) and ${IS_EXPIRED})`,
+    [...ids, last, until, ...IN_FLIGHT_STATUSES, cutoff],
+  );
+  const decremented = unfinished.filter(({ id, lastMessageId }) =>
+    byThread.get(id)?.every((message) => message.id !== lastMessageId),
+  );
+  for (const { id } of decremented) {
+    const shown = byThread.get(id)?.filter(({ hidden }) => !hidden).length ?? 0;
+    await em.execute('update threads set message_count = message_count - ? where id = ?', [shown, id]);
+    byThread.delete(id);
+  }
+  await refreshThreads(em, [...byThread.keys()]);
+}
+
+const placeholders = (values: readonly unknown[]) => values.map(() => '?').join(', ');
