@@ -1,59 +1,59 @@
 import { setInterval } from 'node:timers';
 import { Context } from '@temporalio/activity';
 import type { ExportRunner } from '../domain/exports/export-runner.ts';
-import { createSlots } from '../platform/slots.ts';
-import { WRITE_FOR_MS, type WrittenSoFar } from '../workflows/exports/export-organization.contract.ts';
-import { asFailure } from './failures.ts';
+import { createSemaphore } from '../platform/semaphore.ts';
+import { type ExportProgress, WRITE_SLICE_MS } from '../workflows/exports/export-organization.contract.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** Each holds a part of its archive in memory. */
-const EXPORTS_AT_ONCE = 2;
-const HEARTBEAT_EVERY_MS = 5_000;
+/** Each holds parts of its archive in memory. */
+const MAX_CONCURRENT_EXPORTS = 2;
+const HEARTBEAT_INTERVAL_MS = 5_000;
 
 export function createExportActivities({
   exports,
-  writeForMs = WRITE_FOR_MS,
+  writeSliceMs = WRITE_SLICE_MS,
 }: {
   exports: ExportRunner;
-  writeForMs?: number;
+  writeSliceMs?: number;
 }) {
-  const slots = createSlots(EXPORTS_AT_ONCE);
+  const slots = createSemaphore(MAX_CONCURRENT_EXPORTS);
 
-  /** Beats by the clock: a step may wait for storage, and what hangs ends with the attempt's time. */
-  async function inTurn<T>(
-    work: (signal: AbortSignal, progressed: (soFar: string) => void) => Promise<T>,
+  /** Heartbeats by a timer, since a step may wait for storage; the activity timeout ends a step that hangs. */
+  async function withSlot<T>(
+    work: (signal: AbortSignal, onProgress: (soFar: string) => void) => Promise<T>,
   ): Promise<T> {
     const context = Context.current();
     const signal = context.cancellationSignal;
     let soFar = '';
-    const heart = setInterval(() => context.heartbeat(soFar), HEARTBEAT_EVERY_MS);
+    const heartbeat = setInterval(() => context.heartbeat(soFar), HEARTBEAT_INTERVAL_MS);
     let release = () => {};
     try {
-      release = await slots.take(signal);
-      return await asFailure(() =>
+      release = await slots.acquire(signal);
+      return await withApplicationFailures(() =>
         work(signal, (progress) => {
           soFar = progress;
         }),
       );
     } catch (error) {
-      // What Temporal expects of an activity that was told to stop.
+      // Reports the cancellation to Temporal.
       if (signal.aborted) return await context.cancelled;
       throw error;
     } finally {
       release();
-      clearInterval(heart);
+      clearInterval(heartbeat);
     }
   }
 
   return {
-    /** Goes on from where the last attempt put a part in storage; what it did since then is done once more. */
-    writeArchive: ({ exportId }: { exportId: string }): Promise<WrittenSoFar> =>
-      inTurn((signal, progressed) =>
-        exports.write(exportId, { until: Date.now() + writeForMs, signal, progressed }),
+    /** Continues from the last checkpoint; work after it is repeated. */
+    writeArchive: ({ exportId }: { exportId: string }): Promise<ExportProgress> =>
+      withSlot((signal, onProgress) =>
+        exports.write(exportId, { deadlineMs: Date.now() + writeSliceMs, signal, onProgress }),
       ),
 
-    giveUpExport: ({
+    abortExport: ({
       exportId,
       status,
       detail,
@@ -61,6 +61,6 @@ export function createExportActivities({
       exportId: string;
       status: 'failed' | 'canceled';
       detail: string;
-    }): Promise<string> => asFailure(() => exports.giveUp(exportId, status, detail)),
+    }): Promise<string> => withApplicationFailures(() => exports.abort(exportId, status, detail)),
   };
 }

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import type { NotificationSendingService } from '../domain/notifications/notification-sending.service.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type NotificationActivities = ReturnType<typeof createNotificationActivities>;
 
@@ -12,7 +12,7 @@ export function createNotificationActivities({
   return {
     /** One attempt. A mail that was put off is thrown with the exact time of the next, so that retries are the schedule. */
     attemptNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
-      asFailure(async () => {
+      withApplicationFailures(async () => {
         const outcome = await notifications.send(notificationId);
         if (outcome.kind === 'settled') return outcome.status;
         throw ApplicationFailure.create({
@@ -23,6 +23,6 @@ export function createNotificationActivities({
       }),
 
     stopNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
-      asFailure(() => notifications.stop(notificationId)),
+      withApplicationFailures(() => notifications.stop(notificationId)),
   };
 }

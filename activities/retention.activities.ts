@@ -2,18 +2,18 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type {
   DeletionProgress,
+  DeletionSlice,
   ExpiredMailService,
-  Stretch,
 } from '../domain/retention/expired-mail.service.ts';
 import type { RetentionReview, RetentionService } from '../domain/retention/retention.service.ts';
-import { DELETION_STRETCH_MS } from '../workflows/retention/apply-retention.contract.ts';
-import { asFailure } from './failures.ts';
+import { DELETION_SLICE_MS } from '../workflows/retention/apply-retention.contract.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export type RetentionActivities = ReturnType<typeof createRetentionActivities>;
 
-/** Those who wait for their turn do not all come back at once. */
-const TURN_MS = 5_000;
-const TURN_SPREAD_MS = 10_000;
+/** Jitter keeps waiting deletions from retrying at the same time. */
+const BUSY_RETRY_DELAY_MS = 5_000;
+const BUSY_RETRY_JITTER_MS = 10_000;
 
 export function createRetentionActivities({
   retention,
@@ -24,11 +24,11 @@ export function createRetentionActivities({
 }) {
   return {
     reviewRetention: ({ organizationId }: { organizationId: string }): Promise<RetentionReview> =>
-      asFailure(() => retention.review(organizationId)),
+      withApplicationFailures(() => retention.review(organizationId)),
 
     /**
-     * A stretch of deletion. Its heartbeats say how far it came, so that whoever takes it over after a crash goes on
-     * there; while another organization's is under way it waits for its turn in Temporal, not in the worker.
+     * Deletes expired messages for a limited time. Heartbeats its progress; a retry continues from there. While this
+     * worker deletes another organization's messages, the activity fails and is retried, which frees its slot.
      */
     deleteExpiredMail: ({
       organizationId,
@@ -36,22 +36,22 @@ export function createRetentionActivities({
     }: {
       organizationId: string;
       from: DeletionProgress;
-    }): Promise<Stretch> =>
-      asFailure(async () => {
+    }): Promise<DeletionSlice> =>
+      withApplicationFailures(async () => {
         const context = Context.current();
-        const stretch = await expiredMail.deleteExpired(organizationId, {
+        const slice = await expiredMail.deleteExpired(organizationId, {
           from: (context.info.heartbeatDetails as DeletionProgress | undefined) ?? from,
-          limitMs: DELETION_STRETCH_MS,
-          aborted: () => context.cancellationSignal.aborted,
-          progressed: (soFar) => context.heartbeat(soFar),
+          limitMs: DELETION_SLICE_MS,
+          isAborted: () => context.cancellationSignal.aborted,
+          onProgress: (progress) => context.heartbeat(progress),
         });
         context.cancellationSignal.throwIfAborted();
-        if (stretch) return stretch;
+        if (slice) return slice;
         throw ApplicationFailure.create({
-          type: 'WaitsForItsTurn',
-          message: 'Another organization’s mail is being deleted.',
-          nextRetryDelay: TURN_MS + Math.random() * TURN_SPREAD_MS,
-          // Nothing went wrong.
+          type: 'DeletionInProgress',
+          message: 'This worker is deleting another organization’s messages.',
+          nextRetryDelay: BUSY_RETRY_DELAY_MS + Math.random() * BUSY_RETRY_JITTER_MS,
+          // Expected: not an error.
           category: ApplicationFailureCategory.BENIGN,
         });
       }),
@@ -62,9 +62,9 @@ export function createRetentionActivities({
     }: {
       organizationId: string;
       days: number;
-    }): Promise<string> => asFailure(() => retention.postpone(organizationId, days)),
+    }): Promise<string> => withApplicationFailures(() => retention.postpone(organizationId, days)),
 
-    startDueRetention: (): Promise<number> =>
-      asFailure(() => retention.startDue(() => Context.current().heartbeat())),
+    startRetentionRuns: (): Promise<number> =>
+      withApplicationFailures(() => retention.startDailyRuns(() => Context.current().heartbeat())),
   };
 }

@@ -1,25 +1,22 @@
 import { Context } from '@temporalio/activity';
 import type { UsageCheckProgress, UsageCheckService } from '../domain/usage-alerts/usage-check.service.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
-export type UsageActivities = ReturnType<typeof createUsageActivities>;
+export type UsageAlertActivities = ReturnType<typeof createUsageAlertActivities>;
 
-export function createUsageActivities({ usageChecks }: { usageChecks: UsageCheckService }) {
+export function createUsageAlertActivities({ usageChecks }: { usageChecks: UsageCheckService }) {
   return {
-    /** Its heartbeats say how far it came, so that a repeat goes on there. */
-    tellOfThresholds: (): Promise<Record<string, number>> =>
-      asFailure(async () => {
+    /** Heartbeats its progress; a retry continues from there. */
+    notifyThresholds: (): Promise<Record<string, number>> =>
+      withApplicationFailures(async () => {
         const context = Context.current();
         const from = context.info.heartbeatDetails as UsageCheckProgress | undefined;
-        const {
-          organizations,
-          told,
-          failed = 0,
-        } = await usageChecks.check({
+        const result = await usageChecks.check({
           ...(from ? { from } : {}),
-          progressed: (soFar) => context.heartbeat(soFar),
+          onProgress: (progress) => context.heartbeat(progress),
         });
-        return { organizations, told, failed };
+        const { organizations, notified, failed = 0 } = result;
+        return { organizations, notified, failed };
       }),
   };
 }

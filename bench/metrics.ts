@@ -73,9 +73,9 @@ async function measureQuestions(database: Database): Promise<void> {
   for (const [name, filter] of QUESTIONS) {
     const asked = { ...filter, start };
     const work: Record<string, () => Promise<unknown>> = {
-      [`${DAYS} days by the hour, ${name}`]: () => metrics.activity(scope, asked),
-      [`${DAYS} days in one, ${name}`]: () => metrics.summary(scope, asked),
-      [`deliverability of a day, ${name}`]: () => metrics.deliverability(scope, filter),
+      [`${DAYS} days by the hour, ${name}`]: () => metrics.getActivity(scope, asked),
+      [`${DAYS} days in one, ${name}`]: () => metrics.getSummary(scope, asked),
+      [`deliverability of a day, ${name}`]: () => metrics.getDeliverability(scope, filter),
     };
     for (const [question, ask] of Object.entries(work)) {
       const durations: number[] = [];

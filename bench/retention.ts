@@ -125,10 +125,10 @@ async function timeBatches(stack: OwnService, owner: pg.Client): Promise<void> {
   const durations: number[] = [];
   let beganAt = performance.now();
   const stretch = await deleteExpired(idsOf(FILLED).org, {
-    from: { messages: 0, threads: 0, place: null },
+    from: { messages: 0, threads: 0, cursor: null },
     limitMs: 3_600_000,
-    aborted: () => false,
-    progressed: () => {
+    isAborted: () => false,
+    onProgress: () => {
       durations.push(performance.now() - beganAt);
       beganAt = performance.now();
     },

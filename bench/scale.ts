@@ -1,11 +1,11 @@
 import { entities } from '../domain/entities.ts';
+import { BATCH_SIZE, deleteExpiredBatch } from '../domain/messages/delete-expired-batch.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import type { MessageFilter } from '../domain/messages/message-filter.ts';
 import { createThreadService } from '../domain/messages/thread.service.ts';
-import { foldMetrics } from '../domain/metrics/fold-metrics.ts';
+import { applyMetricDeltas } from '../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import { DAY_MS } from '../domain/metrics/metric-range.ts';
-import { BATCH, deleteExpiredBatch } from '../domain/retention/expired-batch.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
@@ -40,13 +40,14 @@ export function benchScale(): Promise<void> {
     const connect = (url: string) => createDatabase({ url, poolSize: 2, entities });
     const [api, worker] = [await connect(apiUrl), await connect(workerUrl)];
     let folded = 0;
-    for (let some = await foldMetrics(worker); some > 0; some = await foldMetrics(worker)) folded += some;
+    for (let some = await applyMetricDeltas(worker); some > 0; some = await applyMetricDeltas(worker))
+      folded += some;
     console.log(`${folded} changes added up in the metrics`);
     await owner.query('vacuum analyze');
     const rows: Record<string, object> = {};
     for (const [name, operation] of Object.entries(operations(api)))
       rows[name] = await compare(operation, inboxes, RUNS);
-    rows[`retention, a batch of ${BATCH}`] = await compare(deletion(worker), inboxes, DELETIONS);
+    rows[`retention, a batch of ${BATCH_SIZE}`] = await compare(deletion(worker), inboxes, DELETIONS);
     console.table(rows);
     await Promise.all([api.close(), worker.close()]);
   });
@@ -80,10 +81,10 @@ function operations(database: Database): Record<string, Operation> {
     'search, two words and a subject': listed({ q: 'word10 word200 subject:word7' }),
     'search, a rare label': listed({ label: 'rare' }),
     'search, a rare sender': listed({ from: 'rare@example.com' }),
-    'metrics, 6 days by the hour': async (inbox) => () => metrics.activity(scopeOf(inbox), days()),
+    'metrics, 6 days by the hour': async (inbox) => () => metrics.getActivity(scopeOf(inbox), days()),
     'metrics, summary of an inbox': async (inbox) => () =>
-      metrics.summary(scopeOf(inbox), { ...days(), inboxId: idsOf(inbox).inbox }),
-    'metrics, the last 24 hours': async (inbox) => () => metrics.overview(scopeOf(inbox)),
+      metrics.getSummary(scopeOf(inbox), { ...days(), inboxId: idsOf(inbox).inbox }),
+    'metrics, the last 24 hours': async (inbox) => () => metrics.getOverview(scopeOf(inbox)),
   };
 }
 
@@ -110,7 +111,7 @@ function deletion(database: Database): Operation {
         deleteExpiredBatch(transaction, outbox, {
           organizationId: org,
           environmentId: env,
-          before: new Date(),
+          cutoff: new Date(),
           after,
           now: new Date(),
         }),

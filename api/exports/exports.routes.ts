@@ -1,21 +1,21 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { ExportService } from '../../domain/exports/export.service.ts';
-import { changeProblems, strictObject, id, problems, ref } from '../schemas.ts';
+import { changeProblems, id, problems, ref, strictObject } from '../schemas.ts';
 import { ExportRecord, presentExport } from './exports.schemas.ts';
 
-const OneOrganization = strictObject({ id: id('Organization id (org_…): the credential’s own.') });
+const OneOrganization = strictObject({ id: id('Id of the credential’s own organization (org_…).') });
 const OneExport = strictObject({ ...OneOrganization.properties, export_id: id('Export id (exp_…).') });
 const ExportQuery = strictObject({
   fresh: Type.Optional(
     Type.Boolean({
       description:
-        'A new archive although one is ready, unless that one is of the last ten minutes. One that is being written is joined.',
+        'Create a new archive even if one is ready, unless it is less than ten minutes old. A running export is joined.',
     }),
   ),
 });
 
-/** As long as a poller may well wait. */
+/** Polling interval suggested to clients. */
 const RETRY_AFTER_SECONDS = 10;
 
 export const exportRoutes =
@@ -24,7 +24,7 @@ export const exportRoutes =
     unversioned = false,
   }: {
     exports: ExportService;
-    /** The same operations at the path without /api/v1. */
+    /** Registers the same operations without the /api/v1 prefix. */
     unversioned?: boolean;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -41,7 +41,7 @@ export const exportRoutes =
         // HEAD must not start anything.
         exposeHeadRoute: false,
         schema: {
-          ...operation('startOrJoin', 'Export all of the organization: 202 until the archive is ready'),
+          ...operation('startOrJoin', 'Export the organization: 202 until the archive is ready'),
           params: OneOrganization,
           querystring: ExportQuery,
           response: { 200: ref(ExportRecord), 202: ref(ExportRecord), ...problems() },
@@ -62,7 +62,7 @@ export const exportRoutes =
       {
         config: { permission: 'export:create', exemptFromUsageLimit: true },
         schema: {
-          ...operation('get', 'Read one export'),
+          ...operation('get', 'Get an export'),
           params: OneExport,
           response: { 200: ref(ExportRecord), ...problems() },
         },
@@ -78,7 +78,7 @@ export const exportRoutes =
       {
         config: { permission: 'export:create', exemptFromUsageLimit: true },
         schema: {
-          ...operation('remove', 'Cancel an export, or take its archive away'),
+          ...operation('remove', 'Cancel an export or delete its archive'),
           params: OneExport,
           response: { 200: ref(ExportRecord), ...changeProblems() },
         },

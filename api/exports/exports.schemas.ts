@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { EXPORT_STATUSES } from '../../domain/exports/export.entity.ts';
 import type { ExportDetails } from '../../domain/exports/export.service.ts';
-import { enumOf, strictObject, id, nullableText, nullableTimestamp, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -15,32 +15,34 @@ const Previous = strictObject({
 export const ExportRecord = strictObject(
   {
     export_id: id('Export id (exp_…).'),
-    organization_id: id('Organization whose archive it is.'),
+    organization_id: id('The exported organization.'),
     status: enumOf(EXPORT_STATUSES),
-    status_detail: nullableText(1_000, { description: 'Why it is failed or canceled; null otherwise.' }),
+    status_detail: nullableText(1_000, {
+      description: 'Why the export failed or was canceled; null otherwise.',
+    }),
     progress: strictObject({
       files_done: count('Messages and attachments in the archive so far.'),
-      files_total: count('As counted at the start; 0 before it.'),
-      rows_done: count('Lines of data/*.jsonl so far.'),
-      rows_total: count('As counted at the start; 0 before it.'),
-      bytes_written: count('Of the archive so far.'),
+      files_total: count('Counted at the start; 0 before.'),
+      rows_done: count('Lines written to data/*.jsonl so far.'),
+      rows_total: count('Counted at the start; 0 before.'),
+      bytes_written: count('Archive size so far.'),
     }),
-    requested_by: id('Key that asked for it first.'),
+    requested_by: id('API key that requested it first.'),
     created_at: timestamp(),
-    completed_at: nullableTimestamp('When it was ready, or ended otherwise.'),
-    available_until: nullableTimestamp('Until when the archive is offered; null unless ready or expired.'),
+    completed_at: nullableTimestamp('When the export became ready, failed or was canceled.'),
+    available_until: nullableTimestamp('When the archive expires; null unless ready or expired.'),
     download_url: nullableText(8_192, {
-      description: 'The archive, without a credential, until expires_at; null unless ready.',
+      description: 'Download link that needs no credential, valid until expires_at; null unless ready.',
     }),
-    expires_at: nullableTimestamp('When download_url stops working, 24 hours after this answer.'),
+    expires_at: nullableTimestamp('When download_url stops working, 24 hours after this response.'),
     size_bytes: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
       minimum: 0,
-      description: 'Of the archive; null unless ready.',
+      description: 'Archive size; null unless ready.',
     }),
     previous: Type.Unsafe<Static<typeof Previous> | null>({
       anyOf: [Previous, Type.Null()],
-      description: 'The export before this one, where it came to no archive.',
+      description: 'The previous export, if it failed or was canceled.',
     }),
   },
   { $id: 'Export', title: 'Export' },

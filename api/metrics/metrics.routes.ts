@@ -24,7 +24,7 @@ export const metricRoutes =
         config: { permission: 'metrics:read' },
         schema: {
           operationId: 'metrics.getActivity',
-          summary: 'Count what happened to mail, hour by hour',
+          summary: 'Get message counts by hour',
           tags: ['Metrics'],
           querystring: ActivityQuery,
           response: { 200: ref(MetricsActivity), ...problems(422) },
@@ -39,7 +39,7 @@ export const metricRoutes =
         config: { permission: 'metrics:read' },
         schema: {
           operationId: 'metrics.getDeliverability',
-          summary: 'Read the deliverability score and the rates behind it',
+          summary: 'Get the deliverability score and its rates',
           tags: ['Metrics'],
           querystring: RangeQuery,
           response: { 200: ref(MetricsDeliverability), ...problems(422) },
@@ -55,7 +55,7 @@ export const metricRoutes =
         config: { permission: 'metrics:read' },
         schema: {
           operationId: 'metrics.getSummary',
-          summary: 'Count what happened to mail in a range of time',
+          summary: 'Get message counts for a time range',
           tags: ['Metrics'],
           querystring: RangeQuery,
           response: { 200: ref(MetricsSummary), ...problems(422) },
@@ -70,7 +70,7 @@ export const metricRoutes =
         config: { permission: 'metrics:read' },
         schema: {
           operationId: 'metrics.get',
-          summary: 'Read activity, deliverability and summary of the last 24 hours',
+          summary: 'Get activity, deliverability and summary of the last 24 hours',
           tags: ['Metrics'],
           response: { 200: ref(Metrics), ...problems() },
         },

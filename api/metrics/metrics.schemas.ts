@@ -8,7 +8,7 @@ import {
   type MetricsOverview,
 } from '../../domain/metrics/metric.service.ts';
 import type { MetricCounts } from '../../domain/metrics/metric-counts.ts';
-import { strictObject, id, ref, text, timestamp } from '../schemas.ts';
+import { id, ref, strictObject, text, timestamp } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 
 const time = (description: string) => Type.String({ format: 'date-time', maxLength: 40, description });
@@ -16,12 +16,14 @@ const time = (description: string) => Type.String({ format: 'date-time', maxLeng
 const query = (days: number) =>
   strictObject({
     start: Type.Optional(
-      time(`From the hour (UTC) of this time on; left out: 24 hours. At most ${days} days before end.`),
+      time(
+        `Start of the range, rounded down to the hour (UTC). Default: 24 hours before end. At most ${days} days before end.`,
+      ),
     ),
-    end: Type.Optional(time('Up to this time, with the whole hour it lies in; left out: now.')),
-    inbox_id: Type.Optional(id('Mail of this inbox alone.')),
+    end: Type.Optional(time('End of the range, rounded up to the hour. Default: now.')),
+    inbox_id: Type.Optional(id('Only messages of this inbox.')),
     domain: Type.Optional(
-      text(255, { minLength: 1, description: 'Mail of inboxes whose address is on this domain alone.' }),
+      text(255, { minLength: 1, description: 'Only messages of inboxes with an address on this domain.' }),
     ),
   });
 
@@ -31,24 +33,26 @@ export const RangeQuery = query(MAX_SUMMARY_DAYS);
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
 const counts = {
-  sent: count('Left: the relay took it for at least one recipient.'),
+  sent: count('Accepted by the relay for at least one recipient.'),
   delivered: count('Reported as delivered to at least one recipient.'),
-  bounced: count('Bounced for at least one recipient, those that are suppressed among them.'),
+  bounced: count('Bounced for at least one recipient, including suppressed recipients.'),
   complained: count('Reported as spam by a recipient.'),
-  rejected: count('Refused before delivery, also where no message came of it (422 message_rejected).'),
-  received: count('Came in and was shown; hidden spam and blocked mail is not counted.'),
+  rejected: count(
+    'Rejected before delivery, including calls that created no message (422 message_rejected).',
+  ),
+  received: count('Received and visible; hidden spam and blocked messages are not counted.'),
 };
 
 export const MetricsSummary = strictObject(counts, { $id: 'MetricsSummary', title: 'MetricsSummary' });
 
-const ActivityHour = strictObject({ timestamp: timestamp('Beginning of the hour, UTC.'), ...counts });
+const ActivityHour = strictObject({ timestamp: timestamp('Start of the hour (UTC).'), ...counts });
 
 export const MetricsActivity = strictObject(
   {
     data: Type.Array(ActivityHour, {
-      // A range that begins and ends within an hour touches one more.
+      // A range that starts and ends within an hour covers one more hour.
       maxItems: MAX_ACTIVITY_DAYS * 24 + 1,
-      description: 'Every hour of the range, oldest first, those without mail as zeros.',
+      description: 'Every hour of the range, oldest first, including hours without messages.',
     }),
   },
   { $id: 'MetricsActivity', title: 'MetricsActivity' },
@@ -62,16 +66,16 @@ export const MetricsDeliverability = strictObject(
       type: ['integer', 'null'],
       minimum: 0,
       maximum: 100,
-      description: '100: nothing bounced, nobody complained, nothing was refused. Null under 20 sends.',
+      description: '100: no bounces, complaints or rejections. Null for fewer than 20 sends.',
     }),
-    delivery_rate: rate('Share of the sends reported as delivered; 0 where the relay reports nothing.'),
-    bounce_rate: rate('Share of the sends that bounced.'),
-    complaint_rate: rate('Share of the sends that were reported as spam.'),
-    rejection_rate: rate('Share refused before delivery of all that was to be sent.'),
-    sample_size: count('Sends: what left, and what bounced before it could.'),
+    delivery_rate: rate('Share of sends reported as delivered; 0 if the relay does not report delivery.'),
+    bounce_rate: rate('Share of sends that bounced.'),
+    complaint_rate: rate('Share of sends reported as spam.'),
+    rejection_rate: rate('Share of all attempted sends that were rejected before delivery.'),
+    sample_size: count('Number of sends: messages that were sent or bounced.'),
     warnings: Type.Array(text(256), {
       maxItems: 10,
-      description: 'In words: which rate is over its threshold, or that there are too few sends.',
+      description: 'Rates above their thresholds, or that there are too few sends for a score.',
     }),
   },
   { $id: 'MetricsDeliverability', title: 'MetricsDeliverability' },
@@ -83,10 +87,10 @@ export const Metrics = strictObject(
     deliverability: ref(MetricsDeliverability),
     summary: ref(MetricsSummary),
   },
-  { $id: 'Metrics', title: 'Metrics', description: 'Of the last 24 hours.' },
+  { $id: 'Metrics', title: 'Metrics', description: 'Metrics of the last 24 hours.' },
 );
 
-/** @throws AppError `validation_error` for a time the calendar does not have. */
+/** @throws AppError `validation_error` for a date that does not exist. */
 export function readFilter({ start, end, inbox_id, domain }: Static<typeof RangeQuery>): MetricFilter {
   return {
     start: start === undefined ? undefined : parseTime('/query/start', start),
@@ -107,15 +111,15 @@ export function presentActivity(hours: HourCounts[]): Static<typeof MetricsActiv
   };
 }
 
-export function presentDeliverability(judged: Deliverability): Static<typeof MetricsDeliverability> {
+export function presentDeliverability(result: Deliverability): Static<typeof MetricsDeliverability> {
   return {
-    score: judged.score,
-    delivery_rate: judged.deliveryRate,
-    bounce_rate: judged.bounceRate,
-    complaint_rate: judged.complaintRate,
-    rejection_rate: judged.rejectionRate,
-    sample_size: judged.sampleSize,
-    warnings: judged.warnings,
+    score: result.score,
+    delivery_rate: result.deliveryRate,
+    bounce_rate: result.bounceRate,
+    complaint_rate: result.complaintRate,
+    rejection_rate: result.rejectionRate,
+    sample_size: result.sampleSize,
+    warnings: result.warnings,
   };
 }
 

@@ -24,7 +24,7 @@ export const organizationRoutes =
         config: { permission: 'inboxes:read' },
         schema: {
           operationId: 'organization.get',
-          summary: 'Read the organization of the credential',
+          summary: 'Get the organization of the credential',
           tags: ['Organization'],
           response: { 200: ref(OrganizationRecord), ...problems() },
         },
@@ -38,7 +38,7 @@ export const organizationRoutes =
         config: { permission: 'inboxes:read' },
         schema: {
           operationId: 'organization.listEnvironments',
-          summary: 'List the environments the credential may name in x-env-id',
+          summary: 'List the environments the credential may select with x-env-id',
           tags: ['Organization'],
           querystring: PageQuery,
           response: { 200: listOf(ref(EnvironmentRecord)), ...problems() },

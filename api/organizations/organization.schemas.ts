@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Environment } from '../../domain/organizations/environment.entity.ts';
 import type { Organization } from '../../domain/organizations/organization.entity.ts';
-import { enumOf, strictObject, id, text, timestamp } from '../schemas.ts';
+import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
 
 export const OrganizationRecord = strictObject(
   {
@@ -19,7 +19,9 @@ export const EnvironmentRecord = strictObject(
   {
     id: id('Environment id (env_…).'),
     name: text(255),
-    kind: enumOf(['production', 'sandbox'], { description: 'From sandbox nothing leaves.' }),
+    kind: enumOf(['production', 'sandbox'], {
+      description: 'Messages from a sandbox are never delivered to real recipients.',
+    }),
     status: enumOf(['active', 'suspended']),
     created_at: timestamp(),
     updated_at: timestamp(),

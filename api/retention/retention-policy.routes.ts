@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { RetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
-import { changeProblems, strictObject, id, postProblems, problems, ref } from '../schemas.ts';
+import { changeProblems, id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   PostponeRetention,
   presentRetention,
@@ -8,7 +8,7 @@ import {
   SetRetentionPolicy,
 } from './retention-policy.schemas.ts';
 
-const OneOrganization = strictObject({ id: id('Organization id (org_…), the credential’s own.') });
+const OneOrganization = strictObject({ id: id('Id of the credential’s own organization (org_…).') });
 const PATH = '/organizations/:id/retention-policy';
 
 export const retentionPolicyRoutes =
@@ -17,7 +17,7 @@ export const retentionPolicyRoutes =
     unversioned = false,
   }: {
     retentionPolicies: RetentionPolicyService;
-    /** The same operations at the path without /api/v1. */
+    /** Registers the same operations without the /api/v1 prefix. */
     unversioned?: boolean;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -33,7 +33,7 @@ export const retentionPolicyRoutes =
       {
         config: { permission: 'inboxes:read' },
         schema: {
-          ...operation('get', 'Read how long mail is kept'),
+          ...operation('get', 'Get the retention policy'),
           response: { 200: ref(RetentionPolicyRecord), ...problems() },
         },
       },
@@ -45,9 +45,9 @@ export const retentionPolicyRoutes =
       {
         config: { permission: 'retention:manage', exemptFromUsageLimit: true },
         schema: {
-          ...operation('set', 'Set how long mail is kept'),
+          ...operation('set', 'Set the retention policy'),
           description:
-            'What keeps mail longer holds at once. What deletes more holds after seven days, and the owners get a mail at once, one day before, and monthly from then on. The same value again changes nothing.',
+            'A longer period takes effect immediately. A shorter one takes effect after seven days; owners are emailed immediately, one day before, and monthly from then on. Setting the same value again changes nothing.',
           body: ref(SetRetentionPolicy),
           response: { 200: ref(RetentionPolicyRecord), ...changeProblems() },
         },
@@ -63,8 +63,8 @@ export const retentionPolicyRoutes =
       {
         config: { permission: 'retention:manage', exemptFromUsageLimit: true },
         schema: {
-          ...operation('postpone', 'Put the deletion of old mail off'),
-          description: 'A deletion under way ends within seconds. It never brings a deletion nearer.',
+          ...operation('postpone', 'Postpone the deletion of expired messages'),
+          description: 'A running deletion stops within seconds. Never moves a deletion forward.',
           body: ref(PostponeRetention),
           response: { 200: ref(RetentionPolicyRecord), ...postProblems() },
         },

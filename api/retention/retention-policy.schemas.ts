@@ -1,31 +1,29 @@
 import { type Static, Type } from 'typebox';
 import type { RetentionPolicyDetails } from '../../domain/retention/retention-policy.service.ts';
 import { MAX_POSTPONE_DAYS } from '../../workflows/retention/apply-retention.contract.ts';
-import { strictObject, nullableTimestamp } from '../schemas.ts';
+import { nullableTimestamp, strictObject } from '../schemas.ts';
 
 const MAX_RETENTION_DAYS = 3_650;
 const days = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_RETENTION_DAYS, description });
 
 export const RetentionPolicyRecord = strictObject(
   {
-    retention_days: days('Messages older than this are deleted. 0: mail is kept for ever.'),
-    effective_days: days(
-      'What is deleted by now. Another than retention_days only while pending: until then as before, whatever was set.',
-    ),
-    pending: Type.Boolean({ description: 'A shorter period was set, and does not hold yet.' }),
+    retention_days: days('Messages older than this are deleted. 0: messages are kept forever.'),
+    effective_days: days('The period in effect. Differs from retention_days only while pending.'),
+    pending: Type.Boolean({ description: 'A shorter period was set and has not taken effect yet.' }),
     first_deletion_at: nullableTimestamp(
-      'While pending: nothing is deleted because of it before this time. Deletion begins with the daily run (03:00 UTC) after it.',
+      'While pending: the new period deletes nothing before this time. Deletion starts with the next daily run (03:00 UTC) after it.',
     ),
     postponed_until: nullableTimestamp(
-      'Nothing at all is deleted before this time; null where nothing is postponed.',
+      'Nothing is deleted before this time; null if deletion is not postponed.',
     ),
-    updated_at: nullableTimestamp('When somebody last set or postponed it; null where nobody ever did.'),
+    updated_at: nullableTimestamp('When the policy was last set or postponed; null if never.'),
   },
   { $id: 'RetentionPolicy', title: 'RetentionPolicy' },
 );
 
 export const SetRetentionPolicy = strictObject(
-  { retention_days: days('Days messages are kept, 1 to 3,650; 0 keeps them for ever.') },
+  { retention_days: days('Days messages are kept, 1 to 3,650; 0 keeps them forever.') },
   { $id: 'SetRetentionPolicy', title: 'SetRetentionPolicy' },
 );
 
@@ -34,7 +32,7 @@ export const PostponeRetention = strictObject(
     days: Type.Integer({
       minimum: 1,
       maximum: MAX_POSTPONE_DAYS,
-      description: 'Counted from the first deletion where none has begun, else from now.',
+      description: 'Counted from now, or from the first deletion if none has happened yet.',
     }),
   },
   { $id: 'PostponeRetention', title: 'PostponeRetention' },

@@ -20,7 +20,7 @@ import {
 } from './usage.schemas.ts';
 
 const DAY_MS = 86_400_000;
-/** Whoever has used up what it may call still has to see why, and to raise its cap. */
+/** Exempt from the API call limit, so that a client over it can still read usage and raise its own limit. */
 const READING = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
 const CHANGING = { permission: 'usage:manage', exemptFromUsageLimit: true } as const;
 
@@ -41,7 +41,7 @@ export const usageRoutes =
         config: READING,
         schema: {
           operationId: 'usage.get',
-          summary: 'Read what the organization has used this month',
+          summary: 'Get the organization’s usage this month',
           tags: ['Usage'],
           response: { 200: ref(UsageRecord), ...problems() },
         },
@@ -55,8 +55,9 @@ export const usageRoutes =
         config: READING,
         schema: {
           operationId: 'usage.getHistory',
-          summary: 'Read what was used day by day',
-          description: 'At most 366 days (UTC), the empty ones as zeros; storage_bytes as it was at the end.',
+          summary: 'Get daily usage',
+          description:
+            'At most 366 days (UTC), including days without usage. storage_bytes is the value at the end of each day.',
           tags: ['Usage'],
           querystring: HistoryQuery,
           response: { 200: ref(UsageHistory), ...problems() },
@@ -78,9 +79,9 @@ export const usageRoutes =
         config: READING,
         schema: {
           operationId: 'usage.listEvents',
-          summary: 'List what moved counters and limits',
+          summary: 'List usage events',
           description:
-            'Thresholds crossed, changes of tier, override and own limits, closed months, and what each counter moved by in each hour.',
+            'Crossed thresholds, changes of tier, overrides and own limits, closed months, and the hourly change of each counter.',
           tags: ['Usage'],
           querystring: LedgerQuery,
           response: { 200: listOf(ref(UsageEventRecord)), ...problems() },
@@ -98,7 +99,7 @@ export const usageRoutes =
         config: READING,
         schema: {
           operationId: 'usage.getLimits',
-          summary: 'Read the limits of the organization',
+          summary: 'Get the organization’s limits',
           tags: ['Usage'],
           response: { 200: ref(LimitsRecord), ...problems() },
         },
@@ -112,8 +113,8 @@ export const usageRoutes =
         config: CHANGING,
         schema: {
           operationId: 'usage.setLimits',
-          summary: 'Set caps of your own, and when to be warned',
-          description: 'A cap of your own is hard, and never above what the organization is allowed.',
+          summary: 'Set own limits and warning thresholds',
+          description: 'An own limit is hard and cannot exceed what the organization is allowed.',
           tags: ['Usage'],
           body: ref(SetLimits),
           response: { 200: ref(LimitsRecord), ...changeProblems(422) },

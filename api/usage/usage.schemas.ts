@@ -1,45 +1,49 @@
 import { type Static, Type } from 'typebox';
 import { TIERS } from '../../domain/organizations/tier.ts';
-import type { ResourceQuota } from '../../domain/usage/resource-quotas.ts';
 import { LIMITED_RESOURCES, USAGE_COUNTERS, type UsageCounter } from '../../domain/usage/counters.ts';
 import { allowedLimit, type EffectiveLimit, percentageOf } from '../../domain/usage/effective-limit.ts';
-import type { OrganizationLimits, CustomLimitChange } from '../../domain/usage/limit.service.ts';
+import type { CustomLimitChange, OrganizationLimits } from '../../domain/usage/limit.service.ts';
 import type { Period } from '../../domain/usage/periods.ts';
-import type { UsageStatus } from '../../domain/usage/usage-status.ts';
+import type { ResourceQuota } from '../../domain/usage/resource-quotas.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import { type DailyUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-history.ts';
 import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.ts';
+import type { UsageStatus } from '../../domain/usage/usage-status.ts';
 import { pageQuery } from '../lists.ts';
 import { enumOf, strictObject, text, timestamp } from '../schemas.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 const kind = enumOf(LIMIT_KINDS, {
-  description: 'soft: warnings, nothing is refused. hard: refused at 100 %.',
+  description: 'soft: only warns. hard: usage beyond the limit is rejected.',
 });
 const limitFields = {
-  limit: Type.Integer({ minimum: 0, description: `What holds; ${UNLIMITED} where there is no limit.` }),
+  limit: Type.Integer({ minimum: 0, description: `The limit in effect; ${UNLIMITED} if there is none.` }),
   unlimited: Type.Boolean(),
   kind,
 };
 const Counter = strictObject({
   current: Type.Integer({ minimum: 0 }),
   ...limitFields,
-  percentage: Type.Number({ minimum: 0, description: 'current as a share of limit, to two places.' }),
+  percentage: Type.Number({ minimum: 0, description: 'current in percent of limit, to two decimals.' }),
 });
 const nullableInteger = (minimum: number, maximum: number, description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum, maximum, description });
 
 const CounterLimit = strictObject({
   ...limitFields,
-  source: enumOf(['tier', 'override', 'own'], { description: 'Whose word it is.' }),
-  allowed: nullableInteger(0, UNLIMITED, 'What own_limit may be at most; null: unlimited.'),
-  own_limit: nullableInteger(0, UNLIMITED, 'The organization’s own cap, hard; null: none.'),
-  warning_threshold: Type.Integer({ minimum: 1, maximum: 99, description: 'Percent of limit.' }),
+  source: enumOf(['tier', 'override', 'own'], { description: 'Where the limit comes from.' }),
+  allowed: nullableInteger(0, UNLIMITED, 'Maximum for own_limit; null: unlimited.'),
+  own_limit: nullableInteger(0, UNLIMITED, 'Hard limit set by the organization itself; null: none.'),
+  warning_threshold: Type.Integer({
+    minimum: 1,
+    maximum: 99,
+    description: 'Percent of limit at which owners are warned.',
+  }),
 });
 const ResourceLimit = strictObject({ current: Type.Integer({ minimum: 0 }), ...limitFields });
 
-/** A record with one member for each counter. */
+/** Builds a record with one member per counter. */
 function mapCounters<Member>(member: (counter: UsageCounter) => Member): Record<UsageCounter, Member> {
   const members = USAGE_COUNTERS.map((counter) => [counter, member(counter)]);
   return Object.fromEntries(members) as Record<UsageCounter, Member>;
@@ -49,7 +53,7 @@ export const UsageRecord = strictObject(
   {
     period: strictObject({
       start: timestamp('Start of the month, UTC.'),
-      end: timestamp('Start of the next one; all counters but storage_bytes start anew.'),
+      end: timestamp('Start of the next month, when all counters except storage_bytes reset.'),
     }),
     counters: strictObject(mapCounters(() => Counter)),
   },
@@ -67,9 +71,7 @@ export const LimitsRecord = strictObject(
 );
 
 const CustomLimit = strictObject({
-  own_limit: Type.Optional(
-    nullableInteger(0, UNLIMITED, 'Nothing is let through beyond it; null takes it away.'),
-  ),
+  own_limit: Type.Optional(nullableInteger(0, UNLIMITED, 'Usage beyond it is rejected; null removes it.')),
   warning_threshold: Type.Optional(
     nullableInteger(1, 99, 'Percent of the limit at which owners are warned; null: 80.'),
   ),
@@ -80,29 +82,29 @@ export const SetLimits = strictObject(
   {
     $id: 'SetLimits',
     title: 'SetLimits',
-    description: 'Counters and fields that are left out stay as they are.',
+    description: 'Omitted counters and fields keep their values.',
   },
 );
 
 const day = (description: string) =>
   text(40, {
     pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}[0-9:.]*(Z|[+-]\\d{2}:\\d{2}))?$',
-    description: `${description} As 2026-11-21, or any time within the day.`,
+    description: `${description} A date such as 2026-11-21, or any time on that day.`,
   });
 
 export const HistoryQuery = strictObject({
-  start: Type.Optional(day('First day (UTC); 30 days before end, where it is left out.')),
-  end: Type.Optional(day('Last day, included; today, where it is left out.')),
+  start: Type.Optional(day('First day (UTC). Default: 30 days before end.')),
+  end: Type.Optional(day('Last day, inclusive. Default: today.')),
 });
 
 export const UsageHistory = strictObject(
   {
     data: Type.Array(
       strictObject({
-        date: text(10, { description: 'The day, UTC, as 2026-11-21.' }),
+        date: text(10, { description: 'Day (UTC), for example 2026-11-21.' }),
         ...mapCounters((counter) =>
           Type.Integer({
-            description: counter === 'storage_bytes' ? 'At the end of the day.' : 'Counted on the day.',
+            description: counter === 'storage_bytes' ? 'Value at the end of the day.' : 'Usage on that day.',
           }),
         ),
       }),
@@ -124,14 +126,14 @@ export const UsageEventRecord = strictObject(
     counter: Type.Unsafe<LedgerEntry['counter']>({
       type: ['string', 'null'],
       enum: [...LIMITED_RESOURCES, null],
-      description: 'Null for what concerns all counters.',
+      description: 'Null if the event concerns all counters.',
     }),
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       additionalProperties: true,
-      description: 'By type, as docs/usage.md says.',
+      description: 'Depends on type; see docs/usage.md.',
     }),
-    actor: text(255, { description: 'A key or an administrator; system where nobody did it.' }),
+    actor: text(255, { description: 'API key or administrator that made the change, or system.' }),
     created_at: timestamp(),
   },
   { $id: 'UsageEvent', title: 'UsageEvent' },
@@ -143,42 +145,46 @@ function presentLimit({ limit, kind: given }: EffectiveLimit) {
 
 export function presentUsage({
   period,
-  standings,
+  counters,
 }: {
   period: Period;
-  standings: UsageStatus[];
+  counters: UsageStatus[];
 }): Static<typeof UsageRecord> {
-  const of = new Map(standings.map((standing) => [standing.counter, standing]));
+  const byCounter = new Map(counters.map((status) => [status.counter, status]));
   return {
     period: { start: period.start.toISOString(), end: period.end.toISOString() },
     counters: mapCounters((counter) => {
-      const { current, limit } = of.get(counter) as UsageStatus;
+      const { current, limit } = byCounter.get(counter) as UsageStatus;
       return { current, ...presentLimit(limit), percentage: percentageOf(current, limit.limit) };
     }),
   };
 }
 
-export function presentLimits({ tier, counters: standings, resources: capped }: OrganizationLimits): Static<typeof LimitsRecord> {
-  const of = new Map(standings.map((standing) => [standing.counter, standing]));
-  const things = new Map(capped.map((entry) => [entry.resource, entry]));
-  const presentThing = (thing: ResourceQuota['resource']) => {
-    const { current, limit } = things.get(thing) as ResourceQuota;
+export function presentLimits({
+  tier,
+  counters,
+  resources,
+}: OrganizationLimits): Static<typeof LimitsRecord> {
+  const byCounter = new Map(counters.map((status) => [status.counter, status]));
+  const byResource = new Map(resources.map((quota) => [quota.resource, quota]));
+  const presentResource = (resource: ResourceQuota['resource']) => {
+    const { current, limit } = byResource.get(resource) as ResourceQuota;
     return { current, ...presentLimit(limit) };
   };
   return {
     tier,
     counters: mapCounters((counter) => {
-      const { limit, limitInputs: facts, warningPercent } = of.get(counter) as UsageStatus;
+      const { limit, limitInputs, warningPercent } = byCounter.get(counter) as UsageStatus;
       return {
         ...presentLimit(limit),
         source: limit.source,
-        allowed: allowedLimit(counter, facts).limit,
-        own_limit: facts.customLimit,
+        allowed: allowedLimit(counter, limitInputs).limit,
+        own_limit: limitInputs.customLimit,
         warning_threshold: warningPercent,
       };
     }),
-    inboxes: presentThing('inboxes'),
-    domains: presentThing('domains'),
+    inboxes: presentResource('inboxes'),
+    domains: presentResource('domains'),
   };
 }
 

@@ -1,14 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { newId } from '../../platform/ids.ts';
-import { ApiKeyEntity } from '../api-keys/api-key.entity.ts';
-import { createApiKeyToken, hashApiKeyToken } from '../api-keys/api-key-token.ts';
+import { createApiKey } from '../api-keys/create-api-key.ts';
+import { createUser } from '../identity/create-user.ts';
 import { hashPassword } from '../identity/password.ts';
-import { AGENT_PERMISSIONS, PERMISSIONS, type Permission } from '../identity/permissions.ts';
-import { UserEntity } from '../identity/user.entity.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { MemberEntity } from '../organizations/member.entity.ts';
+import { AGENT_PERMISSIONS, PERMISSIONS } from '../identity/permissions.ts';
+import { createOrganization } from '../organizations/create-organization.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 
@@ -21,23 +18,23 @@ export interface FirstOrganization {
   ownerPassword: string;
   /** Every permission, every environment. Shown once. */
   apiKey: string;
-  /** What an agent gets, bound to `production`. Shown once. */
+  /** The permissions of an agent, bound to `production`. Shown once. */
   agentKey: string;
 }
 
 export interface FirstOrganizationInput {
   organizationName: string;
   ownerEmail: string;
-  /** `enterprise` where nobody says otherwise. */
+  /** Default: `enterprise`. */
   tier?: Tier;
 }
 
 /**
- * Makes the first organization of an installation, with an owner, two environments and two keys. All of it or nothing,
- * and once, also when two processes try at the same time.
+ * Creates the first organization of an installation with an owner, two environments and two API keys, in one transaction.
+ * Concurrent processes create it only once.
  *
- * @param database of the workers' login, which sees whether there is any organization at all.
- * @returns null when one exists.
+ * @param database connected as the worker role, which sees all organizations.
+ * @returns null if an organization exists.
  */
 export async function seedFirstOrganization(
   database: Database,
@@ -46,91 +43,30 @@ export async function seedFirstOrganization(
   const ownerPassword = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(ownerPassword);
   return database.systemTransaction(async ({ em }) => {
-    await em.execute(`select pg_advisory_xact_lock(hashtextextended('first organization', 0))`);
+    await em.execute(sql`select pg_advisory_xact_lock(hashtextextended('first organization', 0))`);
     if ((await em.count(OrganizationEntity, {})) > 0) return null;
-    const organizationId = newId('organization');
     const ownerEmail = input.ownerEmail.toLowerCase();
-    createOwnedOrganization(em, {
-      organizationId,
+    const created = createOrganization(em, {
       name: input.organizationName,
       tier: input.tier ?? 'enterprise',
-      ownerEmail,
-      passwordHash,
+      ownerId: createUser(em, { email: ownerEmail, passwordHash }),
     });
-    const productionEnvironmentId = createEnvironment(em, organizationId, 'production');
-    const sandboxEnvironmentId = createEnvironment(em, organizationId, 'sandbox');
-    const key = { organizationId, environmentId: null };
-    return {
-      organizationId,
-      productionEnvironmentId,
-      sandboxEnvironmentId,
-      ownerEmail,
-      ownerPassword,
-      apiKey: createKey(em, { ...key, name: 'First key', permissions: [...PERMISSIONS] }),
-      agentKey: createKey(em, {
-        ...key,
+    const { organizationId, productionEnvironmentId } = created;
+    const apiKey = createApiKey(
+      em,
+      { organizationId, environmentId: null, name: 'First key', permissions: [...PERMISSIONS] },
+      'live',
+    );
+    const agentKey = createApiKey(
+      em,
+      {
+        organizationId,
         environmentId: productionEnvironmentId,
         name: 'Agent',
         permissions: [...AGENT_PERMISSIONS],
-      }),
-    };
+      },
+      'live',
+    );
+    return { ...created, ownerEmail, ownerPassword, apiKey: apiKey.token, agentKey: agentKey.token };
   });
-}
-
-interface OwnedOrganization {
-  organizationId: string;
-  name: string;
-  tier: Tier;
-  ownerEmail: string;
-  passwordHash: string;
-}
-
-function createOwnedOrganization(
-  em: EntityManager,
-  { organizationId, name, tier, ownerEmail, passwordHash }: OwnedOrganization,
-): void {
-  const slug = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '');
-  const userId = newId('user');
-  em.persist([
-    em.create(OrganizationEntity, { id: organizationId, name, slug: slug || 'organization', tier }),
-    em.create(UserEntity, { id: userId, email: ownerEmail, name: null, passwordHash }),
-    em.create(MemberEntity, { organizationId, userId, role: 'owner' }),
-  ]);
-}
-
-function createEnvironment(
-  em: EntityManager,
-  organizationId: string,
-  kind: 'production' | 'sandbox',
-): string {
-  const id = newId('environment');
-  em.persist(em.create(EnvironmentEntity, { id, organizationId, name: kind, kind }));
-  return id;
-}
-
-interface FirstKey {
-  organizationId: string;
-  environmentId: string | null;
-  name: string;
-  permissions: Permission[];
-}
-
-function createKey(em: EntityManager, key: FirstKey): string {
-  const token = createApiKeyToken('live');
-  em.persist(
-    em.create(ApiKeyEntity, {
-      ...key,
-      id: newId('apiKey'),
-      inboxId: null,
-      tokenHash: hashApiKeyToken(token),
-      lastFour: token.slice(-4),
-      expiresAt: null,
-      revokedAt: null,
-      lastUsedAt: null,
-    }),
-  );
-  return token;
 }

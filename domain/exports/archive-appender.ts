@@ -1,17 +1,17 @@
 import { addPiece, closeEntry, completeEntry, openEntry, type ZipRecord } from '../../platform/zip.ts';
 import type { ArchivePosition } from './archive-position.ts';
 
-/** What a step appends to the archive, and where it ends. */
+/** What a step appends to the archive, and the resulting position. */
 export interface ArchiveStep {
   bytes: Buffer[];
   /** Records for the central directory. */
-  directory: Buffer;
-  /** Lines that tell of files storage no longer has. */
-  missing: string;
+  centralDirectory: Buffer;
+  /** JSON lines for files that storage no longer has. */
+  missingFiles: string;
   position: ArchivePosition;
 }
 
-/** Gathers one step. The position it was made from stays as it is. */
+/** Collects the output of one step. Does not modify the position it was created from. */
 export class ArchiveAppender {
   readonly position: ArchivePosition;
   readonly #bytes: Buffer[] = [];
@@ -37,7 +37,7 @@ export class ArchiveAppender {
     this.#record(await completeEntry({ name, modifiedAt, offset: this.position.offset }, data));
   }
 
-  /** Begins a file that comes in pieces, unless it has begun. */
+  /** Starts a file written in chunks, unless one is open. */
   openFile(name: string, modifiedAt: number): void {
     if (this.position.entry) return;
     const { offset, zip64 } = this.position;
@@ -59,15 +59,15 @@ export class ArchiveAppender {
     this.position.entry = null;
   }
 
-  count(what: 'rows' | 'files', name: string, more: number): void {
-    const counts = this.position[what];
-    counts[name] = (counts[name] ?? 0) + more;
+  count(kind: 'rows' | 'files', name: string, amount: number): void {
+    const counts = this.position[kind];
+    counts[name] = (counts[name] ?? 0) + amount;
   }
 
-  /** Notes a file that is not there, or not all of it. */
+  /** Records a file that storage has lost wholly or in part. */
   recordMissing(file: string, reason: 'gone' | 'cut short', sizeBytes: number): void {
     this.#missing += `${JSON.stringify({ file, reason, size_bytes: sizeBytes })}\n`;
-    this.position.missing += 1;
+    this.position.missingFiles += 1;
   }
 
   nextSource(): void {
@@ -80,14 +80,14 @@ export class ArchiveAppender {
     this.nextSource();
     this.position.stage += 1;
     this.position.source = 0;
-    this.position.piece = 0;
+    this.position.segment = 0;
   }
 
   toStep(): ArchiveStep {
     return {
       bytes: this.#bytes,
-      directory: Buffer.concat(this.#directory),
-      missing: this.#missing,
+      centralDirectory: Buffer.concat(this.#directory),
+      missingFiles: this.#missing,
       position: this.position,
     };
   }

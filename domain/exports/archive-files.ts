@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { ObjectRange, Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -7,13 +8,14 @@ import type { ArchivePosition } from './archive-position.ts';
 import type { KeysetScan } from './exported-table.ts';
 import { DRAFTS, MESSAGES } from './exported-tables.ts';
 import { type PagePosition, readNextKeys } from './read-pages.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 
 export type FileFolder = 'messages' | 'attachments';
 
 interface FileSource {
   scan: KeysetScan;
-  /** SQL over a page's `(:keys)`; `parent` is the key a file hangs on, in the order of the keys. */
-  sql: string;
+  /** Selects the files of a page's keys, in their order; `ownerId` is the key the file belongs to. */
+  select(keys: string[]): Sql;
 }
 
 interface FileRow {
@@ -26,41 +28,41 @@ interface FileRow {
   createdAt: Date | string;
 }
 
-/** Small files are mostly waiting for storage. */
+/** Reading small files is mostly waiting for storage. */
 const MAX_CONCURRENT_READS = 16;
-/** Of small ones; larger ones are fewer, by their bytes. */
+/** Limit for small files; `maxChunkBytes` limits larger ones. */
 const MAX_FILES_PER_STEP = 128;
-/** Of rows looked at for files; most messages have no attachment. */
+/** Rows checked for attachments at once; most messages have none. */
 const OWNERS_PER_PAGE = 200;
 
-const selectAttachments = (column: string) =>
-  `select ${column} as "ownerId", position, id, filename, storage_key as "storageKey", size_bytes as "sizeBytes",
+const selectAttachments = (column: Sql, keys: string[]) =>
+  sql`select ${column} as "ownerId", position, id, filename, storage_key as "storageKey", size_bytes as "sizeBytes",
      created_at as "createdAt"
-   from attachments where ${column} in (:keys) order by ${column}, position, id`;
+   from attachments where ${column} in (${keys}) order by ${column}, position, id`;
 
 const SOURCES: Record<FileFolder, FileSource[]> = {
   messages: [
     {
       scan: { ...MESSAGES, pageSize: MAX_FILES_PER_STEP },
-      sql: `select id as "ownerId", 0 as position, id, '' as filename, raw_key as "storageKey",
+      select: (keys) => sql`select id as "ownerId", 0 as position, id, '' as filename, raw_key as "storageKey",
           size_bytes as "sizeBytes", created_at as "createdAt"
-        from messages where id in (:keys) and raw_key is not null order by id`,
+        from messages where id in (${keys}) and raw_key is not null order by id`,
     },
   ],
   attachments: [
-    { scan: { ...MESSAGES, pageSize: OWNERS_PER_PAGE }, sql: selectAttachments('message_id') },
-    { scan: { ...DRAFTS, weight: null, pageSize: OWNERS_PER_PAGE }, sql: selectAttachments('draft_id') },
+    { scan: { ...MESSAGES, pageSize: OWNERS_PER_PAGE }, select: (keys) => selectAttachments(sql`message_id`, keys) },
+    { scan: { ...DRAFTS, weight: null, pageSize: OWNERS_PER_PAGE }, select: (keys) => selectAttachments(sql`draft_id`, keys) },
   ],
 };
 
 export interface FilePage {
-  /** In order; all of what is left of the page. */
+  /** The remaining files of the page, in order. */
   files: FileRow[];
   keys: string[];
   after: PagePosition;
 }
 
-/** @returns undefined where the folder has no such source, null at the source's end. */
+/** @returns undefined if the folder has no such source, null at the end of the source. */
 export async function readNextFiles(
   em: EntityManager,
   folder: FileFolder,
@@ -71,34 +73,31 @@ export async function readNextFiles(
   if (!found) return undefined;
   const page = await readNextKeys(em, found.scan, after, startedAt);
   if (!page) return null;
-  const marks = page.keys.map(() => '?').join();
-  const files =
-    page.keys.length === 0 ? [] : await em.execute<FileRow[]>(found.sql.replace(':keys', marks), page.keys);
+  const files = page.keys.length === 0 ? [] : await em.execute<FileRow[]>(found.select(page.keys));
   return { ...page, files: files.filter((file) => !isAlreadyWritten(file, lastFile)) };
 }
 
-/** Whether a file of the row that was left in the middle is written already. */
+/** Whether an earlier step has written the file, for an owner whose files are partly written. */
 function isAlreadyWritten(file: FileRow, last: ArchivePosition['lastFile']): boolean {
   if (file.ownerId !== last?.ownerId) return false;
   return file.position < last.position || (file.position === last.position && file.id <= last.id);
 }
 
 /**
- * Writes the next files of a page, as many as one step takes. One that is longer than a
- * piece is the last, and stays open.
+ * Writes the next files of a page, as many as fit into one step. A file longer than a chunk ends the step and stays open.
  */
 export async function writeFiles(
   appender: ArchiveAppender,
   folder: FileFolder,
   { files, keys, after }: FilePage,
   storage: Pick<Storage, 'getRange'>,
-  pieceBytes: number,
+  maxChunkBytes: number,
 ): Promise<void> {
-  const turn = files.slice(0, countWithin(files, pieceBytes));
+  const batch = files.slice(0, countWithin(files, maxChunkBytes));
   let written: FileRow | undefined;
-  for await (const { file, piece } of readInOrder(turn, storage, pieceBytes)) {
+  for await (const { file, chunk } of readInOrder(batch, storage, maxChunkBytes)) {
     written = file;
-    await writeFile(appender, folder, file, piece);
+    await writeFile(appender, folder, file, chunk);
     if (appender.position.file) break;
   }
   const { position } = appender;
@@ -107,38 +106,38 @@ export async function writeFiles(
     position.lastFile = null;
     return;
   }
-  const { ownerId: parent, position: place, id } = written;
-  // The page may be the first of another environment.
-  const begin = position.after?.parentId === after.parentId ? position.after.key : '';
-  const before = keys.filter((key) => key < ownerId).at(-1);
-  position.after = { parentId: after.parentId, key: before ?? begin };
+  const { ownerId, position: index, id } = written;
+  // The page may be the first one of the next environment.
+  const startKey = position.after?.parentId === after.parentId ? position.after.key : '';
+  const previousKey = keys.filter((key) => key < ownerId).at(-1);
+  position.after = { parentId: after.parentId, key: previousKey ?? startKey };
   position.lastFile = { ownerId, position: index, id };
 }
 
-/** The first pieces of files. Some are asked for ahead; one that was written is not kept. */
+/** Yields the first chunk of each file, reading some files ahead. */
 async function* readInOrder(
   files: FileRow[],
   storage: Pick<Storage, 'getRange'>,
-  pieceBytes: number,
-): AsyncGenerator<{ file: FileRow; piece: ObjectRange | null }> {
-  const asked: { file: FileRow; piece: Promise<ObjectRange | null> }[] = [];
+  maxChunkBytes: number,
+): AsyncGenerator<{ file: FileRow; chunk: ObjectRange | null }> {
+  const requested: { file: FileRow; chunk: Promise<ObjectRange | null> }[] = [];
   const queue = files.values();
-  const ask = () => {
+  const requestNext = () => {
     const { value: file } = queue.next();
     if (!file) return;
-    const piece = readPiece(storage, file.storageKey, 0, pieceBytes);
-    // Whoever waits for it learns of it; after another's failure nobody does.
-    piece.catch(() => {});
-    asked.push({ file, piece });
+    const chunk = readChunk(storage, file.storageKey, 0, maxChunkBytes);
+    // The consumer awaits it; after an earlier failure nobody would, and the rejection would be unhandled.
+    chunk.catch(() => {});
+    requested.push({ file, chunk });
   };
-  for (let ahead = 0; ahead < MAX_CONCURRENT_READS; ahead += 1) ask();
-  for (let next = asked.shift(); next; next = asked.shift()) {
-    yield { file: next.file, piece: await next.piece };
-    ask();
+  for (let ahead = 0; ahead < MAX_CONCURRENT_READS; ahead += 1) requestNext();
+  for (let next = requested.shift(); next; next = requested.shift()) {
+    yield { file: next.file, chunk: await next.chunk };
+    requestNext();
   }
 }
 
-/** How many of the first files are within the limit together; at least one, where there is any. */
+/** Returns how many of the first files fit within the limit, at least one. */
 function countWithin(files: FileRow[], limitBytes: number): number {
   let sum = 0;
   const end = files.findIndex(({ sizeBytes }, index) => {
@@ -152,38 +151,38 @@ async function writeFile(
   appender: ArchiveAppender,
   folder: FileFolder,
   file: FileRow,
-  piece: ObjectRange | null,
+  chunk: ObjectRange | null,
 ): Promise<void> {
   const name = folder === 'messages' ? messagePath(file.id) : attachmentPath(file.id, file.filename);
-  if (!piece) return appender.recordMissing(name, 'gone', file.sizeBytes);
+  if (!chunk) return appender.recordMissing(name, 'gone', file.sizeBytes);
   const modifiedAt = new Date(file.createdAt).getTime();
   appender.count('files', folder, 1);
-  if (piece.bytes.length >= piece.totalBytes) return appender.addFile(name, modifiedAt, piece.bytes);
+  if (chunk.bytes.length >= chunk.totalBytes) return appender.addFile(name, modifiedAt, chunk.bytes);
   appender.openFile(name, modifiedAt);
-  await appender.addToFile(piece.bytes);
+  await appender.addToFile(chunk.bytes);
   const { storageKey } = file;
-  appender.position.file = { storageKey, offset: piece.bytes.length, totalBytes: piece.totalBytes };
+  appender.position.file = { storageKey, offset: chunk.bytes.length, totalBytes: chunk.totalBytes };
 }
 
-/** The next piece of the file that is open. One that storage has lost meanwhile ends where it is. */
+/** Writes the next chunk of the open file. A file that storage has lost meanwhile is closed as it is. */
 export async function continueFile(
   appender: ArchiveAppender,
   storage: Pick<Storage, 'getRange'>,
-  pieceBytes: number,
+  maxChunkBytes: number,
 ): Promise<void> {
   const { file, entry } = appender.position;
   if (!file || !entry) throw new Error('No file is open');
-  const piece = await readPiece(storage, file.storageKey, file.offset, pieceBytes);
-  if (piece) await appender.addToFile(piece.bytes);
+  const chunk = await readChunk(storage, file.storageKey, file.offset, maxChunkBytes);
+  if (chunk) await appender.addToFile(chunk.bytes);
   else appender.recordMissing(entry.name, 'cut short', file.totalBytes);
-  const next = file.offset + (piece?.bytes.length ?? 0);
-  const over = !piece || piece.bytes.length === 0 || next >= file.totalBytes;
-  if (over) appender.closeFile();
-  appender.position.file = over ? null : { ...file, offset: next };
+  const next = file.offset + (chunk?.bytes.length ?? 0);
+  const isComplete = !chunk || chunk.bytes.length === 0 || next >= file.totalBytes;
+  if (isComplete) appender.closeFile();
+  appender.position.file = isComplete ? null : { ...file, offset: next };
 }
 
-/** @returns null where the object is gone. */
-async function readPiece(
+/** @returns null if the object no longer exists. */
+async function readChunk(
   storage: Pick<Storage, 'getRange'>,
   storageKey: string,
   start: number,

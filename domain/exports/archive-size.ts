@@ -1,6 +1,8 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { ExportedTable } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 
 /** Estimated size of an export. The data changes while it is written. */
 export interface ArchiveEstimate {
@@ -18,24 +20,24 @@ export async function estimateArchive(
   organizationId: string,
 ): Promise<ArchiveEstimate> {
   const size: ArchiveEstimate = { rows: 0, files: 0, bytes: 0 };
-  const one = async (sql: string) => {
+  const one = async (statement: Sql) => {
     const [row] = await database.readAsTenant(organizationId, (em) =>
-      em.execute<{ count: string; bytes: string }[]>(sql),
+      em.execute<{ count: string; bytes: string }[]>(statement),
     );
     return { count: Number(row?.count ?? 0), bytes: Number(row?.bytes ?? 0) };
   };
   for (const exported of EXPORTED_TABLES) {
     const { count } = await one(
-      `select count(*) as count from "${exported.table}" ${organizationCondition(exported)}`,
+      sql`select count(*) as count from ${sql.ref(exported.table)} ${organizationCondition(exported)}`,
     );
     size.rows += count;
     size.bytes += count * BYTES_PER_ROW;
   }
   const messages = await one(
-    `select count(raw_key) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from messages`,
+    sql`select count(raw_key) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from messages`,
   );
   const files = await one(
-    `select count(*) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from attachments
+    sql`select count(*) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from attachments
      where message_id is not null or draft_id is not null`,
   );
   size.files = messages.count + files.count;
@@ -45,11 +47,11 @@ export async function estimateArchive(
 }
 
 /** Restricts the count to an index: with row-level security alone it would scan the rows of every organization. */
-function organizationCondition({ table, sources }: ExportedTable): string {
+function organizationCondition({ table, sources }: ExportedTable): Sql {
   const [source] = sources;
   const parent =
     source && 'scan' in source ? source.scan.table === table && source.scan.parent : source?.parent;
-  return parent ? `where "${parent.column}" in (select id from "${parent.table}")` : '';
+  return parent ? sql`where ${sql.ref(parent.column)} in (select id from ${sql.ref(parent.table)})` : sql``;
 }
 
 /** S3 allows 10,000 parts; the rest is headroom for data added meanwhile. */

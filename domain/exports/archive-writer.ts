@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { endOfArchive } from '../../platform/zip.ts';
@@ -18,26 +19,26 @@ export interface ArchiveSource extends Pick<Export, 'id' | 'organizationId' | 'r
 }
 
 export interface ArchiveWriter {
-  /** Where an archive begins. @param large some file in it may grow beyond 4 GiB. */
-  initialPosition(large: boolean): ArchivePosition;
-  /** Whether the position is of an archive as this release writes it: one begun by another has other tables. */
+  /** Returns the position of a new archive. @param zip64 whether a file in it may exceed 4 GiB. */
+  initialPosition(zip64: boolean): ArchivePosition;
+  /** Whether this release can continue the archive; another release may export other tables. */
   isCompatible(position: ArchivePosition): boolean;
   /**
-   * The next bytes of an archive: a page of rows, some files, a piece of a large one. Depends on nothing but the
-   * position, so that any process may go on with any step; repeated, it is made of what is there then.
+   * Returns the next bytes of an archive: a page of rows, some files, or a chunk of a large file. Depends only on the
+   * position, so any process can run any step; a repeated step reads the current data.
    *
-   * @throws StorageError `unavailable`; an object that is gone is written down instead.
+   * @throws StorageError `unavailable`. A missing object is recorded in `missing_files.jsonl` instead.
    */
   writeStep(archive: ArchiveSource, position: ArchivePosition): Promise<ArchiveStep>;
-  /** Whether the next step reads what those before it remember: it has to be stored first. */
+  /** Whether the next step reads back checkpointed data, so that a checkpoint has to be saved first. */
   readsCheckpoints(position: ArchivePosition): boolean;
   isComplete(position: ArchivePosition): boolean;
 }
 
 export interface ArchiveWriterOptions {
   database: Pick<Database, 'readAsTenant' | 'statement' | 'orm'>;
-  /** What of a file is in memory at once. */
-  pieceBytes?: number;
+  /** How much of a file is in memory at once. */
+  maxChunkBytes?: number;
 }
 
 type Stage =
@@ -45,7 +46,7 @@ type Stage =
   | { kind: 'files'; folder: FileFolder }
   | { kind: 'table'; table: ExportedTable };
 
-/** Files before rows: what a row tells of was there when its file was written, or is told to be missing. */
+/** Files come before rows: the file of every row has then been written or recorded as missing. */
 const PLAN: Stage[] = [
   { kind: 'readme' },
   { kind: 'files', folder: 'messages' },
@@ -59,11 +60,11 @@ const PLAN: Stage[] = [
 
 const PLAN_HASH = createHash('sha256').update(JSON.stringify(PLAN)).digest('base64url');
 
-/** Small beside a part: what of a piece is in no part is written into the export's row. */
-const PIECE_BYTES = 1024 * 1024;
+/** Much smaller than a part, since bytes that fill no part yet are saved in the export's row. */
+const CHUNK_BYTES = 1024 * 1024;
 
 export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWriter {
-  const { database, pieceBytes = PIECE_BYTES } = options;
+  const { database, maxChunkBytes = CHUNK_BYTES } = options;
   const typeOf = columnTypes(database);
   const kindAt = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
 
@@ -89,13 +90,13 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
 
   async function writeFileStep(folder: FileFolder, archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
-    if (position.file) return continueFile(appender, archive.files, pieceBytes);
+    if (position.file) return continueFile(appender, archive.files, maxChunkBytes);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
       readNextFiles(em, folder, position, archive.startedAt),
     );
     if (page === undefined) appender.nextStage();
     else if (page === null) appender.nextSource();
-    else await writeFiles(appender, folder, page, archive.files, pieceBytes);
+    else await writeFiles(appender, folder, page, archive.files, maxChunkBytes);
   }
 
   async function writeRowStep(table: ExportedTable, archive: ArchiveSource, appender: ArchiveAppender) {
@@ -124,14 +125,13 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
 
   async function writeMissing(archive: ArchiveSource, appender: ArchiveAppender) {
     appender.openFile('data/missing_files.jsonl', archive.startedAt.getTime());
-    const [piece] = await database.statement<{ number: number; missing: string }>(
-      `select number, missing_files as missing from export_segments where export_id = ? and number > ? and missing_files <> ''
+    const [segment] = await database.statement<{ number: number; missing: string }>(
+      sql`select number, missing_files as missing from export_segments where export_id = ${archive.id} and number > ${appender.position.segment} and missing_files <> ''
        order by number limit 1`,
-      [archive.id, appender.position.piece],
     );
-    if (piece) {
-      await appender.addToFile(Buffer.from(piece.missing));
-      appender.position.piece = piece.number;
+    if (segment) {
+      await appender.addToFile(Buffer.from(segment.missing));
+      appender.position.segment = segment.number;
       return;
     }
     appender.closeFile();
@@ -139,7 +139,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   }
 
   async function writeManifest(archive: ArchiveSource, appender: ArchiveAppender) {
-    const { rows, files, missing } = appender.position;
+    const { rows, files, missingFiles } = appender.position;
     const manifest = {
       format: EXPORT_FORMAT,
       version: EXPORT_FORMAT_VERSION,
@@ -154,7 +154,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
         rows: rows[name] ?? 0,
       })),
       files: { messages: files.messages ?? 0, attachments: files.attachments ?? 0 },
-      missing_files: missing,
+      missing_files: missingFiles,
     };
     const text = `${JSON.stringify(manifest, null, 2)}\n`;
     await appender.addFile('manifest.json', archive.startedAt.getTime(), Buffer.from(text));
@@ -164,18 +164,17 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   async function writeDirectory(archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
     position.directoryOffset ||= position.offset;
-    const [piece] = await database.statement<{ number: number; directory: Buffer }>(
-      `select number, central_directory as directory from export_segments where export_id = ? and number > ? and central_directory <> ''
+    const [segment] = await database.statement<{ number: number; directory: Buffer }>(
+      sql`select number, central_directory as directory from export_segments where export_id = ${archive.id} and number > ${position.segment} and central_directory <> ''
        order by number limit 1`,
-      [archive.id, position.piece],
     );
-    if (!piece) return appender.nextStage();
-    appender.append([piece.directory]);
-    position.piece = piece.number;
+    if (!segment) return appender.nextStage();
+    appender.append([segment.directory]);
+    position.segment = segment.number;
   }
 
   return {
-    initialPosition: (large) => ({ ...INITIAL_POSITION, plan: PLAN_HASH, zip64: large }),
+    initialPosition: (zip64) => ({ ...INITIAL_POSITION, plan: PLAN_HASH, zip64 }),
     isCompatible: ({ plan }) => plan === PLAN_HASH,
     async writeStep(archive, position) {
       const stage = PLAN[position.stage];
@@ -185,7 +184,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       return appender.toStep();
     },
     readsCheckpoints: (position) =>
-      position.piece === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
+      position.segment === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
     isComplete: ({ stage }) => stage >= PLAN.length,
   };
 }
@@ -202,7 +201,7 @@ function writeEnd(appender: ArchiveAppender): void {
   appender.nextStage();
 }
 
-/** The name in the archive is not the sender's, so the row says it. */
+/** Adds the path in the archive, which differs from the sender's file name. */
 function addFilePath(line: string): string {
   const row = JSON.parse(line) as { id: string; filename: string };
   return JSON.stringify({ ...row, file: attachmentPath(row.id, row.filename) });

@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { UploadedPart } from '../../platform/multipart-uploads.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -8,15 +8,16 @@ import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { ExportSegmentEntity } from './export-segment.entity.ts';
 
-/** How an export ends, one way or another. */
+/** Ends an export: completes, aborts or cleans up. */
 export interface ExportCompletion {
-  /** Puts the parts together, offers the archive, and tells the owners. */
+  /** Completes the multipart upload, makes the archive available and notifies the owners. */
   complete(row: Export, archive: { sizeBytes: number; checkpoint: number }): Promise<void>;
-  /** Ends an export that is not ready, and removes what there is of it. Returns its status. */
+  /** Ends an unfinished export and removes its upload. Returns its status. */
   abort(exportId: string, status: 'failed' | 'canceled', detail: string): Promise<string>;
   /**
-   * What is left when nothing went its way: archives past their time, parts of exports whose run was terminated.
-   * Returns how many exports it changed.
+   * Expires archives that are past their time, and removes uploads of exports whose run was terminated.
+   *
+   * @returns how many exports were changed.
    */
   cleanUp(): Promise<number>;
 }
@@ -28,12 +29,13 @@ export interface ExportCompletionOptions {
   now: () => Date;
 }
 
-/** How long an archive is offered, and its bytes stay after that: the last link given out lives a day. */
+/** How long an archive is available. */
 const AVAILABLE_MS = 24 * 3_600_000;
+/** The object outlives the availability, since the last download link is valid for a day. */
 const DELETE_DELAY_MS = 25 * 3_600_000;
 const CLEARED_UPLOAD = { uploadId: null, position: null, partBuffer: null };
 const MAX_DETAIL_CHARACTERS = 1_000;
-/** Whoever writes has ended by then, and its own run has cleaned up. */
+/** By then the writing activity has ended, and usually the run itself has cleaned up. */
 const CLEANUP_DELAY_MS = 5 * 60_000;
 
 export function createExportCompletion({
@@ -44,7 +46,7 @@ export function createExportCompletion({
 }: ExportCompletionOptions): ExportCompletion {
   const uploads = storage.multipartUploads;
 
-  /** The worker may have died after storage completed it: then it is there. */
+  /** Idempotent: after a crash the object may already be complete. */
   async function complete(
     row: Export,
     { sizeBytes, checkpoint }: { sizeBytes: number; checkpoint: number },
@@ -79,8 +81,7 @@ export function createExportCompletion({
     row: Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'sizeBytes'> & { expiresAt: Date },
   ): Promise<void> {
     const [key] = await transaction.em.execute<{ name: string }[]>(
-      'select name from api_keys where id = ? and org_id = ?',
-      [row.requestedBy, row.organizationId],
+      sql`select name from api_keys where id = ${row.requestedBy} and org_id = ${row.organizationId}`,
     );
     await notifications.notifyOwners(transaction, {
       organizationId: row.organizationId,
@@ -97,7 +98,7 @@ export function createExportCompletion({
     });
   }
 
-  /** Removes parts and what was remembered of them. An archive that was completed at that very time goes as well. */
+  /** Removes the upload and its segments, and the object if it was completed concurrently. */
   async function removeUpload(
     row: Pick<Export, 'id' | 'organizationId' | 'storageKey' | 'uploadId'>,
   ): Promise<void> {
@@ -136,14 +137,12 @@ export function createExportCompletion({
 
     async cleanUp() {
       const expired = await database.statement<{ id: string }>(
-        `update exports set status = 'expired', updated_at = ? where status = 'ready' and expires_at <= ? returning id`,
-        [now(), now()],
+        sql`update exports set status = 'expired', updated_at = ${now()} where status = 'ready' and expires_at <= ${now()} returning id`,
       );
       const left = await database.statement<Parameters<typeof removeUpload>[0]>(
-        `select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
-         where upload_id is not null and status in ('failed', 'canceled', 'expired') and updated_at < ?
+        sql`select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
+         where upload_id is not null and status in ('failed', 'canceled', 'expired') and updated_at < ${new Date(now().getTime() - CLEANUP_DELAY_MS)}
          order by updated_at limit 20`,
-        [new Date(now().getTime() - CLEANUP_DELAY_MS)],
       );
       for (const row of left) await removeUpload(row);
       return expired.length + left.length;
@@ -153,9 +152,8 @@ export function createExportCompletion({
 
 function readParts(database: Database, exportId: string): Promise<UploadedPart[]> {
   return database.statement<UploadedPart>(
-    `select part_number as number, etag from export_segments
-     where export_id = ? and part_number is not null order by part_number`,
-    [exportId],
+    sql`select part_number as number, etag from export_segments
+     where export_id = ${exportId} and part_number is not null order by part_number`,
   );
 }
 

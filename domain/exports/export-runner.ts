@@ -8,24 +8,25 @@ import type { ArchivePosition } from './archive-position.ts';
 import { choosePartSize, estimateArchive } from './archive-size.ts';
 import { type ArchiveWriterOptions, createArchiveWriter } from './archive-writer.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
+import { openCheckpoints, StaleCheckpointError, toProgress } from './export-checkpoints.ts';
 import { createExportCompletion, type ExportCompletion } from './export-completion.ts';
 import { ExportSegmentEntity } from './export-segment.entity.ts';
-import { openCheckpoints, PartBuffer, StaleCheckpointError, toProgress } from './part-buffer.ts';
+import { PartBuffer } from './part-buffer.ts';
 import { createPartSender } from './part-sender.ts';
 import { withReadAhead } from './read-ahead.ts';
 
 export interface WriteOptions {
-  /** Milliseconds since 1970. After this the position is written down, and the call returns. */
+  /** Milliseconds since 1970. The call saves a checkpoint after this time and returns. */
   deadlineMs: number;
-  /** Aborted: the call throws its reason. */
+  /** When aborted, the call throws the signal's reason. */
   signal?: AbortSignal;
   onProgress?: (progress: string) => void;
 }
 
 export interface ExportRunner extends Omit<ExportCompletion, 'complete'> {
   /**
-   * Writes on at the archive, for a while or to its end. What is in a part that was put stays; after a crash the next
-   * call, wherever it is, goes on behind it.
+   * Continues writing the archive, until the deadline or its end. After a crash the next call, on any worker, continues
+   * after the last checkpoint.
    *
    * @throws StorageError `unavailable`.
    */
@@ -36,16 +37,16 @@ export interface ExportRunnerOptions extends ArchiveWriterOptions {
   database: Database;
   storage: Pick<Storage, 'getRange' | 'sizeOf' | 'multipartUploads'>;
   notifications: NotificationService;
-  /** Smallest part; S3 takes 5 MiB at least. */
+  /** Minimum part size; S3 requires 5 MiB. */
   minPartBytes?: number;
   now?: () => Date;
 }
 
 const MIN_PART_BYTES = 5 * 1024 * 1024;
-/** An archive nobody finished within this has no row that refers to it. */
+/** When the object of an unfinished export is deleted. */
 const UNFINISHED_RETENTION_MS = 7 * 24 * 3_600_000;
-/** More than this is not written into the row between two parts: as SQL it is in memory several times. */
-const MAX_CARRY_BYTES = 1024 * 1024;
+/** Limit for part bytes saved in the row, since an SQL parameter is held in memory several times. */
+const MAX_CHECKPOINT_BYTES = 1024 * 1024;
 const CONTENT_TYPE = 'application/zip';
 
 export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
@@ -60,12 +61,12 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
       em.findOne(ExportEntity, { id: exportId }, { populate: ['position', 'partBuffer'] }),
     );
 
-  /** Makes room for the parts. Of two workers that begin, one does. */
-  async function begin(row: Export): Promise<void> {
+  /** Creates the upload. Of two concurrent workers only one starts the export. */
+  async function start(row: Export): Promise<void> {
     const startedAt = now();
-    const measured = await estimateArchive(database, row.organizationId);
+    const estimate = await estimateArchive(database, row.organizationId);
     const uploadId = await uploads.create(row.storageKey, CONTENT_TYPE);
-    const begun = await database.systemTransaction(async ({ em }) => {
+    const updated = await database.systemTransaction(async ({ em }) => {
       await releaseObject(em, {
         organizationId: row.organizationId,
         storageKey: row.storageKey,
@@ -80,20 +81,20 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
           startedAt,
           updatedAt: startedAt,
           checkpoint: row.checkpoint + 1,
-          partSizeBytes: choosePartSize(measured.bytes, minPartBytes),
-          position: writer.initialPosition(measured.bytes > ZIP64_THRESHOLD_BYTES),
-          rowsTotal: measured.rows,
-          filesTotal: measured.files,
+          partSizeBytes: choosePartSize(estimate.bytes, minPartBytes),
+          position: writer.initialPosition(estimate.bytes > ZIP64_THRESHOLD_BYTES),
+          rowsTotal: estimate.rows,
+          filesTotal: estimate.files,
         },
       );
     });
-    if (begun === 0) await uploads.abort(row.storageKey, uploadId);
+    if (updated === 0) await uploads.abort(row.storageKey, uploadId);
   }
 
-  /** Nothing of it can be used: storage has lost it, or an earlier release began it. */
+  /** Discards what is written: storage has lost the upload, or another release started it. */
   async function reset(row: Export): Promise<void> {
     await database.systemTransaction(async ({ em }) => {
-      const reset = await em.nativeUpdate(
+      const updated = await em.nativeUpdate(
         ExportEntity,
         { id: row.id, status: 'running', checkpoint: row.checkpoint },
         {
@@ -108,7 +109,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
           sizeBytes: 0,
         },
       );
-      if (reset > 0) await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
+      if (updated > 0) await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
     });
     if (row.uploadId) await uploads.abort(row.storageKey, row.uploadId);
   }
@@ -116,22 +117,22 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   async function continueArchive(
     row: Export,
     position: ArchivePosition,
-    { deadlineMs: until, signal, onProgress: progressed }: WriteOptions,
+    { deadlineMs, signal, onProgress }: WriteOptions,
   ): Promise<void> {
-    const archive = new PartBuffer({ ...row, position });
+    const buffer = new PartBuffer({ ...row, position });
     const checkpoints = await openCheckpoints(database, row);
-    const sender = createPartSender({ buffer: archive, checkpoints, put: createPartUploader(row), now });
+    const sender = createPartSender({ buffer, checkpoints, upload: createPartUploader(row), now });
     const { id, organizationId, requestedBy } = row;
     const startedAt = row.startedAt ?? row.createdAt;
-    const of = { id, organizationId, requestedBy, startedAt, files: withReadAhead(storage) };
+    const source = { id, organizationId, requestedBy, startedAt, files: withReadAhead(storage) };
     try {
-      while (!writer.isComplete(archive.position)) {
+      while (!writer.isComplete(buffer.position)) {
         signal?.throwIfAborted();
-        if (writer.readsCheckpoints(archive.position)) await sender.saveCheckpoint();
-        archive.add(await writer.writeStep(of, archive.position));
-        if (archive.hasFullPart) await sender.sendFullParts();
-        progressed?.(formatProgress({ ...row, ...toProgress(archive.position) }));
-        if (now().getTime() < until || archive.unsentBytes > MAX_CARRY_BYTES) continue;
+        if (writer.readsCheckpoints(buffer.position)) await sender.saveCheckpoint();
+        buffer.add(await writer.writeStep(source, buffer.position));
+        if (buffer.hasFullPart) await sender.sendFullParts();
+        onProgress?.(formatProgress({ ...row, ...toProgress(buffer.position) }));
+        if (now().getTime() < deadlineMs || buffer.unsentBytes > MAX_CHECKPOINT_BYTES) continue;
         return await sender.saveCheckpoint();
       }
       signal?.throwIfAborted();
@@ -139,7 +140,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     } finally {
       await sender.settled();
     }
-    await completion.complete(row, { sizeBytes: archive.position.offset, checkpoint: checkpoints.number });
+    await completion.complete(row, { sizeBytes: buffer.position.offset, checkpoint: checkpoints.number });
   }
 
   function createPartUploader({ storageKey, uploadId }: Export) {
@@ -150,7 +151,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     async write(exportId, writeOptions) {
       let row = await find(exportId);
       if (row?.status === 'queued') {
-        await begin(row);
+        await start(row);
         row = await find(exportId);
       }
       if (!row) return { status: 'gone', progress: 'The export is gone.' };
@@ -173,7 +174,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   };
 }
 
-/** Beyond this some file of the archive may have more than 4 GiB. */
+/** Conservative: above this estimate a file in the archive might exceed 4 GiB. */
 const ZIP64_THRESHOLD_BYTES = 1024 ** 3;
 
 function isUploadLost(error: unknown): boolean {

@@ -6,7 +6,7 @@ import {
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Export } from './export.entity.ts';
 
-/** The start of an export's run; also what the reconciler uses for one that has lost its run. */
+/** Starts an export's run. The reconciler uses it too, for exports without a running workflow. */
 export function buildExportStart({
   id,
   organizationId,
@@ -17,6 +17,6 @@ export function buildExportStart({
     taskQueue: MAINTENANCE_QUEUE,
     input: { exportId: id },
     searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'writing' },
-    summary: `Export ${organizationId}`,
+    summary: `Export of ${organizationId}`,
   };
 }

@@ -4,13 +4,13 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { ArchivePosition } from './archive-position.ts';
 
-/** `queued` waits for its run. `expired`: the archive was offered for its time, or given up before, and is gone. */
+/** `queued`: the run has not started. `expired`: the archive was available and has been deleted. */
 export const EXPORT_STATUSES = ['queued', 'running', 'ready', 'failed', 'canceled', 'expired'] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];
 
 /**
- * One archive of all an organization has. While it is written the row says how far it came: a worker that takes over
- * goes on from `position`, with `partBuffer` as the first bytes of the next part.
+ * An archive of all data of an organization. While it is written, the row is its checkpoint: a worker that takes over
+ * continues from `position`, with `partBuffer` as the first bytes of the next part.
  */
 export const ExportEntity = defineEntity({
   name: 'Export',
@@ -18,7 +18,7 @@ export const ExportEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [
     { properties: ['organizationId', 'id'] },
-    // One at a time: whoever asks meanwhile joins it.
+    // One at a time per organization: further requests join it.
     {
       name: 'exports_running_unique',
       expression: `create unique index "exports_running_unique" on "exports" ("org_id") where "status" in ('queued', 'running')`,
@@ -31,30 +31,30 @@ export const ExportEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** The credential that asked for it first. */
+    /** The credential that requested it first. */
     requestedBy: idColumn(),
     status: p.text().$type<ExportStatus>().default('queued'),
-    /** Why it is `failed` or `canceled`; empty otherwise. */
+    /** Why it is `failed` or `canceled`; null otherwise. */
     statusDetail: p.text().strictNullable(),
-    /** Rises each time the position is written down: of two workers the one that took over goes on. */
+    /** Increments with each checkpoint, so that of two workers only the newer one continues. */
     checkpoint: p.integer().default(0),
-    /** Of the parts put so far, as S3 names it; empty before the first and once nothing of it is left. */
+    /** S3 multipart upload id; null before the first part and after the end. */
     uploadId: p.text().strictNullable(),
     storageKey: p.text(),
-    /** Bytes of each part but the last. */
+    /** Size of every part except the last. */
     partSizeBytes: p.integer().default(0),
-    /** Empty before the writing has begun and after it has ended. */
+    /** Null before the export starts and after it ends. */
     position: p.json().$type<ArchivePosition>().strictNullable().lazy(),
     partBuffer: p.blob().strictNullable().lazy(),
     rowsDone: p.bigint('number').default(0),
     rowsTotal: p.bigint('number').default(0),
     filesDone: p.bigint('number').default(0),
     filesTotal: p.bigint('number').default(0),
-    /** Of the archive so far; of a ready one, all of it. */
+    /** Archive size so far; once ready, the final size. */
     sizeBytes: p.bigint('number').default(0),
     startedAt: timestamp().strictNullable(),
     completedAt: timestamp().strictNullable(),
-    /** Until when a ready one is offered; its bytes go a day later, so that links given out last work. */
+    /** When a ready archive stops being available. The object is deleted a day later, so that issued links keep working. */
     expiresAt: timestamp().strictNullable(),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
     reconciledAt: timestamp().strictNullable(),

@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -9,33 +9,33 @@ import {
   CANCEL_EXPORT,
   exportOrganizationWorkflowId,
 } from '../../workflows/exports/export-organization.contract.ts';
-import type { Scope } from '../identity/scope.ts';
+import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
 import { buildExportStart } from './export-start.ts';
 
 export interface ExportDetails {
   export: Export;
-  /** The one before, where it came to no archive: whoever polls learns of it so. */
+  /** The previous export if it failed or was canceled, so that a polling client sees why. */
   previousFailure: Export | null;
-  /** Of a ready one. */
+  /** Null unless ready. */
   link: { url: string; expiresAt: Date } | null;
 }
 
 export interface ExportService {
   /**
-   * The export of the caller's organization: the ready one, the one that runs, or a new one. Asking again joins it, also
-   * at the same time; one runs at most.
+   * Returns the organization's ready or running export, or starts a new one. Repeated and concurrent calls join the
+   * same export; at most one runs at a time.
    *
-   * @param fresh a ready one does not count, unless it has only just become so: who polls like this shall come to see
-   * it. One that runs does count.
-   * @throws AppError `not_found` for another organization, `permission_denied` for a credential that does not reach all
-   * of it.
+   * @param options.fresh ignores a ready archive, unless it is only a few minutes old: a client that polls with `fresh`
+   * must get the archive it waited for. A running export is joined.
+   * @throws AppError `not_found` for another organization, `permission_denied` for a credential bound to an environment
+   * or inbox.
    */
   startOrJoin(scope: Scope, organizationId: string, options: { fresh: boolean }): Promise<ExportDetails>;
-  /** @throws AppError as {@link startOrJoin}; `not_found`. */
+  /** @throws AppError like {@link startOrJoin}; `not_found` for an unknown export. */
   get(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
-  /** Stops one that runs; takes a ready archive away. One that has ended otherwise stays as it is. @throws as `get`. */
+  /** Cancels a running export; deletes a ready archive. Any other stays unchanged. @throws AppError like `get`. */
   remove(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
 }
 
@@ -54,7 +54,7 @@ export function createExportService({
   storage,
   now = () => new Date(),
 }: ExportServiceOptions): ExportService {
-  /** Signing asks nobody, but needs no transaction either. */
+  /** Runs outside the transaction, since it calls storage. */
   async function toDetails({ row, before }: { row: Export; before: Export | null }): Promise<ExportDetails> {
     const failedBefore = before && UNSUCCESSFUL.includes(before.status) ? before : null;
     if (row.status !== 'ready') return { export: row, previousFailure: failedBefore, link: null };
@@ -138,7 +138,7 @@ export function createExportService({
 const RUNNING: Export['status'][] = ['queued', 'running'];
 const UNSUCCESSFUL: Export['status'][] = ['failed', 'canceled'];
 
-/** Repeated with `fresh`, the same call would else start one archive after another and never come to a link. */
+/** Without it, polling with `fresh` would start one archive after another and never return a link. */
 const FRESH_FOR_MS = 10 * 60_000;
 
 function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
@@ -146,7 +146,7 @@ function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date)
   return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < FRESH_FOR_MS);
 }
 
-/** Says so before the sweep has written it down. */
+/** Shows an archive as expired before the sweep has updated its row. */
 function expireIfDue(row: Export, now: Date): void {
   if (row.status === 'ready' && row.expiresAt && row.expiresAt <= now) row.status = 'expired';
 }
@@ -164,25 +164,25 @@ async function findLatest(
   return latest ?? null;
 }
 
-/** @returns null where one runs: it was started at the same time. */
+/** @returns null if another export was started concurrently. */
 async function insertUnlessRunning(em: EntityManager, scope: Scope, at: Date): Promise<string | null> {
   const id = newId('export');
   const inserted = await em.execute<{ id: string }[]>(
-    `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
-     values (?, ?, ?, ?, ?, ?)
+    sql`insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
+     values (${id}, ${scope.organizationId}, ${scope.actor.id}, ${`exports/${id}.zip`}, ${at}, ${at})
      on conflict (org_id) where status in ('queued', 'running') do nothing returning id`,
-    [id, scope.organizationId, scope.actor.id, `exports/${id}.zip`, at, at],
   );
   return inserted.length > 0 ? id : null;
 }
 
-/** An export is of everything; half of it would pass for all. */
+/** An export always contains the whole organization, so a bound credential must not create one. */
 function requireWholeOrganization(scope: Scope, organizationId: string): void {
   if (organizationId !== scope.organizationId) throw notFound('organization', organizationId);
-  if (!scope.environmentBound && scope.inboxId === undefined) return;
+  if (isOrganizationWide(scope)) return;
   throw new AppError('permission_denied', {
-    detail: 'An export holds all of the organization, and this key is bound to a part of it.',
-    fix: 'Use a key that is bound to no environment and no inbox and has the permission export:create.',
+    detail:
+      'An export contains the whole organization, but this credential is bound to an environment or inbox.',
+    fix: 'Use an API key that has the permission export:create and is bound to no environment and no inbox.',
     extensions: { permission: 'export:create' },
   });
 }

@@ -7,43 +7,37 @@ const PAGE_SIZE = 2_000;
 
 interface CountTable {
   table: string;
-  /** The columns a row is found by. */
+  /** Columns that identify a row. */
   key: string[];
   counts: readonly string[];
-  /** SQL: what is not folded into the table yet, with the same columns. */
+  /** SQL: the deltas that are not applied to the table yet, with the same columns. */
   pendingDeltas: string;
   parent: RangeSource['parent'];
 }
 
 /**
- * Rows as they are once what waits is folded in: as the API tells. In one statement, so that a change is seen once,
- * whoever folds it meanwhile; only as many rows are read of the table as a page has.
+ * Rows with their pending deltas applied, as the API shows them. A single statement, so that a concurrent sweep cannot
+ * make a delta count twice or not at all. Reads no more rows of the table than fit on a page.
  */
-function withPendingDeltas({
-  table,
-  key,
-  counts,
-  pendingDeltas: waiting,
-  parent: within,
-}: CountTable): RangeSource {
-  const [names, added] = [key.join(', '), counts.join(', ')];
+function withPendingDeltas({ table, key, counts, pendingDeltas, parent }: CountTable): RangeSource {
+  const [keyColumns, countColumns] = [key.join(', '), counts.join(', ')];
   const sums = counts.map((count) => `sum(${count})::bigint as ${count}`).join(', ');
-  const mine = within ? `${within.column} = :outer` : 'true';
+  const inParent = parent ? `${parent.column} = :parent` : 'true';
   return {
-    parent: within,
+    parent,
     key,
-    next: `select ${names}, ${sums} from (
-        (select ${names}, ${added} from ${table} where ${mine} and :behind order by ${names} limit :limit)
+    next: `select ${keyColumns}, ${sums} from (
+        (select ${keyColumns}, ${countColumns} from ${table} where ${inParent} and :after order by ${keyColumns} limit :limit)
         union all
-        (select ${names}, ${added} from (${waiting}) as waiting where ${mine} and :behind)) as both_of_them
-      group by ${names} order by ${names} limit :limit`,
+        (select ${keyColumns}, ${countColumns} from (${pendingDeltas}) as pending where ${inParent} and :after)) as combined
+      group by ${keyColumns} order by ${keyColumns} limit :limit`,
     pageSize: PAGE_SIZE,
   };
 }
 
 /**
- * What was counted: nothing else can tell it once mail was deleted. Comes last, so that it is as of the archive's end,
- * or a little before.
+ * Usage and metrics, which cannot be recomputed once messages are deleted. Written last, so that they are nearly as recent
+ * as the end of the archive.
  */
 export const EXPORTED_HISTORY: ExportedTable[] = [
   {
@@ -84,7 +78,7 @@ export const EXPORTED_HISTORY: ExportedTable[] = [
       {
         parent: null,
         key: ['at', 'id'],
-        next: `select * from usage_events where :behind order by at, id limit :limit`,
+        next: `select * from usage_events where :after order by at, id limit :limit`,
         pageSize: PAGE_SIZE,
       },
     ],
@@ -101,7 +95,7 @@ export const EXPORTED_HISTORY: ExportedTable[] = [
         table: 'metric_hours',
         key: ['env_id', 'subject', 'hour'],
         counts: COUNT_COLUMNS,
-        // Of the values beside it PostgreSQL could not tell a collation.
+        // Without an explicit collation PostgreSQL cannot derive one from the values list.
         pendingDeltas: `select d.env_id, subject collate "C" as subject, d.hour, ${COUNT_COLUMNS.map((count) => `d.${count}`).join(', ')}
           from metric_deltas d join inboxes on inboxes.id = d.inbox_id ${INBOX_SUBJECTS}`,
         parent: { table: 'environments', column: 'env_id' },

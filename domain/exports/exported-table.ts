@@ -1,39 +1,39 @@
 import type { IdKind } from '../../platform/ids.ts';
 
-/** Where no index leads through all of the organization's rows at once: within each row of this table, by a column. */
+/** For tables without an index on the organization: rows are scanned per row of this table, by a column. */
 export interface ParentTable {
   table: string;
   column: string;
 }
 
-/** In which order rows are met: pages of a table by its key. */
+/** How rows are read: in pages of a table, ordered by its key. */
 export interface KeysetScan {
   table: string;
   key: string;
-  /** Rows made after the export began are left out by their id, so that it ends. Empty: there are few, and none follow. */
+  /** Excludes rows created after the export started, by their id. Null for small tables that hardly grow. */
   idKind: IdKind | null;
   parent: ParentTable | null;
-  /** From the newest row to the oldest; only within something, and with an `idKind`. */
+  /** Scans from the newest row to the oldest; needs a `parent` and an `idKind`. */
   newestFirst?: boolean;
-  /** SQL: about how many bytes a row and what hangs on it takes; a page has no more than a few of them. Empty: few. */
+  /** SQL: approximate bytes of a row and its children, to limit pages by size. Null: small. */
   weight: string | null;
   pageSize: number;
 }
 
 export interface RowSource {
   scan: KeysetScan;
-  /** SQL: which rows `t` belong to the rows of a page, whose keys are `(:keys)`, all of them below `:bound`. */
+  /** SQL condition: which rows `t` belong to the page with the keys `(:keys)`, all of them below `:bound`. */
   where: string;
   order: string;
 }
 
-/** Rows that are met by a key of several columns, those an index begins with. */
+/** Rows read in the order of several key columns, the prefix of an index. */
 export interface RangeSource {
   parent: ParentTable | null;
   key: string[];
   /**
-   * SQL of the next rows `t`, in the order of the key: those of `:outer` (where there is one) that are `:behind` the last
-   * one, the key standing for itself there; `:limit` of them.
+   * SQL that selects the next `:limit` rows in the order of the key. `:parent` is the parent's id, if there is a parent;
+   * `:after` is a condition that the key is after the last row.
    */
   next: string;
   pageSize: number;
@@ -41,20 +41,20 @@ export interface RangeSource {
 
 export interface ExportedTable {
   table: string;
-  /** Of its file in the archive, which customers know; empty where it is the table's. */
+  /** Name of its file in the archive if it differs from the table's; customers rely on it. */
   fileName?: string;
-  /** Written under their own names. Times become ISO 8601, bytes hexadecimal. */
+  /** Columns written under their own names. Times become ISO 8601, bytes hexadecimal. */
   columns: string[];
-  /** Written under another name, or put together: SQL over the row `t`, with the columns it stands for. */
+  /** Renamed or computed fields: SQL over the row `t`, and the columns they replace. */
   derived?: Record<string, { sql: string; of: string[] }>;
-  /** Columns that are not written, each with its reason. */
+  /** Columns that are not exported, each with its reason. */
   omitted?: Record<string, string>;
   sources: (RowSource | RangeSource)[];
 }
 
 export const fileNameOf = ({ table, fileName = table }: ExportedTable): string => fileName;
 
-/** SQL: a time as the API writes it. */
+/** SQL: a time in the API's format. */
 export function isoTime(time: string): string {
   return `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 }

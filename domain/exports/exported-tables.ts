@@ -10,13 +10,15 @@ const fullTable = (table: string, idKind: IdKind | null, key = 'id'): KeysetScan
   weight: null,
   pageSize: 500,
 });
-const ownRows = (walk: KeysetScan): RowSource => ({
-  scan: walk,
-  where: `t.${walk.key} in (:keys)`,
-  order: `t.${walk.key}`,
+/** The rows of the scanned table themselves. */
+const ownRows = (scan: KeysetScan): RowSource => ({
+  scan: scan,
+  where: `t.${scan.key} in (:keys)`,
+  order: `t.${scan.key}`,
 });
-const childRows = (walk: KeysetScan, column: string, order: string): RowSource => ({
-  scan: walk,
+/** Rows that refer to the scanned table by a column. */
+const childRows = (scan: KeysetScan, column: string, order: string): RowSource => ({
+  scan: scan,
   where: `t.${column} in (:keys)`,
   order,
 });
@@ -32,7 +34,7 @@ export const MESSAGES: KeysetScan = {
 };
 const MESSAGE_BODIES: KeysetScan = {
   ...MESSAGES,
-  // `octet_length` of text that lies out of line reads none of it; JSON is as long as it says, compressed.
+  // `octet_length` does not read out-of-line text; `pg_column_size` of JSON is its compressed size.
   weight: `1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')} + ${byteLength('extracted_text')} + 4 * pg_column_size(headers)`,
 };
 export const DRAFTS: KeysetScan = {
@@ -51,9 +53,9 @@ const DELIVERIES: KeysetScan = {
 };
 const DOMAINS = fullTable('domains', null);
 
-const INTERNAL_STATE = 'belongs to the run that moves the row';
+const INTERNAL_STATE = 'internal state of the workflow';
 
-/** What an export holds, in the order of its files: whatever a row refers to comes before it. */
+/** The exported tables, in the order of their files: referenced rows come before the rows that refer to them. */
 export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'organizations',
@@ -174,7 +176,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'last_used_at',
       'created_at',
     ],
-    omitted: { token_hash: 'of a secret' },
+    omitted: { token_hash: 'hash of a secret' },
     sources: [ownRows(fullTable('api_keys', 'apiKey'))],
   },
   {
@@ -200,8 +202,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     ],
     sources: [
       {
-        // No index leads through an organization's threads in an order that stays, so each is met with its newest
-        // message. Retention deletes the oldest ones meanwhile; met with its first, a thread would be met again.
+        // Threads have no index with a stable order, so each is exported with its newest message. With its oldest, which
+        // retention may delete meanwhile, a thread could be exported twice.
         scan: { ...MESSAGES, newestFirst: true },
         where: `t.id in (select m.thread_id from messages m where m.id in (:keys)
           and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < :bound))`,
@@ -262,7 +264,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       },
     },
     omitted: {
-      submitted_key: 'the bytes a mail program handed over, gone once the mail is made of them',
+      submitted_key: 'the submitted bytes, deleted once the message is built',
       tracked: INTERNAL_STATE,
       reconciled_at: INTERNAL_STATE,
     },
@@ -396,7 +398,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'events',
     columns: ['id', 'env_id', 'inbox_id', 'type', 'data', 'test', 'created_at'],
-    omitted: { transaction_id: 'a number of this database alone' },
+    omitted: { transaction_id: 'local to this database' },
     sources: [ownRows(EVENTS)],
   },
   {
@@ -430,7 +432,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'response_body',
       'error',
     ],
-    // An answer is up to 4 KiB, and there may be dozens of attempts.
+    // A response body has up to 4 KiB, and a delivery may have dozens of attempts.
     sources: [childRows({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', 't.delivery_id, t.number')],
   },
   {
@@ -468,31 +470,31 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'sent_at',
     ],
-    omitted: { dedupe_key: 'a key of this database alone', reconciled_at: INTERNAL_STATE },
+    omitted: { dedupe_key: 'local to this database', reconciled_at: INTERNAL_STATE },
     sources: [ownRows(fullTable('notifications', 'notification'))],
   },
   ...EXPORTED_HISTORY,
 ];
 
-/** Tables whose rows are in no export, each with its reason. A guard test wants every table in one place or the other. */
+/** Tables that are not exported, each with its reason. A guard test requires every table in one of the two lists. */
 export const NOT_EXPORTED: Record<string, string> = {
-  address_claims: 'who holds an address, service-wide; the addresses are those of the inboxes',
-  unclaimed_objects: 'bytes about to be deleted',
-  export_segments: 'what a running export has to remember',
-  exports: 'archives of this organization, as the API tells of them',
-  idempotency_keys: 'answers of the last day, sealed',
-  inbound_receipts: 'how mail reached this service, for operators; the raw message has its trace fields',
+  address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
+  unclaimed_objects: 'objects about to be deleted',
+  export_segments: 'internal state of a running export',
+  exports: 'available through the API',
+  idempotency_keys: 'encrypted responses of the last day',
+  inbound_receipts: 'reception details for operators; raw messages contain the trace fields',
   inbox_credentials: 'hashes of secrets',
-  limit_overrides: 'what an administrator of the service decided; usage_events tell of it',
+  limit_overrides: 'set by the service’s administrators; recorded in usage_events',
   message_search: 'derived from messages',
-  metric_deltas: 'added to metric_hours, into which it is folded',
-  mikro_orm_migrations: 'of the schema itself',
-  outbox: 'commands on their way to Temporal',
-  rate_buckets: 'tokens of the rate limits',
+  metric_deltas: 'included in metric_hours',
+  mikro_orm_migrations: 'schema history',
+  outbox: 'commands not yet delivered to Temporal',
+  rate_buckets: 'rate limit tokens',
   reputation_outcomes: 'derived from messages and their recipients',
-  unattributed_reports: 'nobody knows whose they are',
-  usage_alerts: 'told of by usage_events and notifications',
-  usage_deltas: 'added to usage_counters and usage_hours, into which it is folded',
-  users: 'members have what an organization knows of a person',
-  webhook_slots: 'leases of attempts under way',
+  unattributed_reports: 'cannot be attributed to an organization',
+  usage_alerts: 'recorded in usage_events and notifications',
+  usage_deltas: 'included in usage_counters and usage_hours',
+  users: 'members contain the organization’s data about a person',
+  webhook_slots: 'leases of running attempts',
 };

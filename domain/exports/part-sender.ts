@@ -1,53 +1,55 @@
 import type { UploadedPart } from '../../platform/multipart-uploads.ts';
-import type { ArchiveSnapshot, Checkpoints, PartBuffer } from './part-buffer.ts';
+import type { Checkpoints } from './export-checkpoints.ts';
+import type { ArchiveSnapshot, PartBuffer } from './part-buffer.ts';
 
-/** Puts parts while the archive goes on, one at a time and in order, and writes down how far it was then. */
+/** Uploads parts in the background, one at a time and in order, and saves a checkpoint after each. */
 export interface PartSender {
-  /** Begins to put the parts that are full, once those before them are there. @throws what became of those. */
+  /** Starts uploading the full parts once the previous ones are uploaded. @throws the error of the previous upload. */
   sendFullParts(): Promise<void>;
-  /** Puts the last part, and waits for all of them. */
+  /** Uploads the remaining parts and waits for them. */
   sendLastPart(): Promise<void>;
-  /** Waits for all parts; then everything so far is written down. */
+  /** Waits for pending uploads, then saves everything so far. */
   saveCheckpoint(): Promise<void>;
-  /** Waits until nothing is under way any more, whatever became of it. */
+  /** Waits until no upload is pending; does not throw. */
   settled(): Promise<void>;
 }
 
 export interface PartSenderOptions {
   buffer: PartBuffer;
   checkpoints: Checkpoints;
-  put: (number: number, bytes: Buffer) => Promise<UploadedPart>;
+  upload: (number: number, bytes: Buffer) => Promise<UploadedPart>;
   now: () => Date;
 }
 
-export function createPartSender({ buffer: archive, checkpoints, put, now }: PartSenderOptions): PartSender {
+export function createPartSender({ buffer, checkpoints, upload, now }: PartSenderOptions): PartSender {
   let inFlight: Promise<void> = Promise.resolve();
 
   async function send(parts: Buffer[], snapshot: ArchiveSnapshot): Promise<void> {
     const sent: UploadedPart[] = [];
-    for (const [index, bytes] of parts.entries()) sent.push(await put(checkpoints.parts + 1 + index, bytes));
+    for (const [index, bytes] of parts.entries())
+      sent.push(await upload(checkpoints.parts + 1 + index, bytes));
     await checkpoints.save(snapshot, sent, now());
-    for (const bytes of parts) archive.recycle(bytes);
+    for (const bytes of parts) buffer.recycle(bytes);
   }
 
   return {
     async sendFullParts() {
       await inFlight;
-      inFlight = send(archive.takeFullParts(), archive.takeSnapshot());
-      // Whoever waits for it next learns of its failure.
+      inFlight = send(buffer.takeFullParts(), buffer.takeSnapshot());
+      // The next call awaits it and gets its error.
       inFlight.catch(() => {});
     },
 
     async sendLastPart() {
       await inFlight;
-      if (archive.unsentBytes === 0) return;
-      const parts = [...archive.takeFullParts(), archive.takeLastPart()].filter(({ length }) => length > 0);
-      await send(parts, archive.takeSnapshot());
+      if (buffer.unsentBytes === 0) return;
+      const parts = [...buffer.takeFullParts(), buffer.takeLastPart()].filter(({ length }) => length > 0);
+      await send(parts, buffer.takeSnapshot());
     },
 
     async saveCheckpoint() {
       await inFlight;
-      if (archive.hasUnsaved) await checkpoints.save(archive.takeSnapshot(), [], now());
+      if (buffer.hasUnsaved) await checkpoints.save(buffer.takeSnapshot(), [], now());
     },
 
     settled: () => inFlight.catch(() => {}),

@@ -32,13 +32,13 @@ export interface MetricService {
    * @throws AppError `not_found` if the credential does not see the inbox; `unprocessable` for an empty range or one
    * longer than {@link MAX_ACTIVITY_DAYS} days.
    */
-  activity(scope: Scope, filter: MetricFilter): Promise<HourCounts[]>;
+  getActivity(scope: Scope, filter: MetricFilter): Promise<HourCounts[]>;
   /** @throws AppError like `activity`, with at most {@link MAX_SUMMARY_DAYS} days. */
-  deliverability(scope: Scope, filter: MetricFilter): Promise<Deliverability>;
+  getDeliverability(scope: Scope, filter: MetricFilter): Promise<Deliverability>;
   /** @throws AppError like `deliverability`. */
-  summary(scope: Scope, filter: MetricFilter): Promise<MetricCounts>;
+  getSummary(scope: Scope, filter: MetricFilter): Promise<MetricCounts>;
   /** Returns all three for the last 24 hours. */
-  overview(scope: Scope): Promise<MetricsOverview>;
+  getOverview(scope: Scope): Promise<MetricsOverview>;
 }
 
 export const MAX_ACTIVITY_DAYS = 31;
@@ -65,10 +65,10 @@ export function createMetricService({
     return counts ?? zeroCounts();
   }
   return {
-    activity: readHourly,
-    deliverability: async (scope, filter) => scoreDeliverability(await readTotal(scope, filter)),
-    summary: readTotal,
-    async overview(scope) {
+    getActivity: readHourly,
+    getDeliverability: async (scope, filter) => scoreDeliverability(await readTotal(scope, filter)),
+    getSummary: readTotal,
+    async getOverview(scope) {
       const activity = await readHourly(scope, {});
       const summary = activity.reduce<MetricCounts>(addCounts, zeroCounts());
       return { activity, deliverability: scoreDeliverability(summary), summary };

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 
-/** What waits, over all organizations: for operators alone. */
+/** Pending work across all organizations, for operators. */
 export const BACKLOG_KINDS = [
   'outbox',
   'outbox_dead',
@@ -22,18 +22,18 @@ export interface Backlog {
   kind: BacklogKind;
   /** At most {@link MAX_COUNTED}. */
   count: number;
-  /** Of the oldest among those counted; null where nobody asks how old they are. */
+  /** Age of the oldest row counted; null for kinds without an age. */
   oldestSeconds: number | null;
 }
 
-/** Beyond this the number does not matter, and counting would be work for a database that has too much of it. */
+/** Bounds the cost: beyond this the exact number does not matter, and the database is busy enough. */
 export const MAX_COUNTED = 10_000;
 
 const boundedRows = (columns: string, rows: string) =>
   `(select ${columns} from ${rows} limit ${MAX_COUNTED}) rows`;
 const ageSeconds = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
 
-// Each part reads a partial index that holds no more than what waits, in the order it is due.
+// Each part reads a partial index that contains only pending rows, in the order they are due.
 const BACKLOG = `
   select 'outbox' as kind, count(*)::int as count, ${ageSeconds('created_at')} as "oldestSeconds"
     from ${boundedRows('created_at', 'outbox where dead_at is null order by available_at')}
@@ -68,7 +68,7 @@ const BACKLOG = `
   union all
   select 'metric_delta', count(*)::int, null from ${boundedRows('1', 'metric_deltas')}`;
 
-/** Counts what waits, in one statement whose cost is bounded however much it is. As a worker, who sees every tenant. */
+/** Counts pending work in one statement of bounded cost. Needs the worker role, which sees every tenant. */
 export async function readBacklog(database: Pick<Database, 'statement'>): Promise<Backlog[]> {
   const rows = await database.statement<Backlog>(BACKLOG);
   return BACKLOG_KINDS.map(

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -34,26 +35,16 @@ export function createNotificationService({
     async notifyOwners(transaction, { organizationId, template, params, dedupeKey }) {
       const { em } = transaction;
       const owners = await em.execute<{ id: string; email: string }[]>(
-        `select u.id, u.email from members m join users u on u.id = m.user_id
-         where m.org_id = ? and m.role = 'owner' order by u.id limit ?`,
-        [organizationId, MAX_OWNERS],
+        sql`select u.id, u.email from members m join users u on u.id = m.user_id
+         where m.org_id = ${organizationId} and m.role = 'owner' order by u.id limit ${MAX_OWNERS}`,
       );
       for (const owner of owners) {
         const id = newId('notification');
         const written = await em.execute<{ id: string }[]>(
-          `insert into notifications
+          sql`insert into notifications
              (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, next_attempt_at, created_at)
-           values (?, ?, ?, ?, ?, ?::jsonb, ?, 'pending', 0, now(), now())
+           values (${id}, ${organizationId}, ${owner.id}, ${owner.email}, ${template}, ${JSON.stringify(params)}::jsonb, ${`${dedupeKey}/${owner.id}`}, 'pending', 0, now(), now())
            on conflict (dedupe_key) do nothing returning id`,
-          [
-            id,
-            organizationId,
-            owner.id,
-            owner.email,
-            template,
-            JSON.stringify(params),
-            `${dedupeKey}/${owner.id}`,
-          ],
         );
         if (written.length > 0)
           outbox.enqueue(transaction, organizationId, {

@@ -20,7 +20,7 @@ export interface TemplateParams {
     sizeBytes: number;
     expiresAt: string;
   };
-  'retention-set': RetentionWarningParams;
+  'retention-notice': RetentionWarningParams;
   'retention-final-notice': RetentionWarningParams;
   'retention-reminder': {
     organizationId: string;

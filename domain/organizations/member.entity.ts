@@ -6,7 +6,7 @@ import { OrganizationEntity } from './organization.entity.ts';
 
 export type MemberRole = 'owner' | 'admin' | 'developer' | 'viewer';
 
-/** A user's place in an organization. */
+/** A user's membership in an organization. */
 export const MemberEntity = defineEntity({
   name: 'Member',
   tableName: 'members',

@@ -3,19 +3,19 @@ import { createdAt, oneOf, primaryId, updatedAt } from '../../platform/database/
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { TIERS, type Tier } from './tier.ts';
 
-/** The tenant. `status` is what suspension turns; the reason is empty while active. */
+/** The tenant. Suspension changes `status`. */
 export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
   policies: tenantPolicies({ column: 'id', lookup: true }),
-  // Operators write it by hand.
+  // Operators update the column by hand.
   checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {
     id: primaryId(),
     name: p.text(),
     slug: p.text().unique(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
-    /** Decides its limits (`domain/usage/tiers.ts`). */
+    /** Determines its limits (`domain/usage/tiers.ts`). */
     tier: p.text().$type<Tier>().default('enterprise'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

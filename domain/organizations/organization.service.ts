@@ -6,9 +6,9 @@ import { type Environment, EnvironmentEntity } from './environment.entity.ts';
 import { type Organization, OrganizationEntity } from './organization.entity.ts';
 
 export interface OrganizationService {
-  /** The caller's own. */
+  /** Returns the caller's organization. */
   get(scope: Scope): Promise<Organization>;
-  /** Environments the credential may name: its own, or all of the organization. */
+  /** Lists the environments the credential may use: its own if bound to one, else all of the organization. */
   listEnvironments(scope: Scope, page: PageRequest): Promise<Page<Environment>>;
 }
 

@@ -1,3 +1,3 @@
-/** The plans of an organization; what each allows: `domain/usage/tiers.ts`. */
+/** Plans of an organization. Their limits are in `domain/usage/tiers.ts`. */
 export const TIERS = ['free', 'developer', 'business', 'enterprise'] as const;
 export type Tier = (typeof TIERS)[number];

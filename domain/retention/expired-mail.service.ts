@@ -3,60 +3,60 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { deleteExpiredBatch } from '../messages/delete-expired-batch.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import { deleteExpiredBatch } from './expired-batch.ts';
-import { DAY_MS, deletesNow } from './retention-plan.ts';
+import { DAY_MS, isDeleting } from './retention-plan.ts';
 import { RetentionPolicyEntity } from './retention-policy.entity.ts';
 
-/** Where a walk through an organization's old mail goes on. */
-export interface DeletionPlace {
+/** Where the deletion of an organization's expired messages continues. */
+export interface DeletionCursor {
   environmentId: string;
-  /** The last message looked at there; null at the beginning. */
+  /** Id of the last message read there; null at the beginning. */
   after: string | null;
 }
 
 export interface DeletionProgress {
   messages: number;
   threads: number;
-  /** Empty at the beginning. */
-  place: DeletionPlace | null;
+  /** Null at the beginning. */
+  cursor: DeletionCursor | null;
 }
 
-/** `done`: nothing old is left. `more`: its time was over. `stopped`: the policy says so by now; `detail` says how. */
-export type Stretch = DeletionProgress & { end: 'done' | 'more' | 'stopped'; detail: string };
+/** `done`: nothing expired is left. `more`: the time limit was reached. `stopped`: the policy changed; see `detail`. */
+export type DeletionSlice = DeletionProgress & { end: 'done' | 'more' | 'stopped'; detail: string };
 
 export interface ExpiredMailService {
   /**
-   * Deletes an organization's old mail, a batch a transaction, with a pause in proportion after each. Each batch reads
-   * the policy anew: one that was changed, postponed or suspended meanwhile holds from the next batch on. May end
-   * anywhere and begin again anywhere; of two at once in a process the second is sent away.
+   * Deletes an organization's expired messages, one batch per transaction, with a proportional pause after each. Each
+   * batch rereads the policy, so a change, postponement or suspension takes effect with the next batch. Safe to interrupt
+   * and resume at any point. A process runs one deletion at a time.
    *
-   * @param progressed called after each batch.
-   * @returns null where another deletion is at it.
+   * @param options.onProgress called after each batch.
+   * @returns null while another deletion runs in this process.
    */
-  deleteExpired(organizationId: string, options: StretchOptions): Promise<Stretch | null>;
+  deleteExpired(organizationId: string, options: DeletionSliceOptions): Promise<DeletionSlice | null>;
 }
 
-export interface StretchOptions {
+export interface DeletionSliceOptions {
   from: DeletionProgress;
-  /** After this the stretch ends with its batch. */
+  /** Time limit; the slice ends after the batch that exceeds it. */
   limitMs: number;
-  aborted: () => boolean;
-  progressed: (soFar: DeletionProgress) => void;
+  isAborted: () => boolean;
+  onProgress: (progress: DeletionProgress) => void;
 }
 
 export interface ExpiredMailOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   now?: () => Date;
-  /** Between batches. */
+  /** Waits between batches. */
   pause?: (ms: number) => Promise<unknown>;
 }
 
-/** Four fifths of the time belong to others. */
-const PAUSE_PER_BATCH = 4;
-/** Well below the time after which a worker that is silent is taken for dead. */
+/** Pause per time spent in a batch: deletion uses at most a fifth of the time. */
+const PAUSE_FACTOR = 4;
+/** Well below the activity's heartbeat timeout. */
 const MAX_PAUSE_MS = 5_000;
 
 export function createExpiredMailService({
@@ -65,46 +65,46 @@ export function createExpiredMailService({
   now = () => new Date(),
   pause = sleep,
 }: ExpiredMailOptions): ExpiredMailService {
-  // One at a time in a process: however many organizations delete today, their load is that of one.
+  // One at a time per process, so that the load does not grow with the number of organizations.
   let busy = false;
 
-  const batch = (organizationId: string, place: DeletionPlace | null): Promise<Step> =>
+  const deleteBatch = (organizationId: string, cursor: DeletionCursor | null): Promise<BatchResult> =>
     database.systemTransaction(async (transaction) => {
       const { em } = transaction;
-      const days = await readDays(em, organizationId);
+      const days = await readRetentionDays(em, organizationId);
       if (typeof days === 'string') return { end: 'stopped', detail: days };
-      const environmentId = place?.environmentId ?? (await environmentAfter(em, organizationId, ''));
+      const environmentId = cursor?.environmentId ?? (await findNextEnvironment(em, organizationId, ''));
       if (environmentId === null) return DONE;
       const at = now();
       const { last, ...deleted } = await deleteExpiredBatch(transaction, outbox, {
         organizationId,
         environmentId,
-        before: new Date(at.getTime() - days * DAY_MS),
-        after: place?.after ?? null,
+        cutoff: new Date(at.getTime() - days * DAY_MS),
+        after: cursor?.after ?? null,
         now: at,
       });
-      if (last !== null) return { ...deleted, place: { environmentId, after: last } };
-      const next = await environmentAfter(em, organizationId, environmentId);
-      return next === null ? DONE : { ...deleted, place: { environmentId: next, after: null } };
+      if (last !== null) return { ...deleted, cursor: { environmentId, after: last } };
+      const next = await findNextEnvironment(em, organizationId, environmentId);
+      return next === null ? DONE : { ...deleted, cursor: { environmentId: next, after: null } };
     });
 
-  async function stretch(organizationId: string, options: StretchOptions): Promise<Stretch> {
+  async function deleteSlice(organizationId: string, options: DeletionSliceOptions): Promise<DeletionSlice> {
     const endsAt = performance.now() + options.limitMs;
-    let soFar = options.from;
-    while (!options.aborted()) {
+    let progress = options.from;
+    while (!options.isAborted()) {
       const startedAt = performance.now();
-      const step = await batch(organizationId, soFar.place);
-      if ('end' in step) return { ...soFar, ...step };
-      soFar = {
-        messages: soFar.messages + step.messages,
-        threads: soFar.threads + step.threads,
-        place: step.place,
+      const step = await deleteBatch(organizationId, progress.cursor);
+      if ('end' in step) return { ...progress, ...step };
+      progress = {
+        messages: progress.messages + step.messages,
+        threads: progress.threads + step.threads,
+        cursor: step.cursor,
       };
-      options.progressed(soFar);
+      options.onProgress(progress);
       if (performance.now() > endsAt) break;
-      await pause(Math.min(MAX_PAUSE_MS, (performance.now() - startedAt) * PAUSE_PER_BATCH));
+      await pause(Math.min(MAX_PAUSE_MS, (performance.now() - startedAt) * PAUSE_FACTOR));
     }
-    return { ...soFar, end: 'more', detail: '' };
+    return { ...progress, end: 'more', detail: '' };
   }
 
   return {
@@ -112,7 +112,7 @@ export function createExpiredMailService({
       if (busy) return null;
       busy = true;
       try {
-        return await stretch(organizationId, options);
+        return await deleteSlice(organizationId, options);
       } finally {
         busy = false;
       }
@@ -120,27 +120,27 @@ export function createExpiredMailService({
   };
 }
 
-type Step = (DeletionProgress & { place: DeletionPlace }) | Pick<Stretch, 'end' | 'detail'>;
+type BatchResult = (DeletionProgress & { cursor: DeletionCursor }) | Pick<DeletionSlice, 'end' | 'detail'>;
 
 const DONE = { end: 'done', detail: '' } as const;
 
 /**
- * The days mail is kept by now, or why none is deleted. The lock is shared: whoever changes the policy waits for the
- * batch, and no batch is deleted by the old one afterwards.
+ * Returns the retention days in effect, or why nothing is deleted. The row lock is shared: a policy change waits for the
+ * batch, and no later batch uses the old policy.
  */
-async function readDays(em: EntityManager, organizationId: string): Promise<number | string> {
+async function readRetentionDays(em: EntityManager, organizationId: string): Promise<number | string> {
   const policy = await em.findOne(
     RetentionPolicyEntity,
     { organizationId },
     { lockMode: LockMode.PESSIMISTIC_READ },
   );
   if (policy?.postponedUntil) return `Postponed until ${policy.postponedUntil.toISOString()}.`;
-  if (!policy || !deletesNow(policy)) return 'Mail is kept for ever by now.';
+  if (!policy || !isDeleting(policy)) return 'Messages are kept forever.';
   const organization = await em.findOne(OrganizationEntity, { id: organizationId });
   return organization?.status === 'active' ? policy.appliedDays : 'The organization is suspended.';
 }
 
-async function environmentAfter(
+async function findNextEnvironment(
   em: EntityManager,
   organizationId: string,
   after: string,

@@ -1,7 +1,7 @@
 import { FINAL_NOTICE_MS, NOTICE_MS } from '../../workflows/retention/apply-retention.contract.ts';
 import type { RetentionPolicy, RetentionStep } from './retention-policy.entity.ts';
 
-/** The part of a policy the rules know. */
+/** The part of a policy that the rules read and change. */
 export type RetentionPlan = Pick<
   RetentionPolicy,
   | 'retentionDays'
@@ -15,34 +15,34 @@ export type RetentionPlan = Pick<
   | 'changedAt'
 >;
 
-/** What the owners are to be told; a date is when mail is first deleted because of it. */
-export type Warning =
-  | { kind: 'set'; days: number; firstDeletionAt: Date }
-  | { kind: 'tomorrow'; days: number; firstDeletionAt: Date };
+/** An email due to the owners; `firstDeletionAt` is when messages are first deleted because of the change. */
+export type RetentionWarning =
+  | { kind: 'announcement'; days: number; firstDeletionAt: Date }
+  | { kind: 'final'; days: number; firstDeletionAt: Date };
 
 export const DAY_MS = 24 * 3_600_000;
-/** Runs come once a day, a little earlier or later. */
+/** How much the start of the daily run varies. */
 const RUN_JITTER_MS = 10 * 60_000;
-/** The least time between the last warning and the first deletion, where the warning itself came late. */
-const LEAST_FINAL_NOTICE_MS = 20 * 3_600_000;
-/** An announcement later than this moves what it announces: the owners have their seven days. */
+/** Minimum time between the final warning and the first deletion, even if the warning was late. */
+const MIN_FINAL_NOTICE_MS = 20 * 3_600_000;
+/** If the announcement is later than this, the first deletion moves too: owners always get seven days. */
 const ANNOUNCEMENT_SLACK_MS = 3_600_000;
 
-/** Whether `days` deletes more than `other` does. */
+/** Whether `days` deletes more messages than `other`. */
 export function isStricter(days: number, other: number): boolean {
   return days > 0 && (other === 0 || days < other);
 }
 
 /**
- * Sets how long mail is kept.
+ * Sets how long messages are kept.
  *
- * What keeps longer holds at once, and undoes what waited. What deletes more waits seven days; what was announced
- * before keeps its time as far as the new setting asks for as much. So mail only ever goes seven days after its going
- * was announced.
+ * A longer period takes effect immediately and cancels pending steps. A shorter one takes effect after seven days; a
+ * step that was announced before keeps its date as far as the new period covers it. So no message is deleted less than
+ * seven days after its deletion was announced.
  *
- * @returns false where it was set so already.
+ * @returns false if the policy already has this value.
  */
-export function planRetention(plan: RetentionPlan, days: number, now: Date): boolean {
+export function changeRetention(plan: RetentionPlan, days: number, now: Date): boolean {
   if (days === plan.retentionDays) return false;
   plan.version += 1;
   plan.retentionDays = days;
@@ -53,13 +53,13 @@ export function planRetention(plan: RetentionPlan, days: number, now: Date): boo
   } else {
     const looser = plan.steps.filter((step) => isStricter(days, step.days));
     const covering = plan.steps[looser.length];
-    plan.steps = [...looser, covering ? { ...covering, days } : newStep(plan.version, days, now)];
+    plan.steps = [...looser, covering ? { ...covering, days } : createStep(plan.version, days, now)];
   }
   if (plan.retentionDays === 0) Object.assign(plan, { postponedUntil: null, resumeWarnedAt: null });
   return true;
 }
 
-function newStep(version: number, days: number, now: Date): RetentionStep {
+function createStep(version: number, days: number, now: Date): RetentionStep {
   const takesEffectAt = new Date(now.getTime() + NOTICE_MS).toISOString();
   return { version, days, takesEffectAt, announcedAt: null, warnedAt: null };
 }
@@ -70,15 +70,15 @@ function applyDays(plan: RetentionPlan, days: number, now: Date): void {
 }
 
 /**
- * Deletes nothing for so many days more: counted from now, or from the first deletion where none has begun. It never
- * brings a deletion nearer; the same again changes next to nothing.
+ * Postpones deletion by a number of days, counted from now, or from the first deletion if none has happened yet. Never
+ * moves a deletion forward; repeating a call adds nothing but the time in between.
  *
- * @returns false where there is nothing to postpone.
+ * @returns false if there is nothing to postpone.
  */
 export function postponeRetention(plan: RetentionPlan, days: number, now: Date): boolean {
   const [next] = plan.steps;
   if (plan.appliedDays === 0 && !next) return false;
-  const from = plan.appliedDays === 0 && next ? later(now, new Date(next.takesEffectAt)) : now;
+  const from = plan.appliedDays === 0 && next ? latest(now, new Date(next.takesEffectAt)) : now;
   const until = new Date(from.getTime() + days * DAY_MS);
   if (plan.postponedUntil && plan.postponedUntil >= until) return true;
   plan.postponedUntil = until;
@@ -91,122 +91,129 @@ export function postponeRetention(plan: RetentionPlan, days: number, now: Date):
 }
 
 /**
- * Deletes nothing for a day more, for an organization that can neither postpone nor change anything. To be repeated
- * daily; once it ends, the owners are warned anew, since what they were told before they could not act on.
+ * Postpones deletion by a day for a suspended organization, which cannot act on warnings. Call it daily. When the
+ * suspension ends, the owners are warned again before anything is deleted.
  */
-export function holdRetention(plan: RetentionPlan, now: Date): void {
+export function suspendRetention(plan: RetentionPlan, now: Date): void {
   plan.steps = plan.steps.map((step) => ({ ...step, warnedAt: null }));
   if (plan.appliedDays === 0) return;
   const until = new Date(now.getTime() + DAY_MS);
-  plan.postponedUntil = plan.postponedUntil ? later(plan.postponedUntil, until) : until;
+  plan.postponedUntil = plan.postponedUntil ? latest(plan.postponedUntil, until) : until;
   plan.resumeWarnedAt = null;
 }
 
-/** When a step begins to delete, as far as is known. */
+/** When a step starts to delete, as currently planned. */
 export function firstDeletionAt(plan: Pick<RetentionPlan, 'postponedUntil'>, step: RetentionStep): Date {
   const at = new Date(step.takesEffectAt);
-  return plan.postponedUntil ? later(at, plan.postponedUntil) : at;
+  return plan.postponedUntil ? latest(at, plan.postponedUntil) : at;
 }
 
-/** Whether mail may be deleted now, as far as the last review went. */
-export function deletesNow({ appliedDays, postponedUntil }: RetentionPlan): boolean {
+/** Whether the policy deletes messages now, as of the last review. */
+export function isDeleting({ appliedDays, postponedUntil }: RetentionPlan): boolean {
   return appliedDays > 0 && postponedUntil === null;
 }
 
 /**
- * Brings the plan up to date: says what the owners are to be told, and lets begin what they have been told long enough.
- * Nothing begins unannounced, however late this is called.
+ * Brings the plan up to date: returns the warnings that are due, and puts steps into effect whose notice has elapsed. No
+ * step takes effect unannounced, however late the review runs.
  */
-export function reviewRetention(plan: RetentionPlan, now: Date): Warning[] {
-  const warnings: Warning[] = [];
-  plan.steps = plan.steps.map((step) => announced(plan, step, now, warnings));
-  plan.steps = plan.steps.map((step) => warnedOfStep(plan, step, now, warnings));
+export function reviewRetention(plan: RetentionPlan, now: Date): RetentionWarning[] {
+  const warnings: RetentionWarning[] = [];
+  plan.steps = plan.steps.map((step) => announceStep(plan, step, now, warnings));
+  plan.steps = plan.steps.map((step) => warnAboutStep(plan, step, now, warnings));
   for (const step of [...plan.steps]) {
-    if (!isReady(firstDeletionAt(plan, step), step.warnedAt, now)) break;
+    if (!canStart(firstDeletionAt(plan, step), step.warnedAt, now)) break;
     applyDays(plan, step.days, now);
     plan.steps = plan.steps.filter((other) => other !== step);
-    // Its own warning stands for that of what was postponed together with it.
+    // The step's warning also covers the postponed deletion that resumes with it.
     if (plan.postponedUntil && plan.postponedUntil <= now)
       plan.resumeWarnedAt ??= new Date(step.warnedAt ?? now);
   }
-  resume(plan, now, warnings);
+  resumeWhenDue(plan, now, warnings);
   return warnings;
 }
 
-function announced(plan: RetentionPlan, step: RetentionStep, now: Date, warnings: Warning[]): RetentionStep {
-  if (step.announcedAt !== null) return step;
-  const inTime = new Date(now.getTime() + NOTICE_MS);
-  const isLate = inTime.getTime() - Date.parse(step.takesEffectAt) > ANNOUNCEMENT_SLACK_MS;
-  const told = {
-    ...step,
-    announcedAt: now.toISOString(),
-    takesEffectAt: isLate ? inTime.toISOString() : step.takesEffectAt,
-  };
-  warnings.push({
-    kind: 'set',
-    days: step.days,
-    firstDeletionAt: firstDeletionAt(plan, told),
-  });
-  return told;
-}
-
-function warnedOfStep(
+function announceStep(
   plan: RetentionPlan,
   step: RetentionStep,
   now: Date,
-  warnings: Warning[],
+  warnings: RetentionWarning[],
+): RetentionStep {
+  if (step.announcedAt !== null) return step;
+  const earliest = new Date(now.getTime() + NOTICE_MS);
+  const isLate = earliest.getTime() - Date.parse(step.takesEffectAt) > ANNOUNCEMENT_SLACK_MS;
+  const updated = {
+    ...step,
+    announcedAt: now.toISOString(),
+    takesEffectAt: isLate ? earliest.toISOString() : step.takesEffectAt,
+  };
+  warnings.push({
+    kind: 'announcement',
+    days: step.days,
+    firstDeletionAt: firstDeletionAt(plan, updated),
+  });
+  return updated;
+}
+
+function warnAboutStep(
+  plan: RetentionPlan,
+  step: RetentionStep,
+  now: Date,
+  warnings: RetentionWarning[],
 ): RetentionStep {
   const at = firstDeletionAt(plan, step);
-  if (step.warnedAt !== null || !isNear(at, now)) return step;
-  warnings.push({ kind: 'tomorrow', days: step.days, firstDeletionAt: dayAfterWarning(at, now) });
+  if (step.warnedAt !== null || !isWarningDue(at, now)) return step;
+  warnings.push({ kind: 'final', days: step.days, firstDeletionAt: earliestAfterWarning(at, now) });
   return { ...step, warnedAt: now.toISOString() };
 }
 
-/** Ends a postponement whose time has come. */
-function resume(plan: RetentionPlan, now: Date, warnings: Warning[]): void {
+/** Ends a postponement that is due. */
+function resumeWhenDue(plan: RetentionPlan, now: Date, warnings: RetentionWarning[]): void {
   const { postponedUntil, appliedDays } = plan;
   if (!postponedUntil) return;
-  if (appliedDays > 0 && !plan.resumeWarnedAt && isNear(postponedUntil, now)) {
+  if (appliedDays > 0 && !plan.resumeWarnedAt && isWarningDue(postponedUntil, now)) {
     plan.resumeWarnedAt = now;
-    // A stricter setting that begins at the same time has just said so.
-    if (!warnings.some(({ kind }) => kind === 'tomorrow'))
+    // A stricter step that starts at the same time has already produced the warning.
+    if (!warnings.some(({ kind }) => kind === 'final'))
       warnings.push({
-        kind: 'tomorrow',
+        kind: 'final',
         days: appliedDays,
-        firstDeletionAt: dayAfterWarning(postponedUntil, now),
+        firstDeletionAt: earliestAfterWarning(postponedUntil, now),
       });
   }
-  if (appliedDays === 0 ? postponedUntil <= now : isReady(postponedUntil, plan.resumeWarnedAt, now))
+  if (appliedDays === 0 ? postponedUntil <= now : canStart(postponedUntil, plan.resumeWarnedAt, now))
     Object.assign(plan, { postponedUntil: null, resumeWarnedAt: null });
 }
 
-/** The next run is the last one before it, or comes too late already. */
-function isNear(at: Date, now: Date): boolean {
+/** Whether no later run is left to send the final warning in time. */
+function isWarningDue(at: Date, now: Date): boolean {
   return at.getTime() <= now.getTime() + FINAL_NOTICE_MS + RUN_JITTER_MS;
 }
 
-function isReady(at: Date, warnedAt: Date | string | null, now: Date): boolean {
+function canStart(at: Date, warnedAt: Date | string | null, now: Date): boolean {
   if (warnedAt === null || at > now) return false;
-  return now.getTime() - new Date(warnedAt).getTime() >= LEAST_FINAL_NOTICE_MS;
+  return now.getTime() - new Date(warnedAt).getTime() >= MIN_FINAL_NOTICE_MS;
 }
 
-function dayAfterWarning(at: Date, now: Date): Date {
-  return later(at, new Date(now.getTime() + FINAL_NOTICE_MS));
+function earliestAfterWarning(at: Date, now: Date): Date {
+  return latest(at, new Date(now.getTime() + FINAL_NOTICE_MS));
 }
 
-function later(a: Date, b: Date): Date {
+function latest(a: Date, b: Date): Date {
   return a > b ? a : b;
 }
 
-/** Whether this month's reminder is still to be written. The month in which a period began had warnings of its own. */
+/** Whether this month's reminder is due. The month in which a period took effect had its own warnings. */
 export function isReminderDue({ appliedSince, remindedAt }: RetentionPlan, now: Date): boolean {
-  const month = monthOf(now);
+  const month = toYearMonth(now);
   return (
-    appliedSince !== null && monthOf(appliedSince) !== month && (!remindedAt || monthOf(remindedAt) !== month)
+    appliedSince !== null &&
+    toYearMonth(appliedSince) !== month &&
+    (!remindedAt || toYearMonth(remindedAt) !== month)
   );
 }
 
-/** `2026-12`, UTC. */
-export function monthOf(time: Date): string {
+/** For example `2026-12` (UTC). */
+export function toYearMonth(time: Date): string {
   return time.toISOString().slice(0, 7);
 }

@@ -3,20 +3,20 @@ import { createdAt, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** A stricter setting that waits for its time. Times are ISO 8601. */
+/** A stricter period that has not taken effect yet. Times are ISO 8601. */
 export interface RetentionStep {
-  /** The change of the policy it came with. */
+  /** Version of the policy that added the step. */
   version: number;
   days: number;
-  /** Not before then. */
+  /** Earliest time it takes effect. */
   takesEffectAt: string;
-  /** When the owners were told; null until the run that does so. */
+  /** When the owners were notified of it; null before. */
   announcedAt: string | null;
-  /** When they were told that it is about to begin; null before that. */
+  /** When the owners got the final warning; null before. */
   warnedAt: string | null;
 }
 
-/** How long an organization keeps its mail. No row: for ever. */
+/** How long an organization keeps its messages. No row: forever. */
 export const RetentionPolicyEntity = defineEntity({
   name: 'RetentionPolicy',
   tableName: 'retention_policies',
@@ -24,23 +24,23 @@ export const RetentionPolicyEntity = defineEntity({
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
-    /** What was asked for; 0 keeps. */
+    /** The period as set; 0: forever. */
     retentionDays: p.integer().default(0),
-    /** What is deleted by now. Looser than `retentionDays` while there are steps, else the same. */
+    /** The period in effect. Longer than `retentionDays` while steps are pending, else equal. */
     appliedDays: p.integer().default(0),
-    /** Empty where `appliedDays` deletes nothing yet. */
+    /** Null while `appliedDays` is 0. */
     appliedSince: timestamp().strictNullable(),
-    /** On the way from the one to the other, in order of time, each stricter than the one before. */
+    /** Pending steps from `appliedDays` to `retentionDays`, in order of time, each stricter than the one before. */
     steps: p.json().$type<RetentionStep[]>(),
-    /** Nothing is deleted before; empty where nothing is postponed. */
+    /** Nothing is deleted before this time; null if nothing is postponed. */
     postponedUntil: timestamp().strictNullable(),
-    /** When the owners were told that a postponed deletion goes on. */
+    /** When the owners were warned that a postponed deletion resumes. */
     resumeWarnedAt: timestamp().strictNullable(),
-    /** When the owners were last reminded that mail is deleted. */
+    /** When the owners got the last monthly reminder. */
     remindedAt: timestamp().strictNullable(),
-    /** Counts the changes. */
+    /** Number of changes. */
     version: p.integer().default(0),
-    /** Of the last change somebody asked for. */
+    /** When the policy was last set or postponed. */
     changedAt: timestamp(),
     createdAt: createdAt(),
   },

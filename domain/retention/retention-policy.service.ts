@@ -1,43 +1,43 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { Scope } from '../identity/scope.ts';
-import { firstDeletionAt, planRetention, postponeRetention } from './retention-plan.ts';
+import { isOrganizationWide, type Scope } from '../identity/scope.ts';
+import { changeRetention, firstDeletionAt, postponeRetention } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
-import { startOfRetention } from './retention-start.ts';
+import { buildRetentionStart } from './retention-start.ts';
 
-/** A policy as people speak of it. */
-export interface RetentionFacts {
-  /** As it was set; 0 keeps. */
+/** A policy as the API shows it. */
+export interface RetentionPolicyDetails {
+  /** The period as set; 0: forever. */
   retentionDays: number;
-  /** What is deleted now, while a shorter period waits. */
+  /** The period in effect; differs while a shorter one is pending. */
   effectiveDays: number;
-  /** When something is deleted for the first time that is kept until now; empty where nothing waits. */
+  /** When the pending period first deletes something; null if none is pending. */
   firstDeletionAt: Date | null;
   postponedUntil: Date | null;
-  /** Empty where nobody ever set one. */
+  /** Null if the policy was never set. */
   updatedAt: Date | null;
 }
 
 export interface RetentionPolicyService {
   /** @throws AppError `not_found` for another organization. */
-  get(scope: Scope, organizationId: string): Promise<RetentionFacts>;
+  get(scope: Scope, organizationId: string): Promise<RetentionPolicyDetails>;
   /**
-   * Sets how many days mail is kept. What deletes more than before waits seven days, and the owners are told; what
-   * deletes less holds at once. The same value again changes nothing.
+   * Sets how many days messages are kept. A shorter period takes effect after seven days, and the owners are notified; a
+   * longer one takes effect immediately. Setting the same value again changes nothing.
    *
-   * @param days 0: for ever.
-   * @throws AppError `not_found`; `permission_denied` for a credential that is not the whole organization's.
+   * @param days 0: forever.
+   * @throws AppError `not_found`; `permission_denied` for a credential bound to an environment or inbox.
    */
-  set(scope: Scope, organizationId: string, days: number): Promise<RetentionFacts>;
+  set(scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails>;
   /**
-   * Deletes nothing for `days` days more. A deletion under way ends after its batch.
+   * Postpones deletion by `days` days. A running deletion ends after its current batch.
    *
-   * @throws AppError `not_found`, `permission_denied`; `conflict` where nothing is deleted anyway.
+   * @throws AppError `not_found`, `permission_denied`; `conflict` if there is nothing to postpone.
    */
-  postpone(scope: Scope, organizationId: string, days: number): Promise<RetentionFacts>;
+  postpone(scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails>;
 }
 
 export function createRetentionPolicyService({
@@ -51,53 +51,52 @@ export function createRetentionPolicyService({
 }): RetentionPolicyService {
   return {
     get: (scope, organizationId) => {
-      requireOwn(scope, organizationId);
+      requireOwnOrganization(scope, organizationId);
       return database.transaction(scope, async ({ em }) =>
-        factsOf(await em.findOne(RetentionPolicyEntity, { organizationId }), now()),
+        toDetails(await em.findOne(RetentionPolicyEntity, { organizationId }), now()),
       );
     },
 
     set: async (scope, organizationId, days) => {
-      requireWhole(scope, organizationId);
+      requireWholeOrganization(scope, organizationId);
       return database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        await makePolicy(em, organizationId, now());
+        await ensurePolicy(em, organizationId, now());
         const policy = await lockPolicy(em, organizationId);
-        if (policy && planRetention(policy, days, now()) && policy.steps.some(isUntold))
+        if (policy && changeRetention(policy, days, now()) && policy.steps.some(isPending))
           outbox.enqueue(transaction, organizationId, {
-            start: startOfRetention(organizationId, `change-${policy.version}`),
+            start: buildRetentionStart(organizationId, `change-${policy.version}`),
           });
-        return factsOf(policy, now());
+        return toDetails(policy, now());
       });
     },
 
     postpone: async (scope, organizationId, days) => {
-      requireWhole(scope, organizationId);
+      requireWholeOrganization(scope, organizationId);
       return database.transaction(scope, async ({ em }) => {
         const policy = await lockPolicy(em, organizationId);
-        if (!policy || !postponeRetention(policy, days, now())) throw nothingToPostpone();
-        return factsOf(policy, now());
+        if (!policy || !postponeRetention(policy, days, now())) throw nothingToPostponeError();
+        return toDetails(policy, now());
       });
     },
   };
 }
 
-const isUntold = ({ announcedAt }: RetentionPolicy['steps'][number]) => announcedAt === null;
+const isPending = ({ announcedAt }: RetentionPolicy['steps'][number]) => announcedAt === null;
 
 export function lockPolicy(em: EntityManager, organizationId: string): Promise<RetentionPolicy | null> {
   return em.findOne(RetentionPolicyEntity, { organizationId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
 }
 
-/** Where there is none yet: two who set the first one then wait for one another at its row. */
-async function makePolicy(em: EntityManager, organizationId: string, at: Date): Promise<void> {
+/** Inserts a missing row, so that concurrent first changes serialize on its lock. */
+async function ensurePolicy(em: EntityManager, organizationId: string, at: Date): Promise<void> {
   await em.execute(
-    `insert into retention_policies (org_id, steps, changed_at, created_at) values (?, '[]', ?, ?)
+    sql`insert into retention_policies (org_id, steps, changed_at, created_at) values (${organizationId}, '[]', ${at}, ${at})
      on conflict do nothing`,
-    [organizationId, at, at],
   );
 }
 
-function factsOf(policy: RetentionPolicy | null, now: Date): RetentionFacts {
+function toDetails(policy: RetentionPolicy | null, now: Date): RetentionPolicyDetails {
   const next = policy?.steps[0];
   const { postponedUntil = null } = policy ?? {};
   return {
@@ -109,24 +108,25 @@ function factsOf(policy: RetentionPolicy | null, now: Date): RetentionFacts {
   };
 }
 
-function requireOwn({ organizationId: own }: Scope, organizationId: string): void {
+function requireOwnOrganization({ organizationId: own }: Scope, organizationId: string): void {
   if (organizationId !== own) throw notFound('organization', organizationId);
 }
 
-/** Mail of every environment goes by the policy: who was given a part of them does not decide on it. */
-function requireWhole(scope: Scope, organizationId: string): void {
-  requireOwn(scope, organizationId);
-  if (!scope.environmentBound && scope.inboxId === undefined) return;
+/** The policy covers every environment, so a credential bound to a part of the organization must not change it. */
+function requireWholeOrganization(scope: Scope, organizationId: string): void {
+  requireOwnOrganization(scope, organizationId);
+  if (isOrganizationWide(scope)) return;
   throw new AppError('permission_denied', {
-    detail: 'The retention policy is the whole organization’s; this credential is bound to a part of it.',
-    fix: 'Use a key of the organization that is bound to no environment or inbox.',
+    detail:
+      'The retention policy applies to the whole organization, but this credential is bound to an environment or inbox.',
+    fix: 'Use an API key that is bound to no environment and no inbox.',
     extensions: { permission: 'retention:manage' },
   });
 }
 
-function nothingToPostpone(): AppError {
+function nothingToPostponeError(): AppError {
   return new AppError('conflict', {
-    detail: 'No mail is deleted and none is going to be: there is nothing to postpone.',
-    fix: 'Nothing; set retention_days first if mail is to be deleted at all.',
+    detail: 'No deletion is active or scheduled, so there is nothing to postpone.',
+    fix: 'No action is needed. Deletion starts only after retention_days is set.',
   });
 }

@@ -1,44 +1,44 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { asPeopleRead } from '../notifications/as-people-read.ts';
+import { hasExpired } from '../messages/delete-expired-batch.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import { hasExpired } from './expired-batch.ts';
 import {
   DAY_MS,
-  deletesNow,
-  holdRetention,
+  isDeleting,
   isReminderDue,
-  monthOf,
   postponeRetention,
+  type RetentionWarning,
   reviewRetention,
-  type Warning,
+  suspendRetention,
+  toYearMonth,
 } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
 import { lockPolicy } from './retention-policy.service.ts';
-import { startOfRetention } from './retention-start.ts';
+import { buildRetentionStart } from './retention-start.ts';
 
 export interface RetentionReview {
-  /** What was received or sent before it goes now; empty where nothing does. */
-  deletesBefore: string | null;
-  /** Mails that were written. */
+  /** Messages received or sent before this time are deleted now; null if nothing is deleted. */
+  cutoff: string | null;
+  /** Number of emails queued. */
   warnings: number;
 }
 
-/** What the lifecycle asks for. Every one may run again at any time. */
+/** The steps of the retention workflow. All are idempotent. */
 export interface RetentionService {
-  /** Writes the mails that are due, lets begin what was announced long enough, and says what is to be deleted now. */
+  /** Queues the emails that are due, puts announced steps into effect, and returns what to delete now. */
   review(organizationId: string): Promise<RetentionReview>;
-  /** @returns what became of it, for the Temporal UI. */
+  /** @returns a description of the result for the Temporal UI. */
   postpone(organizationId: string, days: number): Promise<string>;
   /**
-   * Starts the day's run of every organization that has something to do.
+   * Starts today's run of every organization that needs one.
    *
-   * @param progressed called after each page.
-   * @returns how many.
+   * @param onProgress called after each page.
+   * @returns the number of runs started.
    */
-  startDue(progressed: () => void): Promise<number>;
+  startDailyRuns(onProgress: () => void): Promise<number>;
 }
 
 export interface RetentionServiceOptions {
@@ -48,10 +48,10 @@ export interface RetentionServiceOptions {
   now?: () => Date;
 }
 
-/** Policies of one page, and runs started in one transaction. */
-const PAGE = 200;
-/** A reminder is written where mail goes within this time. */
-const REMINDER_AHEAD_MS = 31 * DAY_MS;
+/** Policies read, and runs started, in one transaction. */
+const PAGE_SIZE = 200;
+/** A reminder is sent if messages will be deleted within this time. */
+const REMINDER_LEAD_MS = 31 * DAY_MS;
 
 export function createRetentionService({
   database,
@@ -63,17 +63,18 @@ export function createRetentionService({
     review: (organizationId) =>
       database.systemTransaction(async (transaction) => {
         const policy = await lockPolicy(transaction.em, organizationId);
-        if (!policy) return NOTHING_TO_DO;
+        if (!policy) return NO_ACTION;
         const at = now();
         if (!(await isActive(transaction, organizationId))) {
-          holdRetention(policy, at);
-          return NOTHING_TO_DO;
+          suspendRetention(policy, at);
+          return NO_ACTION;
         }
         const warnings = reviewRetention(policy, at);
-        for (const warning of warnings) await warn(transaction, notifications, organizationId, warning);
-        const reminded = await remindMonthly(transaction, notifications, policy, at);
+        for (const warning of warnings)
+          await sendWarning(transaction, notifications, organizationId, warning);
+        const reminded = await sendMonthlyReminder(transaction, notifications, policy, at);
         return {
-          deletesBefore: deletesNow(policy) ? beforeOf(policy, at).toISOString() : null,
+          cutoff: isDeleting(policy) ? getCutoff(policy, at).toISOString() : null,
           warnings: warnings.length + (reminded ? 1 : 0),
         };
       }),
@@ -85,7 +86,7 @@ export function createRetentionService({
         return postponed ? `postponed until ${policy.postponedUntil?.toISOString()}` : 'nothing to postpone';
       }),
 
-    async startDue(progressed) {
+    async startDailyRuns(onProgress) {
       const day = now().toISOString().slice(0, 10);
       let started = 0;
       for (let after: string | null = ''; after !== null; ) {
@@ -93,30 +94,30 @@ export function createRetentionService({
         after = await database.systemTransaction(async (transaction) => {
           const policies = await readPage(transaction, page);
           for (const policy of policies) {
-            if (!(await hasSomethingToDo(transaction, policy, now()))) continue;
+            if (!(await needsRun(transaction, policy, now()))) continue;
             const { organizationId } = policy;
-            outbox.enqueue(transaction, organizationId, { start: startOfRetention(organizationId, day) });
+            outbox.enqueue(transaction, organizationId, { start: buildRetentionStart(organizationId, day) });
             started += 1;
           }
-          return policies.length < PAGE ? null : (policies.at(-1)?.organizationId ?? null);
+          return policies.length < PAGE_SIZE ? null : (policies.at(-1)?.organizationId ?? null);
         });
-        // Temporal sets the pace: the next page waits until it has taken this one.
+        // Backpressure: the next page waits until Temporal has accepted this one.
         await outbox.drain();
-        progressed();
+        onProgress();
       }
       return started;
     },
   };
 }
 
-const NOTHING_TO_DO: RetentionReview = { deletesBefore: null, warnings: 0 };
+const NO_ACTION: RetentionReview = { cutoff: null, warnings: 0 };
 
-/** Of a suspended organization nothing is deleted: it could neither postpone it nor keep its mail longer. */
+/** A suspended organization cannot postpone or change its policy, so nothing of it is deleted. */
 async function isActive({ em }: Transaction, organizationId: string): Promise<boolean> {
   return (await em.count(OrganizationEntity, { id: organizationId, status: 'active' })) > 0;
 }
 
-function beforeOf({ appliedDays }: Pick<RetentionPolicy, 'appliedDays'>, at: Date): Date {
+function getCutoff({ appliedDays }: Pick<RetentionPolicy, 'appliedDays'>, at: Date): Date {
   return new Date(at.getTime() - appliedDays * DAY_MS);
 }
 
@@ -124,23 +125,19 @@ function readPage({ em }: Transaction, after: string): Promise<RetentionPolicy[]
   return em.find(
     RetentionPolicyEntity,
     { organizationId: { $gt: after } },
-    { orderBy: { organizationId: 'asc' }, limit: PAGE },
+    { orderBy: { organizationId: 'asc' }, limit: PAGE_SIZE },
   );
 }
 
-async function hasSomethingToDo(
-  transaction: Transaction,
-  policy: RetentionPolicy,
-  at: Date,
-): Promise<boolean> {
+async function needsRun(transaction: Transaction, policy: RetentionPolicy, at: Date): Promise<boolean> {
   if (policy.steps.length > 0 || policy.postponedUntil) return true;
-  if (!deletesNow(policy)) return false;
+  if (!isDeleting(policy)) return false;
   if (!(await isActive(transaction, policy.organizationId))) return true;
-  const aheadMs = isReminderDue(policy, at) ? REMINDER_AHEAD_MS : 0;
+  const leadMs = isReminderDue(policy, at) ? REMINDER_LEAD_MS : 0;
   return hasMailBefore(
     transaction,
     policy.organizationId,
-    new Date(beforeOf(policy, at).getTime() + aheadMs),
+    new Date(getCutoff(policy, at).getTime() + leadMs),
   );
 }
 
@@ -150,46 +147,46 @@ async function hasMailBefore({ em }: Transaction, organizationId: string, before
   return false;
 }
 
-function warn(
+function sendWarning(
   transaction: Transaction,
   notifications: NotificationService,
   organizationId: string,
-  warning: Warning,
+  warning: RetentionWarning,
 ): Promise<void> {
   const { kind, days, firstDeletionAt } = warning;
-  const params = { organizationId, days, firstDeletionAt: asPeopleRead(firstDeletionAt) };
-  if (kind === 'set')
+  const params = { organizationId, days, firstDeletionAt: formatUtc(firstDeletionAt) };
+  if (kind === 'announcement')
     return notifications.notifyOwners(transaction, {
       organizationId,
-      template: 'retention-set',
+      template: 'retention-notice',
       params,
-      // A setting that is taken back and made again on the same day is what the owners were told of.
-      dedupeKey: `retention-set/${organizationId}/${days}/${firstDeletionAt.toISOString().slice(0, 10)}`,
+      // By day, so that reverting and repeating a change on the same day sends one email.
+      dedupeKey: `retention-notice/${organizationId}/${days}/${firstDeletionAt.toISOString().slice(0, 10)}`,
     });
   return notifications.notifyOwners(transaction, {
     organizationId,
-    template: 'retention-tomorrow',
+    template: 'retention-final-notice',
     params,
-    dedupeKey: `retention-tomorrow/${organizationId}/${days}/${firstDeletionAt.toISOString()}`,
+    dedupeKey: `retention-final-notice/${organizationId}/${days}/${firstDeletionAt.toISOString()}`,
   });
 }
 
-/** Once a month, before the month's first run that finds mail to go. */
-async function remindMonthly(
+/** Sent once a month, by the first run that finds messages about to be deleted. */
+async function sendMonthlyReminder(
   transaction: Transaction,
   notifications: NotificationService,
   policy: RetentionPolicy,
   at: Date,
 ): Promise<boolean> {
   const { organizationId, appliedDays } = policy;
-  if (!deletesNow(policy) || !isReminderDue(policy, at)) return false;
-  const before = new Date(beforeOf(policy, at).getTime() + REMINDER_AHEAD_MS);
+  if (!isDeleting(policy) || !isReminderDue(policy, at)) return false;
+  const before = new Date(getCutoff(policy, at).getTime() + REMINDER_LEAD_MS);
   if (!(await hasMailBefore(transaction, organizationId, before))) return false;
   await notifications.notifyOwners(transaction, {
     organizationId,
     template: 'retention-reminder',
-    params: { organizationId, days: appliedDays, before: asPeopleRead(before) },
-    dedupeKey: `retention-reminder/${organizationId}/${monthOf(at)}`,
+    params: { organizationId, days: appliedDays, before: formatUtc(before) },
+    dedupeKey: `retention-reminder/${organizationId}/${toYearMonth(at)}`,
   });
   policy.remindedAt = at;
   return true;

@@ -1,57 +1,58 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { newId } from '../../platform/ids.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { LEVEL_COUNTER, USAGE_COUNTERS } from '../usage/counters.ts';
+import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
+import { closePeriod } from '../usage/close-period.ts';
+import { STORAGE_COUNTER, USAGE_COUNTERS } from '../usage/counters.ts';
 import { percentageOf } from '../usage/effective-limit.ts';
-import { foldUsage } from '../usage/fold-deltas.ts';
 import { monthOf, type Period } from '../usage/periods.ts';
-import { readStandings, type Standing } from '../usage/standings.ts';
 import { recordUsageEvent } from '../usage/usage-ledger.ts';
+import { readUsageStatuses, type UsageStatus } from '../usage/usage-status.ts';
 import { UsageAlertEntity } from './usage-alert.entity.ts';
 
 export interface UsageCheckProgress {
-  /** The last organization that was looked at. */
+  /** Id of the last organization checked. */
   after: string;
   organizations: number;
-  told: number;
-  /** Organizations that could not be told; the next check tries again. */
+  notified: number;
+  /** Organizations whose notification failed; the next check retries them. */
   failed?: number;
 }
 
 export interface UsageCheckService {
   /**
-   * Looks at every organization: what crossed its warning threshold is told by `usage.warning`, what reached its limit
-   * by `usage.exceeded`, each once for a counter, threshold and month, with a mail to the owners. An hour into a month the
-   * one before is closed in the ledger.
+   * Checks every organization. A counter past its warning threshold emits `usage.warning`, one at its limit
+   * `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month the
+   * previous month is closed in the ledger.
    *
-   * @param from where an earlier look came to.
+   * @param from progress of an interrupted check, which then continues.
    */
   check(options: {
     from?: UsageCheckProgress;
-    progressed?: (soFar: UsageCheckProgress) => void;
+    onProgress?: (progress: UsageCheckProgress) => void;
   }): Promise<UsageCheckProgress>;
 }
 
 export interface UsageCheckServiceOptions {
-  /** Of a worker. */
+  /** Connected as the worker role, which sees every organization. */
   database: Database;
   events: EventService;
   notifications: NotificationService;
   logger: Logger;
   now?: () => Date;
-  /** Organizations looked at in one statement. */
+  /** Organizations checked in one statement. */
   pageSize?: number;
 }
 
 const PAGE_SIZE = 200;
 
 /** A counter that has reached a threshold. */
-interface Crossing {
-  standing: Standing;
+interface ThresholdCrossing {
+  status: UsageStatus;
   limit: number;
   /** Percent. */
   threshold: number;
@@ -60,28 +61,27 @@ interface Crossing {
 export function createUsageCheckService(options: UsageCheckServiceOptions): UsageCheckService {
   const { database, now = () => new Date(), pageSize = PAGE_SIZE } = options;
   return {
-    async check({ from, progressed }) {
-      await foldUsage(database);
-      const soFar = { after: '', organizations: 0, told: 0, failed: 0, ...from };
+    async check({ from, onProgress }) {
+      await applyUsageDeltas(database);
+      const progress = { after: '', organizations: 0, notified: 0, failed: 0, ...from };
       for (;;) {
         const page = await database.statement<{ id: string }>(
-          'select id from organizations where id > ? order by id limit ?',
-          [soFar.after, pageSize],
+          sql`select id from organizations where id > ${progress.after} order by id limit ${pageSize}`,
         );
         const ids = page.map(({ id }) => id);
-        const { told, failed } = await checkPage(options, ids, now());
-        soFar.told += told;
-        soFar.failed += failed;
-        soFar.organizations += ids.length;
-        soFar.after = ids.at(-1) ?? soFar.after;
-        progressed?.({ ...soFar });
-        if (ids.length < pageSize) return soFar;
+        const { notified, failed } = await checkPage(options, ids, now());
+        progress.notified += notified;
+        progress.failed += failed;
+        progress.organizations += ids.length;
+        progress.after = ids.at(-1) ?? progress.after;
+        onProgress?.({ ...progress });
+        if (ids.length < pageSize) return progress;
       }
     },
   };
 }
 
-/** Who began in a month writes it down within this time, and is folded in. */
+/** After this, all changes of the previous month are committed and applied. */
 const MONTH_SETTLED_AFTER_MS = 3_600_000;
 
 async function checkPage(
@@ -91,21 +91,21 @@ async function checkPage(
 ): Promise<CheckCounts> {
   const { database } = options;
   const period = monthOf(now);
-  const before = monthOf(new Date(period.start.getTime() - 1));
+  const previous = monthOf(new Date(period.start.getTime() - 1));
   const isSettled = now.getTime() - period.start.getTime() >= MONTH_SETTLED_AFTER_MS;
-  if (isSettled) await database.autocommit((em) => closeMonth(em, organizationIds, before, now));
-  const counts = { told: 0, failed: 0 };
-  // What was reached after a month's last look is told, too.
-  for (const month of isSettled ? [period] : [before, period]) {
-    const { told, failed } = await checkMonth(options, organizationIds, { period: month, now });
-    counts.told += told;
+  if (isSettled) await database.autocommit((em) => closePeriod(em, organizationIds, previous, now));
+  const counts = { notified: 0, failed: 0 };
+  // Includes thresholds crossed after the previous month's last check.
+  for (const month of isSettled ? [period] : [previous, period]) {
+    const { notified, failed } = await checkMonth(options, organizationIds, { period: month, now });
+    counts.notified += notified;
     counts.failed += failed;
   }
   return counts;
 }
 
 interface CheckCounts {
-  told: number;
+  notified: number;
   failed: number;
 }
 
@@ -116,163 +116,158 @@ async function checkMonth(
 ): Promise<CheckCounts> {
   const { database, logger } = options;
   const isOver = period.end <= now;
-  const news = await database.autocommit(async (em) => {
-    const standings = await readStandings(em, {
+  const crossings = await database.autocommit(async (em) => {
+    const statuses = await readUsageStatuses(em, {
       organizationIds,
-      // A level is of now.
-      ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== LEVEL_COUNTER) } : {}),
+      // Storage has no past value.
+      ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
       now: isOver ? period.start : now,
     });
-    return withoutKnown(em, standings.flatMap(crossingsOf), period);
+    return excludeNotified(em, statuses.flatMap(findCrossings), period);
   });
-  const counts = { told: 0, failed: 0 };
-  for (const [organizationId, crossings] of Map.groupBy(news, ({ standing }) => standing.organizationId))
+  const counts = { notified: 0, failed: 0 };
+  for (const [organizationId, ofOrganization] of Map.groupBy(
+    crossings,
+    ({ status }) => status.organizationId,
+  ))
     try {
-      counts.told += await database.systemTransaction((transaction) =>
-        tell(transaction, options, { crossings, period, now }),
+      counts.notified += await database.systemTransaction((transaction) =>
+        notifyThresholds(transaction, options, { crossings: ofOrganization, period, now }),
       );
     } catch (error) {
-      // Those behind it have their turn all the same.
-      logger.error({ organizationId, err: error }, 'usage could not be told');
+      // One failure must not stop the check of the other organizations.
+      logger.error({ organizationId, err: error }, 'usage notification failed');
       counts.failed += 1;
     }
   return counts;
 }
 
-/** The higher one last. Nothing is told of a limit of 0 that nothing was counted against. */
-function crossingsOf(standing: Standing): Crossing[] {
-  const { current, warningPercent, limit: effective } = standing;
+/** Returns the higher threshold last. A limit of 0 without any usage crosses nothing. */
+function findCrossings(status: UsageStatus): ThresholdCrossing[] {
+  const { current, warningPercent, limit: effective } = status;
   const { limit } = effective;
   if (limit === null || current === 0) return [];
   return [warningPercent, 100]
     .filter((threshold) => 100 * current >= limit * threshold)
-    .map((threshold) => ({ standing, limit, threshold }));
+    .map((threshold) => ({ status, limit, threshold }));
 }
 
-/** One look for the page: who has been told is not locked out of anything by being looked at. */
-async function withoutKnown(
+/** Drops crossings that were notified before. Takes no lock: `insertAlert` decides between concurrent checks. */
+async function excludeNotified(
   em: EntityManager,
-  crossings: Crossing[],
+  crossings: ThresholdCrossing[],
   { start }: Period,
-): Promise<Crossing[]> {
+): Promise<ThresholdCrossing[]> {
   if (crossings.length === 0) return [];
-  const ids = new Set(crossings.map(({ standing }) => standing.organizationId));
+  const ids = new Set(crossings.map(({ status }) => status.organizationId));
   const alerts = await em.find(UsageAlertEntity, { organizationId: { $in: [...ids] }, periodStart: start });
   const keyOf = (...parts: (string | number)[]) => parts.join('/');
   const known = new Set(alerts.map((row) => keyOf(row.organizationId, row.counter, row.threshold)));
   return crossings.filter(
-    ({ standing, threshold }) => !known.has(keyOf(standing.organizationId, standing.counter, threshold)),
+    ({ status, threshold }) => !known.has(keyOf(status.organizationId, status.counter, threshold)),
   );
 }
 
-interface Telling {
-  /** Of one organization. */
-  crossings: Crossing[];
+interface OrganizationCrossings {
+  /** All of the same organization. */
+  crossings: ThresholdCrossing[];
   period: Period;
   now: Date;
 }
 
-/** Row, event, mail and ledger commit together. Of two checks at once one writes the row, and tells. */
-async function tell(
+/** Commits alert, ledger entry, event and emails together. Of concurrent checks only one inserts the alert. */
+async function notifyThresholds(
   transaction: Transaction,
-  { events, notifications }: UsageCheckServiceOptions,
-  { crossings, period, now }: Telling,
+  options: UsageCheckServiceOptions,
+  { crossings, period, now }: OrganizationCrossings,
 ): Promise<number> {
+  const pending: ThresholdCrossing[] = [];
+  for (const crossing of crossings)
+    if (await insertAlert(transaction.em, crossing, period, now)) pending.push(crossing);
+  for (const crossing of pending) {
+    await recordCrossing(transaction, options, { crossing, period, now });
+    const { status, threshold } = crossing;
+    // If both thresholds were crossed at once, only the higher one is emailed.
+    const isSuperseded = pending.some((other) => other.status === status && other.threshold > threshold);
+    if (!isSuperseded) await notifyOwners(transaction, options, crossing, period);
+  }
+  return pending.length;
+}
+
+/** Writes the ledger entry and the event. */
+async function recordCrossing(
+  transaction: Transaction,
+  { events }: UsageCheckServiceOptions,
+  { crossing, period, now }: { crossing: ThresholdCrossing; period: Period; now: Date },
+): Promise<void> {
   const { em } = transaction;
-  const fresh: Crossing[] = [];
-  for (const crossing of crossings) if (await isFirst(em, crossing, period, now)) fresh.push(crossing);
-  for (const crossing of fresh) {
-    const { standing, limit, threshold } = crossing;
-    const { organizationId, counter, current } = standing;
-    const percentage = percentageOf(current, limit);
-    const data = {
+  const { status, limit, threshold } = crossing;
+  const { organizationId, counter, current } = status;
+  const data = {
+    counter,
+    current,
+    limit,
+    percentage: percentageOf(current, limit),
+    threshold,
+    period_start: period.start.toISOString(),
+    period_end: period.end.toISOString(),
+  };
+  recordUsageEvent(em, {
+    organizationId,
+    counter,
+    data,
+    at: now,
+    kind: 'threshold_crossed',
+    actor: 'system',
+  });
+  const environment = await em.findOneOrFail(
+    EnvironmentEntity,
+    { organizationId, kind: 'production' },
+    { orderBy: { id: 'asc' } },
+  );
+  await events.record(transaction, {
+    organizationId,
+    environmentId: environment.id,
+    inboxId: null,
+    data,
+    type: threshold === 100 ? 'usage.exceeded' : 'usage.warning',
+  });
+}
+
+function notifyOwners(
+  transaction: Transaction,
+  { notifications }: UsageCheckServiceOptions,
+  { status, limit, threshold }: ThresholdCrossing,
+  { start, end }: Period,
+): Promise<void> {
+  const { organizationId, counter, current } = status;
+  return notifications.notifyOwners(transaction, {
+    organizationId,
+    template: threshold === 100 ? 'usage-exceeded' : 'usage-warning',
+    params: {
+      organizationId,
       counter,
       current,
       limit,
-      percentage,
-      threshold,
-      period_start: period.start.toISOString(),
-      period_end: period.end.toISOString(),
-    };
-    recordUsageEvent(em, {
-      organizationId,
-      counter,
-      data,
-      at: now,
-      kind: 'threshold_crossed',
-      actor: 'system',
-    });
-    const environment = await em.findOneOrFail(
-      EnvironmentEntity,
-      { organizationId, kind: 'production' },
-      { orderBy: { id: 'asc' } },
-    );
-    await events.record(transaction, {
-      organizationId,
-      environmentId: environment.id,
-      inboxId: null,
-      data,
-      type: threshold === 100 ? 'usage.exceeded' : 'usage.warning',
-    });
-    // Who jumped over both hears of the higher one.
-    if (fresh.some((other) => other.standing === standing && other.threshold > threshold)) continue;
-    await notifications.notifyOwners(transaction, {
-      organizationId,
-      template: threshold === 100 ? 'usage-exceeded' : 'usage-warning',
-      params: {
-        organizationId,
-        counter,
-        current,
-        limit,
-        percentage,
-        kind: standing.limit.kind,
-        resetsAt: counter === LEVEL_COUNTER ? null : period.end.toISOString().slice(0, 10),
-      },
-      dedupeKey: `usage/${organizationId}/${counter}/${threshold}/${data.period_start}`,
-    });
-  }
-  return fresh.length;
+      percentage: percentageOf(current, limit),
+      kind: status.limit.kind,
+      resetsAt: counter === STORAGE_COUNTER ? null : end.toISOString().slice(0, 10),
+    },
+    dedupeKey: `usage/${organizationId}/${counter}/${threshold}/${start.toISOString()}`,
+  });
 }
 
-async function isFirst(
+/** @returns false if the crossing was notified before. */
+async function insertAlert(
   em: EntityManager,
-  { standing, threshold }: Crossing,
+  { status, threshold }: ThresholdCrossing,
   { start }: Period,
   now: Date,
 ): Promise<boolean> {
-  const { organizationId, counter } = standing;
+  const { organizationId, counter } = status;
   const written = await em.execute<object[]>(
-    `insert into usage_alerts (org_id, counter, threshold, period_start, created_at) values (?, ?, ?, ?, ?)
+    sql`insert into usage_alerts (org_id, counter, threshold, period_start, created_at) values (${organizationId}, ${counter}, ${threshold}, ${start.toISOString()}, ${now.toISOString()})
      on conflict do nothing returning counter`,
-    [organizationId, counter, threshold, start.toISOString(), now.toISOString()],
   );
   return written.length > 0;
-}
-
-/** Once an organization: what it used in a month that is over, with what is not folded in yet. */
-async function closeMonth(
-  em: EntityManager,
-  organizationIds: string[],
-  { start, end }: Period,
-  now: Date,
-): Promise<void> {
-  const period = { period_start: start.toISOString(), period_end: end.toISOString() };
-  if (organizationIds.length === 0) return;
-  const open = await em.execute<{ org_id: string; amounts: Record<string, number> }[]>(
-    `select c.org_id, jsonb_object_agg(c.counter, c.amount + (
-         select coalesce(sum(d.amount), 0) from usage_deltas d
-         where d.org_id = c.org_id and d.counter = c.counter and d.at >= ? and d.at < ?)) as amounts
-     from usage_counters c
-     where c.period_start = ? and c.org_id in (${organizationIds.map(() => '?').join(', ')})
-       and not exists (select from usage_events e
-         where e.org_id = c.org_id and e.kind = 'period_closed' and e.data ->> 'period_start' = ?)
-     group by c.org_id`,
-    [period.period_start, period.period_end, period.period_start, ...organizationIds, period.period_start],
-  );
-  for (const { org_id, amounts } of open)
-    await em.execute(
-      `insert into usage_events (id, org_id, kind, counter, data, actor, at)
-       values (?, ?, 'period_closed', null, ?::jsonb, 'system', ?) on conflict do nothing`,
-      [newId('usageEvent'), org_id, JSON.stringify({ ...period, amounts }), now.toISOString()],
-    );
 }

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
@@ -104,10 +105,7 @@ export async function recordUsage(
   em: EntityManager,
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {
-  await em.execute('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-    organizationId,
-    counter,
-    at.toISOString(),
-    amount,
-  ]);
+  await em.execute(
+    sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
+  );
 }

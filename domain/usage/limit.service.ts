@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -147,9 +148,9 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
 
 /** Serializes changes of an organization's limits, so that the ledger records the correct previous values. */
 async function lockLimits(em: EntityManager, organizationId: string): Promise<void> {
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    JSON.stringify(['limits', organizationId]),
-  ]);
+  await em.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['limits', organizationId])}, 0))`,
+  );
 }
 
 async function read(em: EntityManager, organizationId: string, now: Date): Promise<OrganizationLimits> {

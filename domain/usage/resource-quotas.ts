@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
@@ -55,9 +56,9 @@ export async function requireQuota(
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));
   if (remainingQuota(limit, 0) === null) return;
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    JSON.stringify(['cap', organizationId, resource]),
-  ]);
+  await em.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['cap', organizationId, resource])}, 0))`,
+  );
   // A separate statement, so that it sees rows committed while this one waited for the lock.
   const [counted] = await em.execute<{ current: number }[]>(
     `select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ?`,

@@ -43,7 +43,7 @@ test('owners hear of a policy when it is set; a worker killed in the middle of a
   expect((await own.call('PUT', path, { retention_days: 30 })).body).toMatchObject({ pending: true });
   await eventually(async () => {
     const { rows } = await own.database.query(
-      `select status from notifications where org_id = $1 and template = 'retention-set'`,
+      `select status from notifications where org_id = $1 and template = 'retention-notice'`,
       [own.organizationId],
     );
     expect(rows).toEqual([{ status: 'sent' }]);

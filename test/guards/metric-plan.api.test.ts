@@ -69,10 +69,10 @@ test('hours are one range of the key, whatever is asked for and however much oth
 test('an export goes on with the hours where it was, by the key', async () => {
   const table = EXPORTED_HISTORY.find((entry) => entry.table === 'metric_hours');
   if (!table) throw new Error('Hours are not exported');
-  const { productionEnvironmentId: outer } = organization;
-  const key = JSON.stringify([outer, inbox.id, startOfHour(new Date()).toISOString()]);
+  const { productionEnvironmentId: parentId } = organization;
+  const key = JSON.stringify([parentId, inbox.id, startOfHour(new Date()).toISOString()]);
   const plan = await planOf(
-    buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { outer, key }),
+    buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { parentId, key }),
   );
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
   expect(plan).not.toContain('Seq Scan');

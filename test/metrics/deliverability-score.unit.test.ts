@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { judgeDeliverability } from '../../domain/metrics/deliverability-score.ts';
-import { type MetricCounts, noCounts } from '../../domain/metrics/metric-counts.ts';
+import { scoreDeliverability } from '../../domain/metrics/deliverability-score.ts';
+import { type MetricCounts, zeroCounts } from '../../domain/metrics/metric-counts.ts';
 
-const counted = (counts: Partial<MetricCounts>) => ({ ...noCounts(), ...counts });
+const counted = (counts: Partial<MetricCounts>) => ({ ...zeroCounts(), ...counts });
 
 test('the example of docs/metrics.md', () => {
   expect(
-    judgeDeliverability(
+    scoreDeliverability(
       counted({ attempted: 2_000, sent: 1_990, delivered: 1_900, bounced: 60, complained: 3, rejected: 41 }),
     ),
   ).toEqual({
@@ -18,46 +18,46 @@ test('the example of docs/metrics.md', () => {
     rejectionRate: 0.020088,
     sampleSize: 2_000,
     warnings: [
-      'Bounces are at 3 %, the warning threshold is 2 %.',
-      'Complaints are at 0.15 %, the warning threshold is 0.1 %.',
+      'The bounce rate is 3%; the warning threshold is 2%.',
+      'The complaint rate is 0.15%; the warning threshold is 0.1%.',
     ],
   });
 });
 
 test('nothing bad is 100, everything bad is 0', () => {
-  expect(judgeDeliverability(counted({ attempted: 20, sent: 20 }))).toMatchObject({
+  expect(scoreDeliverability(counted({ attempted: 20, sent: 20 }))).toMatchObject({
     score: 100,
     warnings: [],
   });
   expect(
-    judgeDeliverability(counted({ attempted: 20, bounced: 20, complained: 20, rejected: 20 })),
+    scoreDeliverability(counted({ attempted: 20, bounced: 20, complained: 20, rejected: 20 })),
   ).toMatchObject({
     score: 0,
     warnings: [
-      'Bounces are at 100 %, the critical threshold is 5 %.',
-      'Complaints are at 100 %, the critical threshold is 0.3 %.',
+      'The bounce rate is 100%; the critical threshold is 5%.',
+      'The complaint rate is 100%; the critical threshold is 0.3%.',
     ],
   });
 });
 
 test('19 sends are too few to judge, and none are no rates', () => {
-  expect(judgeDeliverability(counted({ attempted: 19, bounced: 1 }))).toMatchObject({
+  expect(scoreDeliverability(counted({ attempted: 19, bounced: 1 }))).toMatchObject({
     score: null,
     bounceRate: 0.052632,
-    warnings: ['19 sends are too few for a score, which needs 20.'],
+    warnings: ['A score needs at least 20 sends; there were 19.'],
   });
-  expect(judgeDeliverability(noCounts())).toMatchObject({ score: null, bounceRate: 0, rejectionRate: 0 });
+  expect(scoreDeliverability(zeroCounts())).toMatchObject({ score: null, bounceRate: 0, rejectionRate: 0 });
 });
 
 test.each([
   [{ bounced: 19 }, []],
-  [{ bounced: 20 }, ['Bounces are at 2 %, the warning threshold is 2 %.']],
-  [{ bounced: 49 }, ['Bounces are at 4.9 %, the warning threshold is 2 %.']],
-  [{ bounced: 50 }, ['Bounces are at 5 %, the critical threshold is 5 %.']],
-  [{ complained: 1 }, ['Complaints are at 0.1 %, the warning threshold is 0.1 %.']],
-  [{ complained: 3 }, ['Complaints are at 0.3 %, the critical threshold is 0.3 %.']],
+  [{ bounced: 20 }, ['The bounce rate is 2%; the warning threshold is 2%.']],
+  [{ bounced: 49 }, ['The bounce rate is 4.9%; the warning threshold is 2%.']],
+  [{ bounced: 50 }, ['The bounce rate is 5%; the critical threshold is 5%.']],
+  [{ complained: 1 }, ['The complaint rate is 0.1%; the warning threshold is 0.1%.']],
+  [{ complained: 3 }, ['The complaint rate is 0.3%; the critical threshold is 0.3%.']],
 ])('of 1,000 sends %j warns %j', (counts, warnings) => {
-  expect(judgeDeliverability(counted({ attempted: 1_000, ...counts })).warnings).toEqual(warnings);
+  expect(scoreDeliverability(counted({ attempted: 1_000, ...counts })).warnings).toEqual(warnings);
 });
 
 test('whatever was counted, score and rates stay within their bounds, and worse is never better', () => {
@@ -74,7 +74,7 @@ test('whatever was counted, score and rates stay within their bounds, and worse 
       fc.constantFrom('bounced' as const, 'complained' as const, 'rejected' as const),
       (some, worse) => {
         const counts = counted(some);
-        const judged = judgeDeliverability(counts);
+        const judged = scoreDeliverability(counts);
         for (const rate of [
           judged.bounceRate,
           judged.complaintRate,
@@ -82,7 +82,7 @@ test('whatever was counted, score and rates stay within their bounds, and worse 
           judged.rejectionRate,
         ])
           expect(rate >= 0 && rate <= 1).toBe(true);
-        const after = judgeDeliverability({ ...counts, [worse]: counts[worse] + 1 });
+        const after = scoreDeliverability({ ...counts, [worse]: counts[worse] + 1 });
         if (judged.score === null) expect(after.score).toBeNull();
         else {
           expect(judged.score >= 0 && judged.score <= 100).toBe(true);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { hoursOf, readRange } from '../../domain/metrics/metric-range.ts';
+import { listHours, resolveRange } from '../../domain/metrics/metric-range.ts';
 
 const at = (time: string) => new Date(`2026-03-${time}Z`);
 const iso = ({ start, end }: { start: Date; end: Date }) => [start.toISOString(), end.toISOString()];
@@ -14,22 +14,22 @@ describe('a range', () => {
     [{ start: at('10T07:59:59.999') }, '10T07:00', '10T11:00'],
     [{ start: at('10T07:10:00'), end: at('10T07:20:00') }, '10T07:00', '10T08:00'],
   ])('%j is %s to %s', (asked, start, end) => {
-    expect(iso(readRange(asked, at('10T10:20:00'), 31))).toEqual(
+    expect(iso(resolveRange(asked, at('10T10:20:00'), 31))).toEqual(
       iso({ start: at(`${start}:00`), end: at(`${end}:00`) }),
     );
   });
 
   test('ends with the last hour before the years have five digits', () => {
     const end = new Date('9999-12-31T23:59:59Z');
-    expect(readRange({ end }, new Date(), 31).end.toISOString()).toBe('9999-12-31T23:00:00.000Z');
-    expect(() => readRange({ start: new Date('9999-12-31T23:10:00Z'), end }, new Date(), 31)).toThrow(
+    expect(resolveRange({ end }, new Date(), 31).end.toISOString()).toBe('9999-12-31T23:00:00.000Z');
+    expect(() => resolveRange({ start: new Date('9999-12-31T23:10:00Z'), end }, new Date(), 31)).toThrow(
       'is not before end',
     );
   });
 
   test('has each hour once, also where clocks change', () => {
-    const hours = hoursOf(
-      readRange({ start: at('29T00:00:00'), end: at('30T00:00:00') }, at('30T00:00:00'), 31),
+    const hours = listHours(
+      resolveRange({ start: at('29T00:00:00'), end: at('30T00:00:00') }, at('30T00:00:00'), 31),
     );
     expect(hours).toHaveLength(24);
     expect(new Set(hours.map((hour) => hour.toISOString())).size).toBe(24);

@@ -102,7 +102,7 @@ test('whatever is changed in whatever order, each thing counts once, in its hour
       }
       const metrics = createMetricService({ database: api, now: () => NOW });
       for (const filter of [{}, { inboxId: inbox.id }, { domain: inbox.domain }]) {
-        const hours = await metrics.activity(scope, filter);
+        const hours = await metrics.getActivity(scope, filter);
         const busy = hours.filter((hour) => COUNT_COLUMNS.some((name) => hour[name] > 0));
         expect(busy.map(({ hour, ...counts }) => [hour.getTime(), counts])).toEqual(
           [...expected].sort(([a], [b]) => a - b),

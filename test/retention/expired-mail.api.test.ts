@@ -7,12 +7,12 @@ import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts'
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { BATCH_SIZE } from '../../domain/messages/delete-expired-batch.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { refreshThread } from '../../domain/messages/refresh-thread.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { BATCH_SIZE } from '../../domain/retention/expired-batch.ts';
 import {
   createExpiredMailService,
   type DeletionProgress,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  changeRetention,
   DAY_MS,
-  deletesNow,
+  isDeleting,
   isReminderDue,
   isStricter,
-  planRetention,
   postponeRetention,
   type RetentionPlan,
   reviewRetention,
@@ -40,36 +40,36 @@ function runs(plan: RetentionPlan, fromDay: number, toDay: number) {
 describe('a shorter policy', () => {
   test('is announced at once and a day before, and begins after seven days', () => {
     const plan = newPlan();
-    expect(planRetention(plan, 30, at(0))).toBe(true);
+    expect(changeRetention(plan, 30, at(0))).toBe(true);
     expect(plan).toMatchObject({ retentionDays: 30, appliedDays: 0 });
     expect(reviewRetention(plan, at(0))).toMatchObject([{ kind: 'set', days: 30, firstDeletionAt: at(7) }]);
     expect(runs(plan, 0, 7)).toEqual([{ day: 6, kind: 'tomorrow', days: 30 }]);
-    expect(deletesNow(plan)).toBe(false);
+    expect(isDeleting(plan)).toBe(false);
     expect(runs(plan, 7, 9)).toEqual([]);
     expect(plan).toMatchObject({ appliedDays: 30, steps: [] });
-    expect(deletesNow(plan)).toBe(true);
+    expect(isDeleting(plan)).toBe(true);
   });
 
   test('leaves the old one in force until then', () => {
     const plan = newPlan(90);
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     expect(plan.appliedDays).toBe(90);
-    expect(deletesNow(plan)).toBe(true);
+    expect(isDeleting(plan)).toBe(true);
   });
 
   test('set again is no change', () => {
     const plan = newPlan();
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     const before = structuredClone(plan);
-    expect(planRetention(plan, 30, at(3))).toBe(false);
+    expect(changeRetention(plan, 30, at(3))).toBe(false);
     expect(plan).toEqual(before);
   });
 
   test('made shorter still keeps what was announced, and waits anew for the stricter part', () => {
     const plan = newPlan();
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
-    planRetention(plan, 10, at(4));
+    changeRetention(plan, 10, at(4));
     expect(reviewRetention(plan, at(4))).toMatchObject([{ kind: 'set', days: 10, firstDeletionAt: at(11) }]);
     runs(plan, 4, 8.5);
     expect(plan.appliedDays).toBe(30);
@@ -79,30 +79,30 @@ describe('a shorter policy', () => {
 
   test('made longer while it waits begins when the shorter one would have, which was told', () => {
     const plan = newPlan();
-    planRetention(plan, 10, at(0));
+    changeRetention(plan, 10, at(0));
     reviewRetention(plan, at(0));
-    planRetention(plan, 60, at(5));
+    changeRetention(plan, 60, at(5));
     expect(runs(plan, 5, 9)).toEqual([{ day: 6, kind: 'tomorrow', days: 60 }]);
     expect(plan.appliedDays).toBe(60);
   });
 
   test.each([0, 90, 200])('given up for %i days ends at once', (days) => {
     const plan = newPlan(90);
-    planRetention(plan, 30, at(0));
-    planRetention(plan, days, at(1));
+    changeRetention(plan, 30, at(0));
+    changeRetention(plan, days, at(1));
     expect(plan).toMatchObject({ retentionDays: days, appliedDays: days, steps: [] });
     expect(runs(plan, 1, 20)).toEqual([]);
   });
 
   test('whose announcement was late begins seven days after it', () => {
     const plan = newPlan();
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     expect(reviewRetention(plan, at(5))).toMatchObject([{ kind: 'set', firstDeletionAt: at(12) }]);
   });
 
   test('nobody was warned of the day before waits for that', () => {
     const plan = newPlan();
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
     expect(reviewRetention(plan, at(9))).toMatchObject([{ kind: 'tomorrow', firstDeletionAt: at(10) }]);
     expect(plan.appliedDays).toBe(0);
@@ -114,31 +114,31 @@ describe('a shorter policy', () => {
 describe('a postponement', () => {
   test('moves the first deletion, and its last warning', () => {
     const plan = newPlan();
-    planRetention(plan, 30, at(0));
+    changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
     runs(plan, 0, 7);
     expect(postponeRetention(plan, 14, at(6.9))).toBe(true);
     expect(plan.postponedUntil).toEqual(at(21));
     expect(runs(plan, 7, 20.6)).toEqual([{ day: 20, kind: 'tomorrow', days: 30 }]);
-    expect(deletesNow(plan)).toBe(false);
+    expect(isDeleting(plan)).toBe(false);
     runs(plan, 20.6, 22);
     expect(plan).toMatchObject({ appliedDays: 30, postponedUntil: null });
-    expect(deletesNow(plan)).toBe(true);
+    expect(isDeleting(plan)).toBe(true);
   });
 
   test('stops what deletes daily, and the owners hear of it before it goes on', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 10, at(0));
-    expect(deletesNow(plan)).toBe(false);
+    expect(isDeleting(plan)).toBe(false);
     expect(runs(plan, 0, 10.5)).toEqual([{ day: 9, kind: 'tomorrow', days: 30 }]);
     expect(plan.postponedUntil).toEqual(at(10));
     expect(runs(plan, 10.5, 11)).toEqual([]);
-    expect(deletesNow(plan)).toBe(true);
+    expect(isDeleting(plan)).toBe(true);
   });
 
   test('together with a shorter policy is told once', () => {
     const plan = newPlan(30);
-    planRetention(plan, 10, at(0));
+    changeRetention(plan, 10, at(0));
     reviewRetention(plan, at(0));
     postponeRetention(plan, 20, at(1));
     expect(runs(plan, 1, 23)).toEqual([{ day: 20, kind: 'tomorrow', days: 10 }]);
@@ -159,7 +159,7 @@ describe('a postponement', () => {
   test('ends with the policy', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 90, at(0));
-    planRetention(plan, 0, at(1));
+    changeRetention(plan, 0, at(1));
     expect(plan.postponedUntil).toBeNull();
   });
 });
@@ -188,19 +188,19 @@ test('whatever is asked for in whatever order, mail goes seven days after the ow
       let applied = 0;
       const review = () => {
         for (const { kind, days } of reviewRetention(plan, new Date(time))) told.push({ kind, days, time });
-        if (deletesNow(plan) && isStricter(plan.appliedDays, applied)) {
+        if (isDeleting(plan) && isStricter(plan.appliedDays, applied)) {
           const asMuch = told.filter(({ days }) => !isStricter(plan.appliedDays, days));
           expect(asMuch.some((mail) => mail.kind === 'set' && mail.time <= time - 7 * DAY_MS)).toBe(true);
           expect(told.some((mail) => mail.kind === 'tomorrow' && mail.time <= time - 20 * HOUR_MS)).toBe(
             true,
           );
         }
-        if (deletesNow(plan) || plan.appliedDays === 0) applied = plan.appliedDays;
+        if (isDeleting(plan) || plan.appliedDays === 0) applied = plan.appliedDays;
         expect(isStricter(plan.appliedDays, plan.retentionDays)).toBe(false);
         expect(plan.steps.at(-1)?.days ?? plan.appliedDays).toBe(plan.retentionDays);
       };
       for (const { kind, days } of acts) {
-        if (kind === 'set' && planRetention(plan, days, new Date(time))) review();
+        if (kind === 'set' && changeRetention(plan, days, new Date(time))) review();
         if (kind === 'postpone') postponeRetention(plan, days, new Date(time));
         for (let day = 0; kind === 'wait' && day < days; day += 1) {
           time += DAY_MS;

@@ -34,8 +34,8 @@ async function arrange() {
   /** What a run of `applyRetention` does. */
   const run = async () => {
     const review = await retention.review(organizationId);
-    const from = { messages: 0, threads: 0, place: null };
-    const options = { from, limitMs: 3_600_000, aborted: () => false, progressed: () => undefined };
+    const from = { messages: 0, threads: 0, cursor: null };
+    const options = { from, limitMs: 3_600_000, isAborted: () => false, onProgress: () => undefined };
     const deleted = review.cutoff && (await expiredMail.deleteExpired(organizationId, options));
     return { ...review, deleted: deleted ? deleted.messages : 0 };
   };
@@ -106,8 +106,8 @@ describe('a policy of 30 days', () => {
     expect(await run()).toMatchObject({ warnings: 0 });
     expect(await passUntil('2026-12-15T14:59:00Z')).toEqual([]);
     expect(await letters()).toEqual([
-      ['retention-set', 30, '2026-12-15 15:00 UTC'],
-      ['retention-tomorrow', 30, '2026-12-16 03:00 UTC'],
+      ['retention-notice', 30, '2026-12-15 15:00 UTC'],
+      ['retention-final-notice', 30, '2026-12-16 03:00 UTC'],
     ]);
     expect(await passUntil('2026-12-20T00:00:00Z')).toEqual(['2026-12-16']);
     expect(await left()).toEqual(['2026-11-20', '2026-12-20']);
@@ -130,7 +130,7 @@ describe('a policy of 30 days', () => {
       firstDeletionAt: new Date('2026-12-25T15:00:00Z'),
     });
     expect(await passUntil('2026-12-25T14:00:00Z')).toEqual([]);
-    expect((await letters()).slice(2)).toEqual([['retention-tomorrow', 30, '2026-12-26 03:00 UTC']]);
+    expect((await letters()).slice(2)).toEqual([['retention-final-notice', 30, '2026-12-26 03:00 UTC']]);
     expect(await passUntil('2026-12-28T00:00:00Z')).toEqual(['2026-12-26']);
     await mailOf('2026-10-02');
     await postpone(1);
@@ -141,7 +141,7 @@ describe('a policy of 30 days', () => {
 
   test('taken back and made again on the same day is told once; made again later it is told again', async () => {
     const { organizationId, set, run, passUntil, letters } = await arrange();
-    const told = async () => (await letters()).filter(([template]) => template === 'retention-set').length;
+    const told = async () => (await letters()).filter(([template]) => template === 'retention-notice').length;
     for (const days of [30, 0, 30, 0, 30]) {
       await set(days);
       await run();
@@ -194,7 +194,7 @@ describe('a policy of 30 days', () => {
     await is('active');
     expect(await passUntil('2027-02-12T02:00:00Z')).toEqual([]);
     expect((await letters()).slice(before.length)).toContainEqual([
-      'retention-tomorrow',
+      'retention-final-notice',
       30,
       '2027-02-12 03:00 UTC',
     ]);

@@ -48,7 +48,7 @@ export function exportRunner(app: TestApp, options: Partial<ExportRunnerOptions>
     storage: app.storage,
     notifications: createNotificationService({ outbox: recordingOutbox().outbox }),
     minPartBytes: 2_000,
-    pieceBytes: 700,
+    maxChunkBytes: 700,
     ...options,
   });
 }

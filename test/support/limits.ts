@@ -1,10 +1,10 @@
 import type { LimitService, NewOverride } from '../../domain/usage/limit.service.ts';
 
-/** Sets what an organization is allowed of something: hard and until it is changed, where nothing else is said. */
+/** Overrides an organization's limit; by default hard and without expiry. */
 export function allowOnly(
   limits: Pick<LimitService, 'setOverride'>,
   organizationId: string,
-  override: Pick<NewOverride, 'limited' | 'limit'> & Partial<NewOverride>,
+  override: Pick<NewOverride, 'resource' | 'limit'> & Partial<NewOverride>,
 ): Promise<void> {
   return limits.setOverride(
     organizationId,

@@ -62,12 +62,12 @@ const missing = () => {
     nextRetryDelay: '10 hours',
   });
 };
-const stretch = (end: string, messages: number) => ({
+const slice = (end: string, messages: number) => ({
   messages,
   threads: 1,
   end,
   detail: end === 'stopped' ? 'Postponed until then.' : '',
-  place: { environmentId: 'env_1', after: 'msg_1' },
+  cursor: { environmentId: 'env_1', after: 'msg_1' },
 });
 const longAgo = '2020-01-01T00:00:00.000Z';
 
@@ -136,7 +136,7 @@ const PATHS: Path[] = [
   {
     name: 'send-scheduled-draft.sent',
     workflowType: SEND_SCHEDULED_DRAFT,
-    input: { draftId: 'drf_1', plan: 1, sendAt: longAgo, version: 1 },
+    input: { draftId: 'drf_1', scheduleVersion: 1, sendAt: longAgo, version: 1 },
     activities: { sendDueDraft: once(() => ({ waitUntil: '2100-01-01T00:00:00.000Z' }), 'sent') },
   },
   {
@@ -213,7 +213,7 @@ const PATHS: Path[] = [
     name: 'export-organization.canceled',
     workflowType: EXPORT_ORGANIZATION,
     input: { exportId: 'exp_1' },
-    activities: { writeArchive: async () => failing(), giveUpExport: async () => 'canceled' },
+    activities: { writeArchive: async () => failing(), abortExport: async () => 'canceled' },
     signals: [{ name: CANCEL_EXPORT, args: [] }],
   },
   {
@@ -238,15 +238,15 @@ const PATHS: Path[] = [
     name: 'apply-retention.warned',
     workflowType: APPLY_RETENTION,
     input: { organizationId: 'org_1' },
-    activities: { reviewRetention: async () => ({ deletesBefore: null, warnings: 1 }) },
+    activities: { reviewRetention: async () => ({ cutoff: null, warnings: 1 }) },
   },
   {
-    name: 'apply-retention.deleted-in-stretches',
+    name: 'apply-retention.deleted-in-slices',
     workflowType: APPLY_RETENTION,
     input: { organizationId: 'org_1' },
     activities: {
-      reviewRetention: async () => ({ deletesBefore: longAgo, warnings: 0 }),
-      deleteExpiredMail: once(() => stretch('more', 200), stretch('done', 300)),
+      reviewRetention: async () => ({ cutoff: longAgo, warnings: 0 }),
+      deleteExpiredMail: once(() => slice('more', 200), slice('done', 300)),
     },
   },
   {
@@ -254,8 +254,8 @@ const PATHS: Path[] = [
     workflowType: APPLY_RETENTION,
     input: { organizationId: 'org_1' },
     activities: {
-      reviewRetention: async () => ({ deletesBefore: longAgo, warnings: 0 }),
-      deleteExpiredMail: once(failing, stretch('stopped', 200)),
+      reviewRetention: async () => ({ cutoff: longAgo, warnings: 0 }),
+      deleteExpiredMail: once(failing, slice('stopped', 200)),
       postponeRetention: async () => `postponed until ${longAgo}`,
     },
     signals: [{ name: POSTPONE_RETENTION, args: [{ days: 14 }] }],
@@ -270,13 +270,13 @@ const PATHS: Path[] = [
     name: 'start-retention.started',
     workflowType: START_RETENTION,
     input: {},
-    activities: { startDueRetention: async () => 2 },
+    activities: { startRetentionRuns: async () => 2 },
   },
   {
-    name: 'check-usage.told',
+    name: 'check-usage.notified',
     workflowType: CHECK_USAGE,
     input: {},
-    activities: { tellOfThresholds: async () => ({ organizations: 2, told: 1 }) },
+    activities: { notifyThresholds: async () => ({ organizations: 2, notified: 1 }) },
   },
 ];
 

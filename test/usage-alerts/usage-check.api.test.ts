@@ -6,6 +6,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { purgeUsage } from '../../domain/usage/purge-usage.ts';
+import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { allowOnly } from '../support/limits.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
 });
 
 /** Only the organization's own page is looked at: others of the database are other tests'. */
-async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | 'hard' = 'soft') {
+async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 'hard' = 'soft') {
   const organization = await createOrganization(app.worker);
   const { organizationId, token, ownerId } = organization;
   const { outbox, commands } = recordingOutbox();
@@ -39,11 +40,11 @@ async function arrange(limited: UsageCounter = 'messages_sent', kind: 'soft' | '
   const use = (amount: number, at = now) =>
     app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
       organizationId,
-      limited,
+      resource,
       at.toISOString(),
       amount,
     ]);
-  const allow = (limit: number) => allowOnly(limits, organizationId, { limited, limit, kind });
+  const allow = (limit: number) => allowOnly(limits, organizationId, { resource, limit, kind });
   await allow(1_000);
   const rows = () =>
     app.worker.autocommit(async (em) => ({
@@ -209,7 +210,7 @@ test('a failure leaves nothing half and stops nobody behind it, and the next che
           : real.notifyOwners(transaction, notice),
     },
   });
-  const from = { after: broken.organizationId.slice(0, -1), organizations: 0, told: 0 };
+  const from = { after: broken.organizationId.slice(0, -1), organizations: 0, notified: 0 };
   expect(await failing.check({ from })).toMatchObject({ failed: 1 });
   expect(await broken.rows()).toEqual({ events: [], mails: [] });
   expect(await behind.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
@@ -229,8 +230,8 @@ test('pages go on where they were, and say how far they came', async () => {
     pageSize: 1,
   });
   const seen: string[] = [];
-  const from = { after: organizationId.slice(0, -1), organizations: 0, told: 0 };
-  const result = await checks.check({ from, progressed: ({ after }) => void seen.push(after) });
+  const from = { after: organizationId.slice(0, -1), organizations: 0, notified: 0 };
+  const result = await checks.check({ from, onProgress: ({ after }) => void seen.push(after) });
   expect(seen[0]).toBe(organizationId);
   expect(result.organizations).toBeGreaterThanOrEqual(2);
 });
@@ -246,6 +247,7 @@ test('old hours, entries and alerts go after 400 days; months stay', async () =>
     organizationId,
   ]);
   await purgeUsage(app.worker);
+  await purgeUsageAlerts(app.worker);
   const [left] = await app.worker.statement<{ hours: number; months: number; alerts: number }>(
     `select (select count(*)::int from usage_hours where org_id = ?) as hours,
        (select count(*)::int from usage_counters where org_id = ?) as months,

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 const allow = (organizationId: string, limit: number) =>
-  allowOnly(limits, organizationId, { limited: 'api_calls', limit });
+  allowOnly(limits, organizationId, { resource: 'api_calls', limit });
 
 test('calls are written once a second, counted where they were answered, refused behind a hard limit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);

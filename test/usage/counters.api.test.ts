@@ -35,7 +35,7 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
   const { organizationId, token } = await createOrganization(app.worker);
   // As deltas, since nothing can be refused yet.
   await Promise.all(Array.from({ length: 30 }, () => count(organizationId)));
-  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 60 });
+  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 60 });
   const counting = Array.from({ length: 50 }, () =>
     count(organizationId).then(
       () => 1,
@@ -58,7 +58,7 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
 
 test('what was given back makes room once, also where it is folded in while somebody waits for the last unit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
-  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 3 });
+  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
   const giveBack = () =>
     app.worker.systemTransaction(({ em }) =>

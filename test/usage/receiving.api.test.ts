@@ -30,7 +30,7 @@ async function arrange(limit?: number) {
   const { organizationId, token } = organization;
   const inboxes = [await createInbox(app.worker, organization), await createInbox(app.worker, organization)];
   const allow = (most: number) =>
-    allowOnly(limits, organizationId, { limited: 'messages_received', limit: most });
+    allowOnly(limits, organizationId, { resource: 'messages_received', limit: most });
   if (limit !== undefined) await allow(limit);
   const received = async () =>
     (await app.call('/org/usage', { token })).json().counters.messages_received.current;
@@ -177,7 +177,7 @@ describe('providers', () => {
       intake,
       objects: { open: () => Promise.reject(new Error('unused')) },
       buckets: [],
-      onUnknown: () => undefined,
+      onUnknownRecipients: () => undefined,
     });
     const take = () =>
       mails.take({

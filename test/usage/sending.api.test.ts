@@ -30,7 +30,7 @@ async function arrange() {
   const send = (headers: Record<string, string> = {}) =>
     app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: mail, headers });
   const sent = async () => (await app.call('/org/usage', { token })).json().counters.messages_sent;
-  const allow = (limit: number) => allowOnly(limits, organizationId, { limited: 'messages_sent', limit });
+  const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'messages_sent', limit });
   return { organization, organizationId, token, inbox, send, sent, allow };
 }
 
@@ -79,7 +79,7 @@ test('an idempotent send is counted once, and its refusal can be repeated after 
 test('a soft limit refuses nothing, and what is not folded in counts', async () => {
   const { organizationId, send, sent } = await arrange();
   await limits.setTier(organizationId, 'developer', 'test');
-  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1, kind: 'soft' });
+  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 1, kind: 'soft' });
   for (let sends = 0; sends < 3; sends += 1) expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ current: 3, limit: 1, percentage: 300, kind: 'soft' });
   await Promise.all([
@@ -96,7 +96,7 @@ test('a cap of one’s own refuses also where a soft limit has come to lie below
   await app.call('/org/limits', { method: 'PUT', token, body: { counters } });
   await limits.setOverride(
     organizationId,
-    { limited: 'messages_sent', limit: 1, kind: 'soft', expiresAt: null, reason: 'Downgrade' },
+    { resource: 'messages_sent', limit: 1, kind: 'soft', expiresAt: null, reason: 'Downgrade' },
     'test',
   );
   expect([(await send()).statusCode, (await send()).statusCode]).toEqual([201, 201]);
@@ -118,7 +118,7 @@ test('what was counted softly counts when the limit turns hard', async () => {
 test('an override that has expired is none', async () => {
   const { organizationId, send, sent } = await arrange();
   await allowOnly(limits, organizationId, {
-    limited: 'messages_sent',
+    resource: 'messages_sent',
     limit: 0,
     expiresAt: new Date(Date.now() - 1),
   });
@@ -195,7 +195,7 @@ test('with the month the counter begins anew', async () => {
       labels: [],
       headers: {},
     });
-  await allowOnly(limits, organizationId, { limited: 'messages_sent', limit: 1 });
+  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 1 });
   await sendOne();
   await expect(sendOne()).rejects.toMatchObject({
     code: 'usage_limit_exceeded',
@@ -204,9 +204,9 @@ test('with the month the counter begins anew', async () => {
   now = new Date('2031-02-01T00:00:00.000Z');
   await sendOne();
   await expect(sendOne()).rejects.toMatchObject({ code: 'usage_limit_exceeded' });
-  const { period, standings } = await usage.getCurrent(scope);
+  const { period, counters } = await usage.getCurrent(scope);
   expect(period.start).toEqual(now);
-  expect(standings.find(({ counter }) => counter === 'messages_sent')?.current).toBe(1);
+  expect(counters.find(({ counter }) => counter === 'messages_sent')?.current).toBe(1);
   const days = await usage.getHistory(scope, new Date('2031-01-30'), new Date('2031-02-02'));
   expect(days.map(({ date, amounts }) => [date, amounts.messages_sent])).toEqual([
     ['2031-01-30', 0],

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { createPurgeService } from '../../domain/inboxes/purge.service.ts';
+import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { formCall } from '../support/form.ts';
@@ -43,7 +43,7 @@ async function arrange() {
     expect(current).toBe(row?.sum);
     return current;
   };
-  const allow = (limit: number) => allowOnly(limits, organizationId, { limited: 'storage_bytes', limit });
+  const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'storage_bytes', limit });
   /** Bytes are noted before they are put. */
   const noted = async () => {
     const [row] = await app.worker.statement<{ count: number }>(

@@ -9,7 +9,7 @@ let listener: SubmissionListener | undefined;
 afterEach(() => listener?.close());
 
 test('a mail program beyond the limit is put off with 452, which it tries again', async () => {
-  const limit = { limit: 3_000, kind: 'hard', source: 'tier', refusedAbove: 3_000 } as const;
+  const limit = { limit: 3_000, kind: 'hard', source: 'tier', enforcedLimit: 3_000 } as const;
   const submissions: SubmissionService = {
     authenticate: async () => ({
       inboxId: 'inb_1',

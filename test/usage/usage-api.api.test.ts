@@ -197,7 +197,7 @@ describe('limits', () => {
     const override = (limit: number | null, kind: 'soft' | 'hard') =>
       limits.setOverride(
         organizationId,
-        { limited: 'api_calls', limit, kind, expiresAt: new Date(Date.now() + 3_600_000), reason: 'Trial' },
+        { resource: 'api_calls', limit, kind, expiresAt: new Date(Date.now() + 3_600_000), reason: 'Trial' },
         'support@example.com',
       );
     await override(5, 'soft');
@@ -236,7 +236,7 @@ describe('limits', () => {
     expect(expectProblem(await domain(`b.${unique}.example.com`), 'plan_limit_reached')).toMatchObject({
       counter: 'domains',
     });
-    await allowOnly(limits, organizationId, { limited: 'inboxes', limit: 1, kind: 'soft' });
+    await allowOnly(limits, organizationId, { resource: 'inboxes', limit: 1, kind: 'soft' });
     expect((await inbox()).statusCode).toBe(201);
   });
 });

@@ -40,7 +40,7 @@ async function arrange(count = 3) {
   const given = await arrangeDeliveries(app.worker, count);
   const { organizationId, token } = given.organization;
   const allow = (limit: number, expiresAt: Date | null = null) =>
-    allowOnly(limits, organizationId, { limited: 'webhook_deliveries', limit, expiresAt });
+    allowOnly(limits, organizationId, { resource: 'webhook_deliveries', limit, expiresAt });
   await allow(1);
   const posted: number[] = [];
   const deliveries = given.worker(async () => {

@@ -4,12 +4,12 @@ import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { RetentionActivities } from '../../activities/retention.activities.ts';
-import type { DeletionProgress, Stretch } from '../../domain/retention/expired-mail.service.ts';
+import type { DeletionProgress, DeletionSlice } from '../../domain/retention/expired-mail.service.ts';
 import {
   APPLY_RETENTION,
-  DELETION_REST_MS,
+  DELETION_PAUSE_MS,
+  MAX_SLICES_PER_RUN,
   POSTPONE_RETENTION,
-  STRETCHES_A_RUN,
 } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
 import { eventually } from '../support/eventually.ts';
@@ -24,11 +24,11 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => environment?.stop());
 
-type Deletion = (from: DeletionProgress) => Stretch | Promise<Stretch>;
-const reached = (from: DeletionProgress, end: Stretch['end'], detail = ''): Stretch => ({
+type Deletion = (from: DeletionProgress) => DeletionSlice | Promise<DeletionSlice>;
+const reached = (from: DeletionProgress, end: DeletionSlice['end'], detail = ''): DeletionSlice => ({
   messages: from.messages + 200,
   threads: from.threads + 10,
-  place: PLACE,
+  cursor: PLACE,
   end,
   detail,
 });
@@ -41,7 +41,7 @@ function fakes({ deletesBefore = BEFORE as string | null, deletions = [] as Dele
   const activities: RetentionActivities = {
     async reviewRetention() {
       reviews += 1;
-      return { deletesBefore, warnings: 1 };
+      return { cutoff: deletesBefore, warnings: 1 };
     },
     async deleteExpiredMail({ from }) {
       froms.push(from);
@@ -52,7 +52,7 @@ function fakes({ deletesBefore = BEFORE as string | null, deletions = [] as Dele
       postponements.push(days);
       return `postponed for ${days} days`;
     },
-    startDueRetention: async () => 3,
+    startRetentionRuns: async () => 3,
   };
   return { activities, froms, postponements, reviews: () => reviews };
 }
@@ -87,9 +87,9 @@ describe('applyRetention', () => {
         `1 warning(s); deleted 600 message(s), 30 thread(s) of before ${BEFORE}`,
       );
       const tookMs = (await environment.temporal.currentTimeMs()) - startedAt;
-      expect(tookMs).toBeGreaterThanOrEqual(2 * DELETION_REST_MS);
+      expect(tookMs).toBeGreaterThanOrEqual(2 * DELETION_PAUSE_MS);
     });
-    expect(froms.map(({ messages, place }) => [messages, place])).toEqual([
+    expect(froms.map(({ messages, cursor: place }) => [messages, place])).toEqual([
       [0, null],
       [200, PLACE],
       [400, PLACE],
@@ -104,7 +104,7 @@ describe('applyRetention', () => {
       await expect(handle.result()).resolves.toContain('the next day’s run goes on');
       expect((await handle.fetchHistory()).events?.length).toBeLessThan(3_000);
     });
-    expect(froms).toHaveLength(STRETCHES_A_RUN);
+    expect(froms).toHaveLength(MAX_SLICES_PER_RUN);
   }, 170_000);
 
   test('tries a deletion that fails again, and goes on', async () => {

@@ -21,13 +21,13 @@ const start = (taskQueue: string) =>
     args: [{ exportId: 'exp_1' }],
   });
 
-type GivenUp = Parameters<ExportActivities['giveUpExport']>[0];
+type GivenUp = Parameters<ExportActivities['abortExport']>[0];
 
 function fakes(writeArchive: ExportActivities['writeArchive']) {
   const givenUp: GivenUp[] = [];
   const activities: ExportActivities = {
     writeArchive,
-    async giveUpExport(wish) {
+    async abortExport(wish) {
       givenUp.push(wish);
       return wish.status;
     },

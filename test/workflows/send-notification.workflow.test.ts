@@ -4,7 +4,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { NotificationActivities } from '../../activities/notifications.activities.ts';
 import {
-  NOTIFICATION_PAUSES_MS,
+  NOTIFICATION_RETRY_DELAYS_MS,
   SEND_NOTIFICATION,
 } from '../../workflows/notifications/send-notification.contract.ts';
 import { eventually } from '../support/eventually.ts';
@@ -24,7 +24,7 @@ function relay(sentAt: number) {
     async attemptNotification() {
       attemptedAt.push(await environment.temporal.currentTimeMs());
       if (attemptedAt.length === sentAt) return 'sent';
-      const delay = NOTIFICATION_PAUSES_MS[attemptedAt.length - 1];
+      const delay = NOTIFICATION_RETRY_DELAYS_MS[attemptedAt.length - 1];
       if (delay === undefined) return 'failed';
       throw ApplicationFailure.create({ type: 'MailDeferred', message: '451', nextRetryDelay: delay });
     },
@@ -54,10 +54,10 @@ describe('sendNotification', () => {
       expect((await handle.fetchHistory()).events).toHaveLength(11);
     });
     const pauses = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
-    expect(pauses).toHaveLength(NOTIFICATION_PAUSES_MS.length);
+    expect(pauses).toHaveLength(NOTIFICATION_RETRY_DELAYS_MS.length);
     pauses.forEach((pause, index) => {
-      expect(pause).toBeGreaterThanOrEqual(NOTIFICATION_PAUSES_MS[index] ?? 0);
-      expect(pause).toBeLessThan((NOTIFICATION_PAUSES_MS[index] ?? 0) + 60_000);
+      expect(pause).toBeGreaterThanOrEqual(NOTIFICATION_RETRY_DELAYS_MS[index] ?? 0);
+      expect(pause).toBeLessThan((NOTIFICATION_RETRY_DELAYS_MS[index] ?? 0) + 60_000);
     });
   });
 

@@ -1,22 +1,22 @@
-/** Contract of writing the archive of all an organization has. */
+/** Contract of exporting an organization's data as an archive. */
 export const EXPORT_ORGANIZATION = 'exportOrganization';
 export const exportOrganizationWorkflowId = (exportId: string): string => `export/${exportId}`;
-/** Signal: what is written so far is given up. */
+/** Signal: cancels the export. */
 export const CANCEL_EXPORT = 'cancel';
 
-/** The activity writes for so long and then says how far it is, for who looks at the run. */
-export const WRITE_FOR_MS = 30_000;
-/** A worker that died is noticed after this; another one goes on with the last part that was stored. */
+/** How long one activity writes before the run shows its progress. */
+export const WRITE_SLICE_MS = 30_000;
+/** After this a crashed worker is noticed, and another one continues from the last checkpoint. */
 export const WRITE_HEARTBEAT_TIMEOUT_MS = 30_000;
-/** Storage may be away for so long before the export has failed. */
-export const WRITE_PATIENCE_MS = 24 * 3_600_000;
+/** How long storage may be unavailable before the export fails. */
+export const WRITE_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface ExportOrganizationInput {
   exportId: string;
 }
 
-export interface WrittenSoFar {
+export interface ExportProgress {
   status: 'queued' | 'running' | 'ready' | 'failed' | 'canceled' | 'expired' | 'gone';
-  /** For a person: how far it is. */
+  /** Progress as text. */
   progress: string;
 }

@@ -11,23 +11,23 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ExportActivities } from '../../activities/exports.activities.ts';
-import { type StageBoard, stageBoard } from '../stage.ts';
+import { createStageReporter, type StageReporter } from '../stage.ts';
 import {
   CANCEL_EXPORT,
   type ExportOrganizationInput,
   WRITE_HEARTBEAT_TIMEOUT_MS,
-  WRITE_PATIENCE_MS,
+  WRITE_TIMEOUT_MS,
 } from './export-organization.contract.ts';
 
 const { writeArchive } = proxyActivities<ExportActivities>({
   startToCloseTimeout: '30 minutes',
-  scheduleToCloseTimeout: WRITE_PATIENCE_MS,
+  scheduleToCloseTimeout: WRITE_TIMEOUT_MS,
   heartbeatTimeout: WRITE_HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: '5 seconds', maximumInterval: '2 minutes' },
-  // What is written is given up only once nobody writes any more.
+  // The upload may be removed only after the activity has stopped writing.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 });
-const { giveUpExport } = proxyActivities<ExportActivities>({
+const { abortExport: giveUpExport } = proxyActivities<ExportActivities>({
   startToCloseTimeout: '5 minutes',
   retry: { initialInterval: '5 seconds', maximumInterval: '2 minutes' },
 });
@@ -37,14 +37,13 @@ type Stage = 'writing' | 'ready' | 'canceled' | 'failed';
 const canceled = defineSignal(CANCEL_EXPORT);
 
 /**
- * Writes the archive, a while at a time, until it is ready or somebody cancels. The export's row knows how far it came:
- * the activity may begin again anywhere, on any worker. Whatever else ends it leaves a row that says why, and nothing
- * in storage.
+ * Writes the archive in slices until it is ready or canceled. Progress is checkpointed in the export's row, so the activity
+ * can continue on any worker. On failure or cancellation the row states the reason and the upload is removed.
  *
- * @returns what became of it, for the Temporal UI.
+ * @returns the final status, for the Temporal UI.
  */
 export async function exportOrganization({ exportId }: ExportOrganizationInput): Promise<string> {
-  const board = stageBoard<Stage>('writing');
+  const board = createStageReporter<Stage>('writing');
   const writing = new CancellationScope();
   let signaled = false;
   setHandler(
@@ -53,14 +52,14 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
       signaled = true;
       writing.cancel();
     },
-    { description: 'Give up what is written so far. The API sends it, too.' },
+    { description: 'Cancels the export and removes its upload. The API sends this signal too.' },
   );
   try {
     return await writing.run(() => write(exportId, board));
   } catch (error) {
     const stage = stageAfter(error);
     if (!stage) throw error;
-    board.show(stage, `The export was given up: ${stage}.`);
+    board.report(stage, `Export ${stage}.`);
     const detail = signaled ? 'Canceled.' : reasonOf(error);
     await CancellationScope.nonCancellable(() => giveUpExport({ exportId, status: stage, detail }));
     if (signaled) return 'canceled';
@@ -68,31 +67,29 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
   }
 }
 
-async function write(exportId: string, board: StageBoard<Stage>): Promise<string> {
+async function write(exportId: string, board: StageReporter<Stage>): Promise<string> {
   for (;;) {
     const { status, progress } = await writeArchive({ exportId });
     if (status !== 'queued' && status !== 'running') {
       if (status === 'canceled') await giveUpExport({ exportId, status, detail: 'Canceled.' });
-      if (status === 'ready' || status === 'canceled' || status === 'failed') board.show(status, progress);
+      if (status === 'ready' || status === 'canceled' || status === 'failed') board.report(status, progress);
       return status;
     }
-    board.show('writing', progress);
+    board.report('writing', progress);
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof exportOrganization>({ exportId });
   }
 }
 
-/** Empty for what is neither a cancellation nor an activity that has given up. */
+/** Returns null for anything but a cancellation or a failed activity. */
 function stageAfter(error: unknown): 'canceled' | 'failed' | null {
   if (isCancellation(error)) return 'canceled';
   return error instanceof ActivityFailure ? 'failed' : null;
 }
 
-/** The API shows it. The failure itself may name servers and statements: who operates the service finds it in the run. */
+/** Shown by the API. The failure itself may contain server names and SQL; operators find it in the run. */
 function reasonOf(error: unknown): string {
   if (isCancellation(error)) return 'Canceled by an operator.';
   const cause = error instanceof ActivityFailure ? error.cause : error;
   const isStorage = cause instanceof ApplicationFailure && cause.type === 'StorageError';
-  return isStorage
-    ? 'Storage could not be read or written for too long.'
-    : 'The archive could not be written.';
+  return isStorage ? 'Storage was unavailable for too long.' : 'Writing the archive failed.';
 }

@@ -1,4 +1,4 @@
-/** Contract of the sweep that finds what a crash or an operator left unfinished. Runs every minute by schedule. */
+/** Contract of the sweep that recovers work interrupted by a crash or an operator. Scheduled every minute. */
 export const RECONCILE = 'reconcile';
 export const RECONCILE_SCHEDULE_ID = 'reconcile';
 export const RECONCILE_EVERY_MS = 60_000;

@@ -8,8 +8,8 @@ const { reconcileOverdue } = proxyActivities<MaintenanceActivities>({
 });
 
 /**
- * Finds what a crash or an operator left unfinished and starts, releases or settles it. Runs every minute by schedule;
- * one that is late lets the next one go.
+ * Finds work interrupted by a crash or an operator and starts, releases or settles it. Scheduled every minute; a run that
+ * is still active skips the next one.
  */
 export async function reconcile(): Promise<Record<string, number>> {
   return reconcileOverdue();

@@ -9,10 +9,10 @@ import type { NotificationActivities } from '../../activities/notifications.acti
 import type { SendNotificationInput } from './send-notification.contract.ts';
 
 const { attemptNotification } = proxyActivities<NotificationActivities>({
-  // A relay may take ten minutes for its last answer (RFC 5321 section 4.5.3.2.6); the rest is for the database.
+  // A relay may take ten minutes for its final reply (RFC 5321 section 4.5.3.2.6); the rest is for the database.
   startToCloseTimeout: '12 minutes',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-  // Of an attempt that broke; a mail the relay put off names the time of the next itself.
+  // For failed attempts; a deferral sets the delay itself.
   retry: { initialInterval: '5 seconds', maximumInterval: '5 minutes' },
 });
 const { stopNotification } = proxyActivities<NotificationActivities>({
@@ -21,12 +21,12 @@ const { stopNotification } = proxyActivities<NotificationActivities>({
 });
 
 /**
- * A mail of the service itself: handed to the relay once, tried again for a day while the relay puts it off.
+ * Sends a system email. Retries for a day while the relay defers it.
  *
- * @returns what became of it, for the Temporal UI.
+ * @returns the final status, for the Temporal UI.
  */
 export async function sendNotification({ notificationId }: SendNotificationInput): Promise<string> {
-  setCurrentDetails('Attempts and the answers of the relay are under Pending Activities.');
+  setCurrentDetails('See Pending Activities for attempts and the relay’s last reply.');
   try {
     return await attemptNotification({ notificationId });
   } catch (error) {

@@ -1,7 +1,7 @@
-/** Contract of one day's deletion of an organization's old mail, with the warnings that go before it. */
+/** Contract of the daily retention run of an organization: warnings, then deletion of expired messages. */
 export const APPLY_RETENTION = 'applyRetention';
 
-/** @param episode the day (`2026-12-01`), or the change of the policy that is to be announced (`change-3`). */
+/** @param episode the day (`2026-12-01`), or the policy change to announce (`change-3`). */
 export const applyRetentionWorkflowId = (organizationId: string, episode: string): string =>
   `retention/${organizationId}/${episode}`;
 
@@ -9,20 +9,20 @@ export interface ApplyRetentionInput {
   organizationId: string;
 }
 
-/** What a new or shorter policy deletes first goes so long after it was set. */
+/** Time between setting a new or shorter policy and its first deletion. */
 export const NOTICE_MS = 7 * 24 * 3_600_000;
-/** Owners are warned once more so long before the first deletion, and before a postponed one. */
+/** How long before a first or postponed deletion owners get the final warning. */
 export const FINAL_NOTICE_MS = 24 * 3_600_000;
 
-/** Signal: nothing more is deleted for so many days. The run ends after the batch it is at. */
+/** Signal: postpones deletion by a number of days. The run ends after its current batch. */
 export const POSTPONE_RETENTION = 'postpone';
 export interface Postponement {
   days: number;
 }
 export const MAX_POSTPONE_DAYS = 90;
 
-/** A stretch of deletion; after it the run rests for a moment, so that others have their turn. */
-export const DELETION_STRETCH_MS = 5 * 60_000;
-export const DELETION_REST_MS = 30_000;
-/** A run that is not done after so many, which is nearly a day, leaves the rest to the next day's. */
-export const STRETCHES_A_RUN = 250;
+/** Time limit of one deletion activity, and the pause after it, in which other runs get their turn. */
+export const DELETION_SLICE_MS = 5 * 60_000;
+export const DELETION_PAUSE_MS = 30_000;
+/** Nearly a day; the next daily run continues. */
+export const MAX_SLICES_PER_RUN = 250;

@@ -8,14 +8,14 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { RetentionActivities } from '../../activities/retention.activities.ts';
-import { stageBoard } from '../stage.ts';
+import { createStageReporter } from '../stage.ts';
 import {
   type ApplyRetentionInput,
-  DELETION_REST_MS,
+  DELETION_PAUSE_MS,
   MAX_POSTPONE_DAYS,
+  MAX_SLICES_PER_RUN,
   POSTPONE_RETENTION,
   type Postponement,
-  STRETCHES_A_RUN,
 } from './apply-retention.contract.ts';
 
 const { reviewRetention, postponeRetention } = proxyActivities<RetentionActivities>({
@@ -24,10 +24,10 @@ const { reviewRetention, postponeRetention } = proxyActivities<RetentionActiviti
 });
 const { deleteExpiredMail } = proxyActivities<RetentionActivities>({
   startToCloseTimeout: '1 hour',
-  // A run whose deletion fails all day fails itself; the next day's tries anew.
+  // If deletion fails for most of a day, the run fails; the next daily run retries.
   scheduleToCloseTimeout: '23 hours',
   heartbeatTimeout: '30 seconds',
-  // A canceled one shows as canceled once its batch is over.
+  // Cancellation completes after the current batch.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes' },
 });
@@ -37,48 +37,48 @@ const POSTPONEMENT = `{ "days": 1 to ${MAX_POSTPONE_DAYS} }`;
 export const postpone = defineSignal<[Postponement]>(POSTPONE_RETENTION);
 
 /**
- * A day of an organization's retention: the owners are told what is due, then what is old enough is deleted, in
- * stretches of some minutes. The policy's row decides, before each batch; a run that is terminated or fails is
- * followed by the next day's, which goes on.
+ * The daily retention run of an organization: sends the warnings that are due, then deletes expired messages in slices of
+ * a few minutes. Each batch rereads the policy. If the run fails or is terminated, the next daily run continues.
  *
- * @returns what was done, for the Temporal UI.
+ * @returns a summary for the Temporal UI.
  */
 export async function applyRetention({ organizationId }: ApplyRetentionInput): Promise<string> {
-  const board = stageBoard<'reviewing' | 'deleting'>('reviewing');
-  let answer = '';
+  const board = createStageReporter<'reviewing' | 'deleting'>('reviewing');
+  let postponement = '';
   setHandler(
     postpone,
-    async (wish) => {
-      // Anybody may send a signal from the Temporal UI, with whatever argument. The row says the rest: the deletion
-      // looks at it before its next batch.
-      if (!isPostponement(wish)) board.show(board.current, `"postpone" takes ${POSTPONEMENT}.`);
-      else answer = await postponeRetention({ organizationId, days: wish.days });
+    async (request) => {
+      // Validated, since operators can send the signal from the Temporal UI with any argument. The deletion rereads the
+      // policy before its next batch.
+      if (!isPostponement(request))
+        board.report(board.current, `Ignored signal: "postpone" takes ${POSTPONEMENT}.`);
+      else postponement = await postponeRetention({ organizationId, days: request.days });
     },
-    { description: `Delete nothing for some days, and end: ${POSTPONEMENT}.` },
+    { description: `Postpones deletion and ends this run: ${POSTPONEMENT}.` },
   );
-  const { deletesBefore, warnings } = await reviewRetention({ organizationId });
-  const told = `${warnings} warning(s)`;
-  const outcome = deletesBefore ? await deleteAll(deletesBefore) : 'nothing to delete';
+  const { cutoff, warnings } = await reviewRetention({ organizationId });
+  const summary = `${warnings} warning(s) sent`;
+  const outcome = cutoff ? await deleteAll(cutoff) : 'nothing to delete';
   await condition(allHandlersFinished);
-  return [told, outcome, answer].filter(Boolean).join('; ');
+  return [summary, outcome, postponement].filter(Boolean).join('; ');
 
-  async function deleteAll(before: string): Promise<string> {
-    let progress: Parameters<typeof deleteExpiredMail>[0]['from'] = { messages: 0, threads: 0, place: null };
-    for (let stretches = 1; ; stretches += 1) {
+  async function deleteAll(cutoff: string): Promise<string> {
+    let progress: Parameters<typeof deleteExpiredMail>[0]['from'] = { messages: 0, threads: 0, cursor: null };
+    for (let slices = 1; ; slices += 1) {
       const counts = `${progress.messages} message(s), ${progress.threads} thread(s)`;
-      board.show('deleting', `Deleting mail of before ${before}. ${counts} so far.`);
+      board.report('deleting', `Deleting messages from before ${cutoff}. ${counts} deleted so far.`);
       const { end, detail, ...reached } = await deleteExpiredMail({ organizationId, from: progress });
       progress = reached;
-      const deleted = `deleted ${progress.messages} message(s), ${progress.threads} thread(s) of before ${before}`;
+      const deleted = `deleted ${progress.messages} message(s), ${progress.threads} thread(s) from before ${cutoff}`;
       if (end === 'done') return deleted;
-      if (end === 'stopped') return `${deleted}, then stopped: ${detail}`;
-      if (stretches === STRETCHES_A_RUN) return `${deleted}; the next day’s run goes on`;
-      await sleep(DELETION_REST_MS);
+      if (end === 'stopped') return `${deleted}; stopped: ${detail}`;
+      if (slices === MAX_SLICES_PER_RUN) return `${deleted}; the next daily run continues`;
+      await sleep(DELETION_PAUSE_MS);
     }
   }
 }
 
-function isPostponement(wish: Postponement | undefined): wish is Postponement {
-  const days = wish?.days;
+function isPostponement(request: Postponement | undefined): request is Postponement {
+  const days = request?.days;
   return Number.isInteger(days) && Number(days) >= 1 && Number(days) <= MAX_POSTPONE_DAYS;
 }

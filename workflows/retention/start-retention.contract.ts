@@ -1,5 +1,4 @@
-/** Contract of the daily start of `applyRetention` for every organization with something to do. Runs by schedule. */
+/** Contract of the scheduled daily start of `applyRetention` for every organization that needs it. */
 export const START_RETENTION = 'startRetention';
 export const START_RETENTION_SCHEDULE_ID = 'start-retention';
-/** UTC. */
-export const RETENTION_HOUR = 3;
+export const RETENTION_START_HOUR_UTC = 3;

@@ -1,16 +1,16 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { UsageActivities } from '../../activities/usage-alerts.activities.ts';
+import type { UsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
 
-const { tellOfThresholds } = proxyActivities<UsageActivities>({
+const { notifyThresholds: tellOfThresholds } = proxyActivities<UsageAlertActivities>({
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '2 minutes',
-  // The next look is 15 minutes away, and finds what this one did not.
+  // The next check runs in 15 minutes and covers what this one missed.
   retry: { initialInterval: '10 seconds', maximumInterval: '2 minutes', maximumAttempts: 5 },
 });
 
 /**
- * Tells owners of thresholds their organization crossed, each once a month. A repeat after a crash goes on with the
- * organizations that were not looked at yet, and tells nothing twice.
+ * Notifies owners of crossed usage thresholds, each once a month. A retry continues with the organizations not checked
+ * yet and notifies nothing twice.
  *
  * @returns counts, for the Temporal UI.
  */

@@ -1,20 +1,24 @@
 import { expect, test } from '@jest/globals';
-import { renderLetter } from '../../domain/notifications/render-letter.ts';
-import { writeLetter } from '../../domain/notifications/templates.ts';
+import { renderEmail } from '../../domain/notifications/render-email.ts';
+import { renderTemplate } from '../../domain/notifications/templates.ts';
 
 const organizationId = 'org_01';
 const warning = { organizationId, days: 30, firstDeletionAt: '2026-12-08 15:00 UTC' };
 
 test.each([
-  ['set', writeLetter('retention-set', warning), 'Mail older than 30 days will be deleted'],
-  ['tomorrow', writeLetter('retention-tomorrow', warning), 'Tomorrow mail older than 30 days is deleted'],
+  ['set', renderTemplate('retention-notice', warning), 'Mail older than 30 days will be deleted'],
+  [
+    'tomorrow',
+    renderTemplate('retention-final-notice', warning),
+    'Tomorrow mail older than 30 days is deleted',
+  ],
   [
     'reminder',
-    writeLetter('retention-reminder', { organizationId, days: 30, before: '2026-12-08 15:00 UTC' }),
+    renderTemplate('retention-reminder', { organizationId, days: 30, before: '2026-12-08 15:00 UTC' }),
     'Reminder: mail older than 30 days is deleted every day',
   ],
 ])('the mail “%s” says what goes, when, and how to keep it', (_name, letter, subject) => {
-  const { subject: line, text, html } = renderLetter(letter);
+  const { subject: line, text, html } = renderEmail(letter);
   expect(line).toContain(subject);
   for (const body of [text, html]) {
     expect(body).toContain('2026-12-08 15:00 UTC');
@@ -24,5 +28,7 @@ test.each([
 });
 
 test('a day is a day', () => {
-  expect(writeLetter('retention-tomorrow', { ...warning, days: 1 }).subject).toContain('older than 1 day ');
+  expect(renderTemplate('retention-final-notice', { ...warning, days: 1 }).subject).toContain(
+    'older than 1 day ',
+  );
 });

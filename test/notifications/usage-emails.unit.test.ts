@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type TemplateParams, writeLetter } from '../../domain/notifications/templates.ts';
+import { renderTemplate, type TemplateParams } from '../../domain/notifications/templates.ts';
 
 const notice: TemplateParams['usage-warning'] = {
   organizationId: 'org_1',
@@ -12,7 +12,7 @@ const notice: TemplateParams['usage-warning'] = {
 };
 
 test('a warning names the month, the numbers and what comes at 100 %', () => {
-  expect(writeLetter('usage-warning', notice)).toEqual({
+  expect(renderTemplate('usage-warning', notice)).toEqual({
     subject: '80.4 % of messages_sent are used',
     body: [
       'Your organization has used 80.4 % of what it may have of messages_sent in 2026-11.',
@@ -30,13 +30,13 @@ test('a warning names the month, the numbers and what comes at 100 %', () => {
 });
 
 test('of a soft limit nothing is refused', () => {
-  const { subject, body } = writeLetter('usage-exceeded', { ...notice, percentage: 110, kind: 'soft' });
+  const { subject, body } = renderTemplate('usage-exceeded', { ...notice, percentage: 110, kind: 'soft' });
   expect(subject).toBe('The limit of messages_sent is reached');
   expect(body).toContain('The limit is soft: nothing is refused for it.');
 });
 
 test('a level has no month', () => {
-  const { body } = writeLetter('usage-exceeded', { ...notice, counter: 'storage_bytes', resetsAt: null });
+  const { body } = renderTemplate('usage-exceeded', { ...notice, counter: 'storage_bytes', resetsAt: null });
   expect(body[0]).toBe('Your organization has used 80.4 % of what it may have of storage_bytes.');
   expect(JSON.stringify(body)).not.toContain('Starts anew');
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parseDocument } from 'htmlparser2';
-import { escapeHtml, renderLetter } from '../../domain/notifications/render-letter.ts';
-import { writeLetter } from '../../domain/notifications/templates.ts';
+import { escapeHtml, renderEmail } from '../../domain/notifications/render-email.ts';
+import { renderTemplate } from '../../domain/notifications/templates.ts';
 
 const params = {
   endpointId: 'whe_1',
@@ -25,7 +25,7 @@ function elements(html: string): string[] {
 
 describe('the mail of a disabled endpoint', () => {
   test('says which, why and what to do, as text and as HTML', () => {
-    const { subject, text, html } = renderLetter(writeLetter('webhook-endpoint-disabled', params));
+    const { subject, text, html } = renderEmail(renderTemplate('webhook-endpoint-disabled', params));
     expect(subject).toBe('Webhook endpoint disabled: receiver.example');
     for (const fact of [
       'whe_1',
@@ -41,8 +41,8 @@ describe('the mail of a disabled endpoint', () => {
   });
 
   test('leaves out what it does not know', () => {
-    const { text } = renderLetter(
-      writeLetter('webhook-endpoint-disabled', { ...params, failingSince: null }),
+    const { text } = renderEmail(
+      renderTemplate('webhook-endpoint-disabled', { ...params, failingSince: null }),
     );
     expect(text).not.toContain('Failing since');
   });
@@ -56,9 +56,9 @@ describe('what customers wrote', () => {
     '&lt;b&gt;',
     "' onmouseover='x",
   ])('is no markup: %s', (hostile) => {
-    const innocent = renderLetter(writeLetter('webhook-endpoint-disabled', { ...params, reason: 'x' }));
-    const { html, text } = renderLetter(
-      writeLetter('webhook-endpoint-disabled', { ...params, reason: hostile }),
+    const innocent = renderEmail(renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }));
+    const { html, text } = renderEmail(
+      renderTemplate('webhook-endpoint-disabled', { ...params, reason: hostile }),
     );
     expect(elements(html)).toEqual(elements(innocent.html));
     expect(html).not.toContain(`>${hostile}<`);
@@ -66,10 +66,10 @@ describe('what customers wrote', () => {
   });
 
   test('never makes an element, a second header line or a character that is not seen', () => {
-    const innocent = elements(renderLetter({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
+    const innocent = elements(renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (hostile) => {
-        const { subject, text, html } = renderLetter({
+        const { subject, text, html } = renderEmail({
           subject: hostile,
           body: [hostile, [[hostile, hostile]]],
         });
@@ -81,8 +81,8 @@ describe('what customers wrote', () => {
   });
 
   test('cannot make one fact look like another', () => {
-    const { text } = renderLetter(
-      writeLetter('webhook-endpoint-disabled', { ...params, reason: 'x\r\nEndpoint: whe_other' }),
+    const { text } = renderEmail(
+      renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x\r\nEndpoint: whe_other' }),
     );
     expect(text.split('\n')).not.toContain('Endpoint: whe_other');
   });
