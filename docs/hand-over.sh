@@ -1,11 +1,11 @@
 #!/bin/sh
 # hand-over <client ip> <helo> <queue id> <sender> <recipient>... <mail
-# For pipe(8) of Postfix. PROVIDER_RAW_SECRET and API_URL come from a file only its user reads. Needs curl 7.87.
-# Exit status as of sysexits(3): 67 and 69 return the mail to its sender, 75 keeps it for another try.
+# Called by pipe(8) of Postfix. Reads PROVIDER_RAW_SECRET and API_URL from a file that only its user can read. Needs
+# curl 7.87. Exit status (sysexits): 67 and 69 bounce the message to its sender, 75 keeps it in the queue for a retry.
 settings=${HAND_OVER_SETTINGS:-/etc/agentmail.env}
 [ -r "$settings" ] && . "$settings" || exit 75
 ip=$1 helo=$2 id=$3 from=$4; shift 4
-# Mail that was made here has no client.
+# A message that was created on this host has no client.
 case $ip in '' | unknown) ip=127.0.0.1 ;; esac
 mail=$(mktemp) || exit 75
 trap 'rm -f "$mail"' EXIT

@@ -1,4 +1,4 @@
-// A receiver of webhooks. Run: WEBHOOK_SECRET=whsec_… PORT=8080 go run receive.go (Go 1.21, no module needed)
+// A webhook receiver. Run: WEBHOOK_SECRET=whsec_… PORT=8080 go run receive.go (Go 1.21, standard library only)
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const tolerance = 5 * time.Minute
 
-// isGenuine says whether the body is from the service, unchanged and fresh. body is what came, before any parsing.
+// isGenuine reports whether the service sent the body, unchanged and recently. body is the raw body, before any parsing.
 func isGenuine(secret string, headers http.Header, body []byte) bool {
 	id, timestamp := headers.Get("webhook-id"), headers.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -35,7 +35,7 @@ func isGenuine(secret string, headers http.Header, body []byte) bool {
 	mac.Write([]byte(id + "." + timestamp + "."))
 	mac.Write(body)
 	expected := []byte("v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	// During a rotation there are several signatures, separated by spaces; one that fits is enough.
+	// During a secret rotation there are several signatures, separated by spaces; one valid signature is enough.
 	for _, given := range strings.Split(headers.Get("webhook-signature"), " ") {
 		if hmac.Equal([]byte(given), expected) {
 			return true
@@ -53,7 +53,7 @@ func main() {
 	if port == "" {
 		port = "8080"
 	}
-	// An event may come more than once. Keep the ids where your data is, in the transaction that handles the event.
+	// An event may arrive more than once. Store its id with your data, in the transaction that handles the event.
 	var handled sync.Map
 	http.HandleFunc("/", func(response http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(response, request.Body, 1<<20))
@@ -69,7 +69,7 @@ func main() {
 		if _, again := handled.LoadOrStore(event.ID, true); !again {
 			fmt.Println(event.ID, event.Type)
 		}
-		// Answer at once, work later: after 15 seconds the attempt counts as failed, and the event comes again.
+		// Respond immediately and work later: after 15 seconds the attempt counts as failed and the event is sent again.
 		response.WriteHeader(http.StatusNoContent)
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:"+port)

@@ -1,4 +1,4 @@
-"""A receiver of webhooks. Run: WEBHOOK_SECRET=whsec_… PORT=8080 python3 receive.py (Python 3.9, no package needed)"""
+"""A webhook receiver. Run: WEBHOOK_SECRET=whsec_… PORT=8080 python3 receive.py (Python 3.9, standard library only)"""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ TOLERANCE_SECONDS = 300
 
 
 def is_genuine(secret, headers, body):
-    """Whether the body is from the service, unchanged and fresh. `body` is what came, as bytes, before any parsing."""
+    """Return whether the service sent the body, unchanged and recently. `body` is the raw bytes, before any parsing."""
     event_id = headers.get("webhook-id", "")
     timestamp = headers.get("webhook-timestamp", "")
     if not re.fullmatch(r"[0-9]{1,12}", timestamp):
@@ -23,12 +23,12 @@ def is_genuine(secret, headers, body):
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{event_id}.{timestamp}.".encode() + body
     expected = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    # During a rotation there are several signatures, separated by spaces; one that fits is enough.
+    # During a secret rotation there are several signatures, separated by spaces; one valid signature is enough.
     given = headers.get("webhook-signature", "").split(" ")
     return any([hmac.compare_digest(one.encode(), expected.encode()) for one in given])
 
 
-# An event may come more than once. Keep the ids where your data is, in the transaction that handles the event.
+# An event may arrive more than once. Store its id with your data, in the transaction that handles the event.
 handled = set()
 
 
@@ -41,7 +41,7 @@ class Receiver(BaseHTTPRequestHandler):
         if event["id"] not in handled:
             handled.add(event["id"])
             print(event["id"], event["type"], flush=True)
-        # Answer at once, work later: after 15 seconds the attempt counts as failed, and the event comes again.
+        # Respond immediately and work later: after 15 seconds the attempt counts as failed and the event is sent again.
         self.answer(204)
 
     def answer(self, status):

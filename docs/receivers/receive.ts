@@ -1,11 +1,11 @@
-// A receiver of webhooks. Run: WEBHOOK_SECRET=whsec_… PORT=8080 node receive.ts (Node 24, no package needed)
+// A webhook receiver. Run: WEBHOOK_SECRET=whsec_… PORT=8080 node receive.ts (Node 24, no dependencies)
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 
 const TOLERANCE_SECONDS = 300;
 
-/** Whether the body is from the service, unchanged and fresh. `body` is what came, byte for byte, before any parsing. */
+/** Returns whether the service sent the body, unchanged and recently. `body` is the raw body, before any parsing. */
 function isGenuine(secret: string, headers: IncomingHttpHeaders, body: Buffer): boolean {
   const id = String(headers['webhook-id'] ?? '');
   const timestamp = String(headers['webhook-timestamp'] ?? '');
@@ -13,7 +13,7 @@ function isGenuine(secret: string, headers: IncomingHttpHeaders, body: Buffer): 
   if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) return false;
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
-  // During a rotation there are several signatures, separated by spaces; one that fits is enough.
+  // During a secret rotation there are several signatures, separated by spaces; one valid signature is enough.
   return String(headers['webhook-signature'] ?? '')
     .split(' ')
     .filter((signature) => signature.startsWith('v1,'))
@@ -24,7 +24,7 @@ function isGenuine(secret: string, headers: IncomingHttpHeaders, body: Buffer): 
 const secret = process.env.WEBHOOK_SECRET ?? '';
 if (!secret.startsWith('whsec_')) throw new Error('Set WEBHOOK_SECRET to the secret of the endpoint');
 
-// An event may come more than once. Keep the ids where your data is, in the transaction that handles the event.
+// An event may arrive more than once. Store its id with your data, in the transaction that handles the event.
 const handled = new Set<string>();
 
 const server = createServer(async (request, response) => {
@@ -35,7 +35,7 @@ const server = createServer(async (request, response) => {
     handled.add(event.id);
     console.log(`${event.id} ${event.type}`);
   }
-  // Answer at once, work later: after 15 seconds the attempt counts as failed, and the event comes again.
+  // Respond immediately and work later: after 15 seconds the attempt counts as failed and the event is sent again.
   return response.writeHead(204).end();
 });
 server.listen(Number(process.env.PORT ?? 8080), '127.0.0.1', () => console.log('listening'));
