@@ -5,42 +5,46 @@ import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createSemaphore } from './semaphore.ts';
 
+/**
+ * A pool of child processes for jobs that may never end or may exhaust memory. Packages for this (`piscina`,
+ * `workerpool`) return one value per call, and limit only the heap of a thread. This pool streams input and output, limits
+ * resident memory, and kills the process.
+ */
 export interface ChildPoolOptions {
-  /** The script a child runs. It serves one job after the other over its standard input and output, and ends with its input. */
+  /** The script of a child. It handles one job after another over standard input and output, and exits at the end of its input. */
   entry: string;
-  /** Of Node, before the script. */
+  /** Options of Node.js, in front of the script. */
   nodeOptions: readonly string[];
-  /** How many there are at most; they start when they are needed, and stay. */
+  /** Processes start on demand and stay. */
   maxProcesses: number;
-  /** A child is replaced after so many jobs, and after one that left it at more than half of `maxResidentBytes`. */
+  /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
   maxJobsPerProcess: number;
-  /** A child that holds more is killed. What a limit of the heap does not see, such as buffers, counts too. */
+  /** A child above this is killed. Unlike a heap limit, it includes buffers. */
   maxResidentBytes: number;
 }
 
-/** A process at work on one job. */
+/** A child process that runs one job. */
 export interface Child {
   readonly input: Writable;
   readonly output: Readable;
-  /** SIGKILL; `output` ends. The first reason stays. */
+  /** Sends SIGKILL, which ends `output`. The first reason is kept. */
   kill(reason: string): void;
-  /** Why it was killed; empty while it was not. */
+  /** Undefined while the child has not been killed. */
   readonly killReason: string | undefined;
 }
 
 export interface PoolUsage {
-  /** Jobs under way. */
+  /** Running jobs. */
   busy: number;
   /** Processes without a job. */
   idle: number;
-  /** Jobs in line for a process. */
+  /** Jobs that wait for a process. */
   waiting: number;
 }
 
-/** Processes for work that may never end, or take all memory there is: they can be killed, a function cannot. */
 export interface ChildPool {
   /**
-   * Gives a job a child of its own, as soon as one is free. One whose job throws, or that died, is not used again.
+   * Runs a job with a child of its own, once one is free. A child that died or whose job threw is not reused.
    *
    * @returns what the job returns.
    */
@@ -57,8 +61,8 @@ interface Worker extends Child {
 }
 
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const { maxProcesses: processes, maxJobsPerProcess: jobsPerProcess, maxResidentBytes } = options;
-  const slots = createSemaphore(processes);
+  const { maxProcesses, maxJobsPerProcess, maxResidentBytes } = options;
+  const slots = createSemaphore(maxProcesses);
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
   const jobs = { busy: 0, waiting: 0 };
@@ -77,7 +81,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   async function returnToPool(worker: Worker): Promise<void> {
     const residentBytes = await readResidentBytes(worker.process.pid);
     if (!alive.has(worker) || worker.killReason !== undefined) return;
-    if (worker.jobs >= jobsPerProcess || residentBytes > maxResidentBytes / 2) worker.input.end();
+    if (worker.jobs >= maxJobsPerProcess || residentBytes > maxResidentBytes / 2) worker.input.end();
     else {
       setKeepsParentAlive(worker.process, false);
       idle.push(worker);
@@ -99,7 +103,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         await returnToPool(worker);
         return result;
       } catch (error) {
-        worker.kill('its work failed');
+        worker.kill('its job failed');
         throw error;
       } finally {
         unwatch();
@@ -119,11 +123,11 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
   const child = spawn(process.execPath, [...nodeOptions, entry], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    // It reads what strangers wrote: it gets no secret. Its few threads share their memory.
+    // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
-  let killed: string | undefined;
-  // A broken pipe shows as the end of the output.
+  let killReason: string | undefined;
+  // The end of the output reports a broken pipe.
   child.stdin.on('error', () => {});
   child.stdout.on('error', () => {});
   child.on('error', () => {});
@@ -133,16 +137,16 @@ function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
     input: child.stdin,
     output: child.stdout,
     kill(reason) {
-      killed ??= reason;
+      killReason ??= reason;
       child.kill('SIGKILL');
     },
     get killReason() {
-      return killed;
+      return killReason;
     },
   };
 }
 
-/** An idle child must not keep its parent from ending. */
+/** An idle child must not keep its parent alive. */
 function setKeepsParentAlive(child: ChildProcess, keeps: boolean): void {
   for (const part of [child, child.stdin, child.stdout] as unknown as { ref(): void; unref(): void }[]) {
     if (keeps) part.ref();
@@ -159,7 +163,7 @@ function enforceMemoryLimit({ process: child, kill }: Worker, maxResidentBytes: 
   return () => clearInterval(timer);
 }
 
-/** Resident memory of a process; 0 where it is gone. */
+/** Returns 0 if the process has ended. */
 async function readResidentBytes(pid: number | undefined): Promise<number> {
   if (pid === undefined) return 0;
   try {

@@ -1,20 +1,23 @@
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 
-/** A message on a byte stream: one letter for what it is, and its bytes. */
+/**
+ * Length-prefixed frames on a byte stream. Node's IPC and JSON-lines packages would encode a file's bytes as text; these
+ * frames carry them unchanged and with backpressure.
+ */
 export interface Frame {
   type: string;
   payload: Buffer;
 }
 
-/** The letter, and the payload's length (big-endian). */
+/** The type, and the length of the payload (32 bits, big-endian). */
 const HEADER_BYTES = 5;
 
 /**
- * Writes a frame, and waits where the stream is full.
+ * Writes a frame, and waits while the stream is full.
  *
  * @param type one ASCII letter.
- * @throws Error where the stream is closed.
+ * @throws Error if the stream is closed.
  */
 export async function writeFrame(stream: Writable, type: string, payload?: Uint8Array): Promise<void> {
   const header = Buffer.alloc(HEADER_BYTES);
@@ -36,12 +39,12 @@ async function waitForDrain(stream: Writable): Promise<void> {
     });
     await Promise.race([once(stream, 'drain', over), closed]);
   } finally {
-    // Else a stream that lives long gathers listeners.
+    // A long-lived stream would otherwise accumulate listeners.
     over.abort();
   }
 }
 
-/** The frames of a stream; reads no faster than they are taken, and ends where the stream ends, also within a frame. */
+/** Reads frames with backpressure. Ends with the stream, even within a frame. */
 export async function* readFrames(stream: Readable): AsyncGenerator<Frame, void> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;

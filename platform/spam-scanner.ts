@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 
 export interface ScanEnvelope {
   sizeBytes: number;
-  /** Empty string where it is not known. */
+  /** Empty string if unknown. */
   clientIp: string;
   helo: string | null;
   /** Empty string for `<>`. */
@@ -16,17 +16,17 @@ export interface ScanResult {
 }
 
 export interface SpamScanner {
-  /** @throws Error where the scanner does not answer in time, or answers something else. */
+  /** @throws Error if the scanner does not respond in time, or if its response is invalid. */
   scan(raw: Readable, envelope: ScanEnvelope): Promise<ScanResult>;
 }
 
-/** Actions of rspamd that say that it is spam. `greylist` and `soft reject` ask for another try, which is too late here. */
+/** rspamd actions that mean spam. `greylist` and `soft reject` ask for a retry, which is no longer possible. */
 const SPAM_ACTIONS = new Set(['reject', 'discard', 'quarantine', 'add header', 'rewrite subject']);
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 /**
- * rspamd over HTTP, `POST /checkv2` (https://docs.rspamd.com/developers/protocol). The operator chose the address, so
- * it may be a private one.
+ * Scans with rspamd over HTTP, `POST /checkv2` (https://docs.rspamd.com/developers/protocol). The operator configures the
+ * address, so a private one is allowed.
  */
 export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs: number }): SpamScanner {
   const endpoint = new URL('checkv2', url.endsWith('/') ? url : `${url}/`);
@@ -47,12 +47,12 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
         body: raw as unknown as ReadableStream,
         duplex: 'half',
       } as RequestInit);
-      const answer = await readJsonResponse(response);
-      if (!response.ok) throw new Error(`rspamd answered ${response.status}`);
-      const { action, score } = answer as Record<string, unknown>;
+      const result = await readJsonResponse(response);
+      if (!response.ok) throw new Error(`rspamd responded with status ${response.status}`);
+      const { action, score } = result as Record<string, unknown>;
       if (typeof action !== 'string' || typeof score !== 'number' || !Number.isFinite(score))
-        throw new Error('rspamd answered without action and score');
-      // `is_skipped` changes nothing: a mail decided on before its turn has it, too, with the action.
+        throw new Error('The response of rspamd lacks action or score');
+      // `is_skipped` is ignored: a message decided before the scan has it too, together with the action.
       return { isSpam: SPAM_ACTIONS.has(action), score };
     },
   };
@@ -63,15 +63,16 @@ async function readJsonResponse(response: Response): Promise<unknown> {
   let sizeBytes = 0;
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     sizeBytes += chunk.byteLength;
-    if (sizeBytes > MAX_RESPONSE_BYTES) throw new Error('rspamd answered more than 1 MiB');
+    if (sizeBytes > MAX_RESPONSE_BYTES) throw new Error('The response of rspamd exceeds 1 MiB');
     chunks.push(chunk);
   }
-  const answer: unknown = JSON.parse(Buffer.concat(chunks).toString());
-  if (typeof answer !== 'object' || answer === null) throw new Error('rspamd answered no object');
-  return answer;
+  const result: unknown = JSON.parse(Buffer.concat(chunks).toString());
+  if (typeof result !== 'object' || result === null)
+    throw new Error('The response of rspamd is not an object');
+  return result;
 }
 
-/** A stranger wrote it: only what a header's value may hold. */
+/** Removes what a header value must not contain: the sender chose the text. */
 function toHeaderValue(value: string): string {
   return value.replace(/[^\x21-\x7e]/g, '').slice(0, 320);
 }

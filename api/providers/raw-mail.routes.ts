@@ -4,7 +4,7 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { Type } from 'typebox';
 import type { RawMailService } from '../../domain/providers/raw-mail.service.ts';
 import { AppError } from '../../platform/errors.ts';
-import { strictObject, postProblems, ref, text } from '../schemas.ts';
+import { postProblems, ref, strictObject, text } from '../schemas.ts';
 
 /** Printable, without line breaks: each is a line of what is signed. */
 const SINGLE_LINE = '^[^\\u0000-\\u001f\\u007f]*$';
@@ -115,7 +115,9 @@ function notMail(): AppError {
 }
 
 /** The body is a stream; its schema describes it. */
-function skipBodyValidation(compiler: FastifySchemaCompiler<object> | undefined): FastifySchemaCompiler<object> {
+function skipBodyValidation(
+  compiler: FastifySchemaCompiler<object> | undefined,
+): FastifySchemaCompiler<object> {
   return (route) => {
     if (route.httpPart === 'body' || !compiler) return () => true;
     return compiler(route);

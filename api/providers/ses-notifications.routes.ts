@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { SesNotificationService } from '../../domain/providers/ses-notification.service.ts';
-import { enumOf, strictObject, postProblems } from '../schemas.ts';
+import { enumOf, postProblems, strictObject } from '../schemas.ts';
 
 /** SNS carries 256 KiB, and its envelope escapes them. */
 const MAX_BODY_BYTES = 786_432;

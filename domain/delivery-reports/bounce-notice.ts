@@ -1,7 +1,7 @@
 import { decodeEncodedWords } from '../mime/charset.ts';
 import { htmlToText } from '../mime/html-to-text.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
-import { parseHeaderFields, type LeafPart, parseFields, decodeContent } from './leaf-parts.ts';
+import { decodeContent, type LeafPart, parseFields, parseHeaderFields } from './leaf-parts.ts';
 
 /** A mail as somebody reads it who looks for a report in it. */
 export interface Notice {
@@ -32,7 +32,9 @@ export function parseNotice(fields: Map<string, string>, leaves: LeafPart[]): No
     subject: decodeEncodedWords(fields.get('subject') ?? ''),
     text,
     returnedText: rest,
-    returnedFields: returned ? parseHeaderFields(Buffer.from(returned.content.replace(/^\n+/, ''), 'latin1')) : header,
+    returnedFields: returned
+      ? parseHeaderFields(Buffer.from(returned.content.replace(/^\n+/, ''), 'latin1'))
+      : header,
   };
 }
 

@@ -1,4 +1,4 @@
-import { findAddresses, findAddress } from './addresses-in-text.ts';
+import { findAddress, findAddresses } from './addresses-in-text.ts';
 import type { Notice } from './bounce-notice.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 
@@ -36,13 +36,20 @@ export function findRecipients(notice: Notice): NoticeRecipient[] {
   if (addresses.length > 0) {
     const about = new Set(addresses.map(toAddressKey));
     const marks = mentions.filter(({ address }) => about.has(toAddressKey(address)));
-    return addresses.map((address) => ({ address, detail: extractDetail(address, lines, marks) || notice.text }));
+    return addresses.map((address) => ({
+      address,
+      detail: extractDetail(address, lines, marks) || notice.text,
+    }));
   }
   return [{ address: findReturnedRecipient(notice), detail: notice.text }];
 }
 
 /** Whom the returned mail, or the path the notice came by, was for; null where that is several people or nobody. */
-export function findReturnedRecipient({ fields, returnedFields: original, returnedText: rest }: Notice): string | null {
+export function findReturnedRecipient({
+  fields,
+  returnedFields: original,
+  returnedText: rest,
+}: Notice): string | null {
   for (const name of [
     'x-failed-recipients',
     'x-original-to',
@@ -190,8 +197,12 @@ function statesReason(text: string): boolean {
 /** Every passage that begins at a line which names the address and ends before one that names another. */
 function extractDetail(address: string, lines: string[], marks: Mention[]): string {
   const kept = new Set<number>();
-  const others = new Set(marks.filter((mark) => toAddressKey(mark.address) !== toAddressKey(address)).map(({ line }) => line));
-  for (const { line } of marks.filter((mark) => toAddressKey(mark.address) === toAddressKey(address)).slice(0, 10)) {
+  const others = new Set(
+    marks.filter((mark) => toAddressKey(mark.address) !== toAddressKey(address)).map(({ line }) => line),
+  );
+  for (const { line } of marks
+    .filter((mark) => toAddressKey(mark.address) === toAddressKey(address))
+    .slice(0, 10)) {
     kept.add(line);
     for (
       let next = line + 1;

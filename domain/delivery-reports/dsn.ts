@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { type BounceReason, findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
-import { type LeafPart, parseLeafParts, parseFields } from './leaf-parts.ts';
+import { type LeafPart, parseFields, parseLeafParts } from './leaf-parts.ts';
 
 export const REPORT_ACTIONS = ['failed', 'delayed', 'delivered', 'relayed', 'expanded'] as const;
 export type ReportAction = (typeof REPORT_ACTIONS)[number];

@@ -1,5 +1,5 @@
 import { findAddress } from './addresses-in-text.ts';
-import { parseHeaderFields, type LeafPart, parseLeafParts, parseFields } from './leaf-parts.ts';
+import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
 /** What a mailbox provider tells of a reader who complained (RFC 5965). */
 export interface FeedbackReport {

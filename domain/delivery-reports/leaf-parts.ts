@@ -44,7 +44,11 @@ function collectLeaves(text: string, defaultType: string, depth: number, leaves:
   const parts =
     contentType.startsWith('multipart/') && depth < MAX_DEPTH ? splitMultipart(body, contentTypeField) : [];
   if (parts.length === 0) {
-    leaves.push({ contentType, fields, content: decodeTransferEncoding(body, fields.get('content-transfer-encoding')) });
+    leaves.push({
+      contentType,
+      fields,
+      content: decodeTransferEncoding(body, fields.get('content-transfer-encoding')),
+    });
     return;
   }
   const childType = contentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain';

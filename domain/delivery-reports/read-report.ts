@@ -7,18 +7,18 @@ import {
   parseNotice,
 } from './bounce-notice.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
-import { findReturnedRecipient, findRecipients } from './bounce-recipients.ts';
+import { findRecipients, findReturnedRecipient } from './bounce-recipients.ts';
 import {
   type BounceClassification,
   classifyBounce,
   findDeliveryReport,
+  parseStatusFields,
   type ReportAction,
   type ReportedRecipient,
-  parseStatusFields,
   resolveStatus,
 } from './dsn.ts';
 import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
-import { parseHeaderFields, type LeafPart, parseLeafParts } from './leaf-parts.ts';
+import { type LeafPart, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
 /** What a mail is to one who waits for news of what was sent. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
@@ -92,7 +92,11 @@ function completeFromNotice(told: ReportedRecipient, notice: Notice, alone: bool
     named.find((one) => one.address?.toLowerCase() === address?.toLowerCase())?.detail ?? named[0]?.detail;
   const diagnosticCode = told.diagnosticCode ?? (words ? extractDiagnostic(words) : null);
   const { finalRecipient, originalRecipient } = told;
-  return { ...classifyRecipient(address, told.action, told.status, diagnosticCode), finalRecipient, originalRecipient };
+  return {
+    ...classifyRecipient(address, told.action, told.status, diagnosticCode),
+    finalRecipient,
+    originalRecipient,
+  };
 }
 
 function needsNoticeText({

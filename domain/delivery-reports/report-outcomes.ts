@@ -10,7 +10,13 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 const NON_COMPLAINT_TYPES = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
 /** What counts where an alias led to several mailboxes: a failure anywhere, as it would in a report of its own. */
-const ACTION_PRECEDENCE: Record<ReportAction, number> = { failed: 4, delivered: 3, expanded: 2, relayed: 1, delayed: 0 };
+const ACTION_PRECEDENCE: Record<ReportAction, number> = {
+  failed: 4,
+  delivered: 3,
+  expanded: 2,
+  relayed: 1,
+  delayed: 0,
+};
 
 /**
  * Reads a delivery report or a complaint that came to a signed return path, in whatever form its server writes them. The path names

@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -120,15 +120,18 @@ function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }
 }
 
 /** Whether the address took part in the thread, or somebody in it addressed it. */
-async function isKnownParticipant(em: EntityManager, thread: Thread, { email }: MailAddress): Promise<boolean> {
+async function isKnownParticipant(
+  em: EntityManager,
+  thread: Thread,
+  { email }: MailAddress,
+): Promise<boolean> {
   const address = email.toLowerCase();
   if (thread.participants.includes(address)) return true;
   const [row] = await em.execute<{ known: boolean }[]>(
-    `select exists (
+    sql`select exists (
        select 1 from messages m, jsonb_array_elements(m."to" || m.cc || m.bcc) as entry
-       where m.thread_id = ? and lower(entry->>'email') = ?
+       where m.thread_id = ${thread.id} and lower(entry->>'email') = ${address}
      ) as known`,
-    [thread.id, address],
   );
   return row?.known === true;
 }

@@ -18,9 +18,9 @@ import { type AnalyzedMail, createReceivedMessage } from './create-received-mess
 import { computeFingerprint } from './fingerprint.ts';
 import { toMessageId } from './inbound-ids.ts';
 import type { Authenticate } from './mail-authentication.ts';
-import { openRawMail, type RawMail, MAX_BUFFERED_BYTES } from './raw-mail.ts';
+import { MAX_BUFFERED_BYTES, openRawMail, type RawMail } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
-import { type ScanForSpam, deriveSpamVerdict } from './spam-verdict.ts';
+import { deriveSpamVerdict, type ScanForSpam } from './spam-verdict.ts';
 
 export interface IngestService {
   /**
@@ -126,7 +126,9 @@ async function store(
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
-        if (!(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 })))
+        if (
+          !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
+        )
           return 'processed before';
         const message = await createReceivedMessage(transaction, receipt, examined);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);

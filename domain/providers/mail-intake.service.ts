@@ -110,7 +110,10 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
   };
 }
 
-function createMailLimiter(maxSizeBytes: number): { stream: Transform; readonly refusal: AppError | undefined } {
+function createMailLimiter(maxSizeBytes: number): {
+  stream: Transform;
+  readonly refusal: AppError | undefined;
+} {
   let sizeBytes = 0;
   let header = '';
   let headerEnded = false;

@@ -1,7 +1,12 @@
 import type { Readable } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import type { MailIntake } from './mail-intake.service.ts';
-import { type RawEnvelope, type RawSignature, invalidSignature, verifyRawSignature } from './raw-signature.ts';
+import {
+  invalidSignature,
+  type RawEnvelope,
+  type RawSignature,
+  verifyRawSignature,
+} from './raw-signature.ts';
 
 export interface RawMailService {
   /**

@@ -42,13 +42,19 @@ export function signRawMail(
 }
 
 /** @throws AppError `unauthenticated`: wrong signature, or a time more than 5 minutes off. */
-export function verifyRawSignature(secret: string, envelope: RawEnvelope, given: RawSignature, now: Date): void {
+export function verifyRawSignature(
+  secret: string,
+  envelope: RawEnvelope,
+  given: RawSignature,
+  now: Date,
+): void {
   const expected = Buffer.from(signRawMail(secret, envelope, given));
   const presented = Buffer.from(given.signature);
   if (expected.length !== presented.length || !timingSafeEqual(expected, presented))
     throw invalidSignature('does not fit');
   const ageSeconds = Math.abs(now.getTime() / 1000 - Number(given.timestamp));
-  if (!(ageSeconds <= MAX_CLOCK_SKEW_SECONDS)) throw invalidSignature('is more than 5 minutes old, or from the future');
+  if (!(ageSeconds <= MAX_CLOCK_SKEW_SECONDS))
+    throw invalidSignature('is more than 5 minutes old, or from the future');
 }
 
 export function invalidSignature(what: string): AppError {

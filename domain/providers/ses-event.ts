@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
-import { type JsonObject, toList, toObject, parseJson, toText, toDate } from './json-fields.ts';
+import { type JsonObject, parseJson, toDate, toList, toObject, toText } from './json-fields.ts';
 
 /** What SES tells of one mail: of each recipient it names, what became of it. */
 export interface SesEvent {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { SesObjectError, type SesObjects } from '../../platform/ses-objects.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
-import type { ProviderMail, MailIntake } from './mail-intake.service.ts';
+import type { MailIntake, ProviderMail } from './mail-intake.service.ts';
 import type { SesMail } from './ses-mail.ts';
 
 export interface SesMailService {
@@ -52,7 +52,8 @@ async function takeForRecipients(
   handed: Pick<ProviderMail, 'transportId' | 'recipients'>,
 ): Promise<void> {
   const { content, mailFrom, receivedAt, verdicts } = mail;
-  const source = content.kind === 'inline' ? Readable.from([content.bytes]) : await openObject(objects, content);
+  const source =
+    content.kind === 'inline' ? Readable.from([content.bytes]) : await openObject(objects, content);
   try {
     await intake.take({
       ...handed,

@@ -1,5 +1,5 @@
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
-import { type JsonObject, toList, toObject, parseJson, toText, toDate } from './json-fields.ts';
+import { type JsonObject, parseJson, toDate, toList, toObject, toText } from './json-fields.ts';
 
 /** A mail SES received for us, as its notification tells of it. */
 export interface SesMail {

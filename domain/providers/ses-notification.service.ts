@@ -61,7 +61,8 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
       // Asked first: strangers cannot make us fetch anything.
       if (!options.topicArns.includes(message.TopicArn)) throw unknownTopic();
       if (!isSnsCertificateUrl(message.SigningCertURL)) throw invalidSignature();
-      if (!isSignedBy(message, await fetchCertificate(message.SigningCertURL), new Date())) throw invalidSignature();
+      if (!isSignedBy(message, await fetchCertificate(message.SigningCertURL), new Date()))
+        throw invalidSignature();
       if (message.Type === 'SubscriptionConfirmation') return confirmSubscription(options.egress, message);
       if (message.Type !== 'Notification') return 'ignored';
       const mail = parseSesMail(message.Message);

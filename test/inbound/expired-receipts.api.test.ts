@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
-import { storeUnattributedReport, deleteExpiredReports } from '../../domain/inbound/unattributed-reports.ts';
+import { deleteExpiredReports, storeUnattributedReport } from '../../domain/inbound/unattributed-reports.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';

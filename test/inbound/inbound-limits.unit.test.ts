@@ -40,7 +40,10 @@ describe('a client that takes more than its share', () => {
         return slots.acquire(signal);
       },
     };
-    const { listener, committed } = await listen({ config: LARGE, limits: { largeMessageSlots: largeMessages } });
+    const { listener, committed } = await listen({
+      config: LARGE,
+      limits: { largeMessageSlots: largeMessages },
+    });
     const holder = await greeted(listener.port);
     await holder.startData('agent@agents.test');
     holder.write(lines(2 * MIB));

@@ -13,7 +13,7 @@ const sample = (name: string) => readFileSync(new URL(`../fixtures/bounces/${nam
 async function arrange() {
   const { dispatch, send, inbox: sender } = await arrangeSending(database);
   const messageId = await send('gone@people.example');
-  await dispatch.open(messageId);
+  await dispatch.prepare(messageId);
   await dispatch.transmit(messageId, () => false);
   await dispatch.record(messageId);
   const { receive } = await arrangeInbox(database);

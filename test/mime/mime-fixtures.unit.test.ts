@@ -10,7 +10,7 @@ const names = readdirSync(FOLDER)
   .filter((name) => name.endsWith('.eml'))
   .map((name) => name.slice(0, -'.eml'.length));
 
-/** What a sample's `.json` tells of it; what it does not name may be anything. */
+/** The `.json` of a sample. Fields it does not name are not checked. */
 type Expected = Partial<Omit<ParsedMail, 'attachments'>> & {
   textStart?: string;
   subjectLength?: number;
@@ -25,18 +25,18 @@ async function read(name: string) {
   return { mail, contents };
 }
 
-describe('mails as programs write them', () => {
-  test('there are samples', () => expect(names.length).toBeGreaterThan(45));
+describe('messages of real mail programs', () => {
+  test('finds the samples', () => expect(names.length).toBeGreaterThan(45));
 
-  test.each(names)('%s', async (name) => {
+  test.each(names)('parses %s', async (name) => {
     const expected = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Expected;
     const { mail, contents } = await read(name);
     const { textStart, subjectLength, files, ...fields } = expected;
     expect(mail).toMatchObject({ parseError: null, ...fields });
     if (textStart !== undefined) expect(mail.text?.slice(0, textStart.length)).toBe(textStart);
     if (subjectLength !== undefined) expect(mail.subject).toHaveLength(subjectLength);
-    const wanted = (files ?? []).map(({ content, contentLatin1, ...facts }) => facts);
-    expect(mail.attachments).toMatchObject(wanted);
+    const expectedFiles = (files ?? []).map(({ content, contentLatin1, ...file }) => file);
+    expect(mail.attachments).toMatchObject(expectedFiles);
     for (const [n, { content, contentLatin1 }] of (files ?? []).entries()) {
       if (content !== undefined) expect(contents[n]?.toString().trimEnd()).toBe(content.trimEnd());
       if (contentLatin1 !== undefined) expect(contents[n]?.toString('latin1')).toBe(contentLatin1);

@@ -1,11 +1,11 @@
 import { FRAME } from '../../domain/mime/parser/protocol.ts';
 import { readFrames, writeFrame } from '../../platform/frames.ts';
 
-/** A parser's process that does what the mail it is handed says, after it has told the header. */
+/** A parser process that sends a header and then misbehaves as the message says. */
 const hoard: Buffer[] = [];
 for await (const { type, payload } of readFrames(process.stdin)) {
   if (type !== FRAME.raw) continue;
-  await writeFrame(process.stdout, FRAME.header, Buffer.from('{"subject":"Told before"}'));
+  await writeFrame(process.stdout, FRAME.header, Buffer.from('{"subject":"Sent before"}'));
   const order = payload.toString();
   if (order === 'grow') for (;;) hoard.push(Buffer.alloc(8 * 1024 * 1024, 1));
   if (order === 'spin') for (;;);

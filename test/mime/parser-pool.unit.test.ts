@@ -3,18 +3,18 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { createParserPool, type ParseJobOptions, type ParserPool } from '../../domain/mime/parser/pool.ts';
+import { createParserPool, type ParseJobOptions, type ParserPool, type ParserPoolOptions } from '../../domain/mime/parser/pool.ts';
 
 const ENTRY = resolve(import.meta.dirname, '../../workers/mail-parser.ts');
 const MISBEHAVING = join(import.meta.dirname, 'misbehaving-parser.ts');
 
 const opened: ParserPool[] = [];
 const open = (options: Parameters<typeof createParserPool>[0]) => {
-  const reader = createParserPool(options);
-  opened.push(reader);
-  return reader;
+  const pool = createParserPool(options);
+  opened.push(pool);
+  return pool;
 };
-afterAll(() => Promise.all(opened.map((reader) => reader.close())));
+afterAll(() => Promise.all(opened.map((pool) => pool.close())));
 
 const storeFile: ParseJobOptions['storeFile'] = async (index, content) => {
   const bytes = await buffer(content);
@@ -37,12 +37,12 @@ const mailWith = (...files: string[]) =>
 const chunksOf = (bytes: Buffer, size: number) =>
   Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) => bytes.subarray(n * size, (n + 1) * size));
 
-describe('mails read in processes of their own', () => {
-  const reader = open({ entry: ENTRY, processes: 2 });
+describe('the parser pool', () => {
+  const pool = open({ entry: ENTRY, processes: 2 });
 
-  test('arrive whole: header, text, what was written anew, and files', async () => {
+  test('returns header, text, extracted reply and files', async () => {
     const raw = mailWith('one', 'x'.repeat(3_000_000));
-    const mail = await reader.parse(Readable.from(chunksOf(raw, 60_000)), { storeFile });
+    const mail = await pool.parse(Readable.from(chunksOf(raw, 60_000)), { storeFile });
     expect(mail).toMatchObject({
       subject: 'Files',
       text: 'Hello',
@@ -56,11 +56,11 @@ describe('mails read in processes of their own', () => {
     ]);
   });
 
-  test('many at once do not mix', async () => {
+  test('keeps concurrent messages apart', async () => {
     const subjects = Array.from({ length: 40 }, (_, n) => `Number ${n}`);
     const mails = await Promise.all(
       subjects.map((subject) =>
-        reader.parse(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
+        pool.parse(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
           storeFile,
         }),
       ),
@@ -69,7 +69,7 @@ describe('mails read in processes of their own', () => {
     expect(mails.map(({ text }) => text)).toEqual(subjects.map((subject) => `Text of ${subject}`));
   });
 
-  test('wait for slow storage without being held in memory', async () => {
+  test('waits for slow storage without buffering the message', async () => {
     let handedOut = 0;
     const source = Readable.from(
       (async function* () {
@@ -80,7 +80,7 @@ describe('mails read in processes of their own', () => {
       })(),
     );
     const seen: number[] = [];
-    const mail = await reader.parse(source, {
+    const mail = await pool.parse(source, {
       async storeFile(index, content, contentType) {
         await pause(300);
         seen.push(handedOut);
@@ -91,38 +91,38 @@ describe('mails read in processes of their own', () => {
     expect(seen[0]).toBeLessThan(4_000_000);
   });
 
-  test('whose source or storage fails are the caller’s to read again, and the next one is read', async () => {
+  test('throws errors of source and storage, and parses the next message', async () => {
     const broken = Readable.from(
       (async function* () {
         yield mailWith('x'.repeat(200_000)).subarray(0, 100_000);
         throw new Error('connection lost');
       })(),
     );
-    await expect(reader.parse(broken, { storeFile })).rejects.toThrow('connection lost');
+    await expect(pool.parse(broken, { storeFile })).rejects.toThrow('connection lost');
     const failing: ParseJobOptions['storeFile'] = async () => {
       throw new Error('storage is down');
     };
     await expect(
-      reader.parse(Readable.from([mailWith('x'.repeat(500_000))]), { storeFile: failing }),
+      pool.parse(Readable.from([mailWith('x'.repeat(500_000))]), { storeFile: failing }),
     ).rejects.toThrow('storage is down');
-    expect(await reader.parse(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
+    expect(await pool.parse(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
   });
 
-  test('that are cut after too many parts leave nothing for the next', async () => {
+  test('leaves nothing of a truncated message to the next one', async () => {
     const endless = `${mailWith().toString().replace('--b--', '--b\r\n\r\npart\r\n'.repeat(5_000))}${'x'.repeat(2_000_000)}`;
     const [cut, next] = [
-      await reader.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
-      await reader.parse(Readable.from([mailWith()]), { storeFile }),
+      await pool.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
+      await pool.parse(Readable.from([mailWith()]), { storeFile }),
     ];
     expect(cut.parseError).toMatch(/more than 900 parts/);
     expect(next).toMatchObject({ subject: 'Files', text: 'Hello', parseError: null });
   });
 });
 
-describe('a parser that', () => {
+describe('the parser pool', () => {
   const read = (
     order: string,
-    limits: { stalledMs?: number; totalMs?: number; maxResidentBytes?: number },
+    limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs' | 'maxResidentBytes'>,
   ) => {
     const raw = Readable.from([Buffer.from(order)]);
     return open({ entry: MISBEHAVING, processes: 1, ...limits }).parse(raw, { storeFile });
@@ -130,36 +130,36 @@ describe('a parser that', () => {
 
   test.each([
     {
-      what: 'does not come to an end is killed',
+      what: 'kills a parser that makes no progress',
       order: 'spin',
-      limits: { stalledMs: 1_500 },
-      why: 'nothing moved for 1500 ms',
+      limits: { stallTimeoutMs: 1_500 },
+      why: 'no progress for 1500 ms',
     },
     {
-      what: 'takes too long in all is killed',
+      what: 'kills a parser that exceeds the total timeout',
       order: 'spin',
-      limits: { totalMs: 1_500 },
+      limits: { totalTimeoutMs: 1_500 },
       why: 'it took more than 1500 ms',
     },
     {
-      what: 'takes too much memory is killed',
+      what: 'kills a parser that exceeds the memory limit',
       order: 'grow',
       limits: { maxResidentBytes: 128 * 1024 * 1024 },
       why: 'it took more than 128 MiB',
     },
-    { what: 'dies is missed', order: 'die', limits: {}, why: 'it ended by itself' },
+    { what: 'notices a parser that dies', order: 'die', limits: {}, why: 'its process ended' },
     {
-      what: 'dies in the middle of a file is missed, and the file let go',
+      what: 'aborts the upload when a parser dies within a file',
       order: 'break a file off',
       limits: {},
-      why: 'it ended by itself',
+      why: 'its process ended',
     },
-  ])('$what; the header it told is kept', async ({ order, limits, why }) => {
+  ])('$what, and keeps the header', async ({ order, limits, why }) => {
     expect(await read(order, limits)).toMatchObject({
-      subject: 'Told before',
+      subject: 'Sent before',
       text: null,
       attachments: [],
-      parseError: `The mail could not be read: its parser was stopped, ${why}.`,
+      parseError: `The message could not be parsed: its parser was stopped, ${why}.`,
     });
   });
 });

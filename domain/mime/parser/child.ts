@@ -5,29 +5,29 @@ import { type ParsedFile, parseMail } from '../parse-mail.ts';
 import { extractReply } from '../quotes/extract-reply.ts';
 import { type DoneFrame, FRAME } from './protocol.ts';
 
-/** So much of a body is written at a time. */
+/** Bytes of a body per frame. */
 const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Reads one mail after the other, until the input ends.
+ * Parses one message after another until the input ends.
  *
- * @throws Error where something else than a mail is to blame; its process then ends, and another takes over.
+ * @throws Error for failures that no message causes. The process then ends, and the pool starts another.
  */
 export async function runParserChild(input: Readable, output: Writable): Promise<void> {
-  let mail: { raw: PassThrough; read: Promise<void> } | undefined;
+  let job: { raw: PassThrough; done: Promise<void> } | undefined;
   for await (const { type, payload } of readFrames(input)) {
-    if (!mail) {
+    if (!job) {
       const raw = new PassThrough();
-      mail = { raw, read: parseAndSend(raw, output) };
-      // Awaited below; until then it is nobody's unhandled rejection.
-      mail.read.catch(() => {});
+      job = { raw, done: parseAndSend(raw, output) };
+      // It is awaited below. Until then a rejection must not count as unhandled.
+      job.done.catch(() => {});
     }
-    // Of a mail that is read no further the rest is passed over.
-    if (type === FRAME.raw && !mail.raw.destroyed && !mail.raw.write(payload)) await waitForDrain(mail.raw);
+    // Once the parser has stopped, the rest of the message is ignored.
+    if (type === FRAME.raw && !job.raw.destroyed && !job.raw.write(payload)) await waitForDrain(job.raw);
     if (type !== FRAME.end) continue;
-    mail.raw.end();
-    await mail.read;
-    mail = undefined;
+    job.raw.end();
+    await job.done;
+    job = undefined;
   }
 }
 
@@ -39,7 +39,7 @@ async function waitForDrain(stream: PassThrough): Promise<void> {
 
 async function parseAndSend(raw: Readable, output: Writable): Promise<void> {
   const send = (type: string, value: unknown) => writeFrame(output, type, Buffer.from(JSON.stringify(value)));
-  // One frame after the other: the header is told from within an event.
+  // Frames must not interleave, and an event handler sends the header.
   let sent = Promise.resolve();
   const { text, html, parseError } = await parseMail(raw, {
     onHeader(header) {

@@ -8,13 +8,13 @@ import type { StoredObject } from '../../../platform/storage.ts';
 import { emptyParsedMail, type ParsedFile, type ParsedMail } from '../parse-mail.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
-/** A mail as it was read, with what its writer wrote anew. */
+/** A parsed message with the text of the reply, without quotes. */
 export interface ParsedInboundMail extends ParsedMail {
   extractedText: string;
 }
 
 export interface ParseJobOptions {
-  /** Streams a file to storage; called for one at a time. */
+  /** Streams a file to storage. Called for one file at a time. */
   storeFile(
     index: number,
     content: Readable,
@@ -22,11 +22,13 @@ export interface ParseJobOptions {
   ): Promise<{ key: string; stored: StoredObject }>;
 }
 
-/** Reads mails, each in a process that can be killed: no mail takes the worker's time or memory with it. */
+/** Parses messages in child processes, so that a hostile message cannot block the worker or exhaust its memory. */
 export interface ParserPool {
   /**
-   * Never throws for what is in the mail: what its parser told before it failed or was killed is kept, with
-   * `parseError`. Errors of the source and of storage are thrown.
+   * Content never makes it throw: if the parser fails or is killed, the result holds what it sent before, with
+   * `parseError`.
+   *
+   * @throws errors of the source and of storage.
    */
   parse(raw: Readable, options: ParseJobOptions): Promise<ParsedInboundMail>;
   usage(): PoolUsage;
@@ -34,13 +36,13 @@ export interface ParserPool {
 }
 
 export interface ParserPoolOptions {
-  /** The script that serves `serveParser` on its standard input and output. */
+  /** The script that runs `runParserChild` on its standard input and output. */
   entry: string;
-  /** Mails read at once. */
+  /** Messages parsed concurrently. */
   processes: number;
-  /** A parser that neither takes nor gives anything for so long is killed. Waiting for storage does not count. */
+  /** Kills a parser that reads and writes nothing for this long. Waiting for storage does not count. */
   stallTimeoutMs?: number;
-  /** One that takes so long in all is killed, whatever it waits for. Below the time the activity has. */
+  /** Kills a parser that takes this long in total, waits included. Must be below the timeout of the activity. */
   totalTimeoutMs?: number;
   maxResidentBytes?: number;
 }
@@ -49,7 +51,7 @@ const STALL_TIMEOUT_MS = 30_000;
 const TOTAL_TIMEOUT_MS = 240_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MAX_JOBS_PER_PROCESS = 2_000;
-/** Its heap ends well below the limit, so that most mails that want too much fail by themselves; semi-space small, for it idles. */
+/** The heap limit is well below the memory limit, so that most oversized messages fail without a kill. The semi-space is small because most children are idle. */
 const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
 
 export function createParserPool(options: ParserPoolOptions): ParserPool {
@@ -62,13 +64,13 @@ export function createParserPool(options: ParserPoolOptions): ParserPool {
   });
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
   return {
-    parse: (raw, readOptions) =>
+    parse: (raw, jobOptions) =>
       pool.run(async (child) => {
         const frames = framesOf.get(child) ?? readFrames(child.output);
         framesOf.set(child, frames);
         const limits = enforceTimeLimits(child, options);
         try {
-          return await runJob({ child, frames, limits }, raw, readOptions);
+          return await runJob({ child, frames, limits }, raw, jobOptions);
         } finally {
           limits.stop();
           raw.destroy();
@@ -80,30 +82,29 @@ export function createParserPool(options: ParserPoolOptions): ParserPool {
 }
 
 interface TimeLimits {
-  /** Something moved. */
+  /** Restarts the stall timeout. */
   recordProgress(): void;
-  /** Waits for something that is not the parser's fault. */
+  /** Suspends the stall timeout while the pool waits for its source or for storage. */
   awaitExternal<T>(work: Promise<T>): Promise<T>;
   stop(): void;
 }
 
 function enforceTimeLimits(child: Child, options: ParserPoolOptions): TimeLimits {
-  const { stallTimeoutMs: stalledMs = STALL_TIMEOUT_MS, totalTimeoutMs: totalMs = TOTAL_TIMEOUT_MS } =
-    options;
-  let outside = 0;
+  const { stallTimeoutMs = STALL_TIMEOUT_MS, totalTimeoutMs = TOTAL_TIMEOUT_MS } = options;
+  let externalWaits = 0;
   const stalled = setTimeout(() => {
-    if (outside > 0) stalled.refresh();
-    else child.kill(`nothing moved for ${stalledMs} ms`);
-  }, stalledMs);
-  const total = setTimeout(() => child.kill(`it took more than ${totalMs} ms`), totalMs);
+    if (externalWaits > 0) stalled.refresh();
+    else child.kill(`no progress for ${stallTimeoutMs} ms`);
+  }, stallTimeoutMs);
+  const total = setTimeout(() => child.kill(`it took more than ${totalTimeoutMs} ms`), totalTimeoutMs);
   return {
     recordProgress: () => void stalled.refresh(),
     async awaitExternal(work) {
-      outside += 1;
+      externalWaits += 1;
       try {
         return await work;
       } finally {
-        outside -= 1;
+        externalWaits -= 1;
         stalled.refresh();
       }
     },
@@ -121,30 +122,30 @@ interface ParseJob {
 }
 
 async function runJob(
-  reading: ParseJob,
+  job: ParseJob,
   raw: Readable,
   options: ParseJobOptions,
 ): Promise<ParsedInboundMail> {
   const stop = new AbortController();
-  const fed = sendSource(reading, raw, stop.signal);
-  // A source that fails must end the wait for a parser that waits for its bytes.
-  const broken = fed.then(() => new Promise<never>(() => {}));
-  const answer = receiveResult(reading, options);
+  const sent = sendSource(job, raw, stop.signal);
+  // Rejects if the source fails, because the parser would wait for its bytes forever. Never resolves.
+  const sourceFailed = sent.then(() => new Promise<never>(() => {}));
+  const result = receiveResult(job, options);
   try {
-    return await Promise.race([answer, broken]);
+    return await Promise.race([result, sourceFailed]);
   } catch (error) {
-    reading.child.kill('its work failed');
-    await answer.catch(() => {});
+    job.child.kill('its job failed');
+    await result.catch(() => {});
     throw error;
   } finally {
     stop.abort();
     raw.destroy();
-    // The end of the mail is told before the next one begins.
-    await fed.catch(() => {});
+    // The end frame must be written before the next message begins.
+    await sent.catch(() => {});
   }
 }
 
-/** Hands the mail to the parser as fast as it takes it. A parser that is gone shows in its answer. */
+/** Sends the message to the parser, with backpressure. Write errors are ignored: `receiveResult` notices a dead parser. */
 async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: AbortSignal): Promise<void> {
   const source = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const write = async (type: string, bytes?: Buffer) => {
@@ -164,52 +165,52 @@ async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: Abor
   await write(FRAME.end);
 }
 
-/** Puts together what the parser tells until it is done or gone. @throws what storage throws. */
+/** Collects the frames of the parser until it is done or has ended. @throws errors of storage. */
 async function receiveResult(
   { child, frames, limits }: ParseJob,
   options: ParseJobOptions,
 ): Promise<ParsedInboundMail> {
-  const mail: ParsedInboundMail = { ...emptyParsedMail(null), extractedText: '' };
+  const parsed: ParsedInboundMail = { ...emptyParsedMail(null), extractedText: '' };
   const texts = {
     [FRAME.text]: createTextCollector(),
     [FRAME.html]: createTextCollector(),
     [FRAME.extracted]: createTextCollector(),
   };
-  let file: FileUpload | undefined;
+  let upload: FileUpload | undefined;
   for (;;) {
     const { value: frame } = await frames.next();
     limits.recordProgress();
     if (!frame) {
-      await file?.abort();
-      const reason = child.killReason ?? 'it ended by itself';
-      mail.parseError ??= `The mail could not be read: its parser was stopped, ${reason}.`;
+      await upload?.abort();
+      const reason = child.killReason ?? 'its process ended';
+      parsed.parseError ??= `The message could not be parsed: its parser was stopped, ${reason}.`;
       break;
     }
     const { type, payload } = frame;
-    if (type === FRAME.header) Object.assign(mail, JSON.parse(payload.toString()) as HeaderFrame);
+    if (type === FRAME.header) Object.assign(parsed, JSON.parse(payload.toString()) as HeaderFrame);
     else if (type === FRAME.file)
-      file = startUpload(JSON.parse(payload.toString()) as FileFrame, mail.attachments.length, options);
-    else if (type === FRAME.fileBytes) await limits.awaitExternal(file?.write(payload) ?? Promise.resolve());
-    else if (type === FRAME.fileEnd && file) {
-      mail.attachments.push({ ...file.file, ...(await limits.awaitExternal(file.end())) });
-      file = undefined;
+      upload = startUpload(JSON.parse(payload.toString()) as FileFrame, parsed.attachments.length, options);
+    else if (type === FRAME.fileBytes) await limits.awaitExternal(upload?.write(payload) ?? Promise.resolve());
+    else if (type === FRAME.fileEnd && upload) {
+      parsed.attachments.push({ ...upload.file, ...(await limits.awaitExternal(upload.end())) });
+      upload = undefined;
     } else if (type === FRAME.text || type === FRAME.html || type === FRAME.extracted)
       texts[type].add(payload);
     else if (type === FRAME.done) {
       const done = JSON.parse(payload.toString()) as DoneFrame;
       return {
-        ...mail,
-        text: done.hasText ? texts[FRAME.text].whole() : null,
-        html: done.hasHtml ? texts[FRAME.html].whole() : null,
-        extractedText: storableText(texts[FRAME.extracted].whole()),
+        ...parsed,
+        text: done.hasText ? texts[FRAME.text].toString() : null,
+        html: done.hasHtml ? texts[FRAME.html].toString() : null,
+        extractedText: storableText(texts[FRAME.extracted].toString()),
         parseError: done.parseError,
       };
     }
   }
   return {
-    ...mail,
-    text: texts[FRAME.text].whole() || null,
-    html: texts[FRAME.html].whole() || null,
+    ...parsed,
+    text: texts[FRAME.text].toString() || null,
+    html: texts[FRAME.html].toString() || null,
   };
 }
 
@@ -220,7 +221,7 @@ function createTextCollector() {
     add(bytes: Buffer) {
       text += decoder.write(bytes);
     },
-    whole: () => text + decoder.end(),
+    toString: () => text + decoder.end(),
   };
 }
 
@@ -228,18 +229,18 @@ interface FileUpload {
   file: ParsedFile;
   write(bytes: Buffer): Promise<void>;
   end(): Promise<{ storageKey: string; stored: StoredObject }>;
-  /** Fails its upload, and waits for that. */
+  /** Fails the upload and waits until it has failed. */
   abort(): Promise<void>;
 }
 
-function startUpload(facts: ParsedFile, index: number, { storeFile }: ParseJobOptions): FileUpload {
+function startUpload(file: ParsedFile, index: number, { storeFile }: ParseJobOptions): FileUpload {
   const content = new PassThrough();
-  // Whoever reads it may let go of it; what became of it is in the promise.
+  // The reader may destroy the stream. The promise reports the failure.
   content.on('error', () => {});
-  const storing = storeFile(index, content, facts.contentType);
+  const storing = storeFile(index, content, file.contentType);
   storing.catch(() => {});
   return {
-    file: facts,
+    file,
     async write(bytes) {
       if (content.write(bytes)) return;
       const over = new AbortController();
@@ -251,7 +252,7 @@ function startUpload(facts: ParsedFile, index: number, { storeFile }: ParseJobOp
       return { storageKey: key, stored };
     },
     async abort() {
-      content.destroy(new Error('The mail broke off'));
+      content.destroy(new Error('The message ended within the file'));
       await storing.catch(() => {});
     },
   };

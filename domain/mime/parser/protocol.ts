@@ -1,9 +1,9 @@
 import type { ParsedFile, ParsedHeader } from '../parse-mail.ts';
 
 /**
- * What a parser's process and its parent tell each other, in frames (`platform/frames.ts`). A mail is its bytes in
- * `raw` frames and an `end`; the answer is `header`, a `file`, its `fileBytes` and `fileEnd` for each file, `text`,
- * `html` and `extracted` in pieces of UTF-8, and `done`.
+ * Protocol between the parser pool and its child processes (`platform/frames.ts`). The pool sends a message as `raw`
+ * frames and an `end`. The child sends `header`; `file`, `fileBytes` and `fileEnd` for each file; `text`, `html` and
+ * `extracted` as chunks of UTF-8; and `done`.
  */
 export const FRAME = {
   raw: 'r',

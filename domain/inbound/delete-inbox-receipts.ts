@@ -1,0 +1,21 @@
+import type { Database } from '../../platform/database/database.ts';
+import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
+
+/**
+ * Deletes receipts of an inbox and lists their bytes for deletion: no message refers to the bytes of a report or a
+ * duplicate. Returns how many.
+ */
+export async function deleteInboxReceipts(
+  database: Database,
+  inboxId: string,
+  batchSize: number,
+): Promise<number> {
+  const [row] = await database.statement<{ count: number }>(
+    `with deleted as (delete from inbound_receipts where id in (
+         select id from inbound_receipts where inbox_id = ? limit ?) returning raw_key, org_id),
+       released as (${releaseObjectsSql('select distinct raw_key, org_id, now() from deleted')})
+     select count(*)::int as count from deleted`,
+    [inboxId, batchSize],
+  );
+  return row?.count ?? 0;
+}
