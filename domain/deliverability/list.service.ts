@@ -1,4 +1,5 @@
 import type { FilterQuery } from '@mikro-orm/core';
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
@@ -77,18 +78,10 @@ export function createListService({ database }: { database: Database }): ListSer
           );
         const entryScope = await resolveEntryScope(em, scope, input);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
-          `insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
-           values (?, ?, ?, ?, ?, ?, ?, now())
+          sql`insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
+           values (${newId('listEntry')}, ${scope.organizationId}, ${list.direction}, ${list.effect}, ${entry}, ${entryScope.environmentId}, ${entryScope.inboxId}, now())
            on conflict (org_id, direction, entry, effect, env_id, inbox_id) do nothing`,
-          [
-            newId('listEntry'),
-            scope.organizationId,
-            list.direction,
-            list.effect,
-            entry,
-            entryScope.environmentId,
-            entryScope.inboxId,
-          ],
+          [],
           'run',
         );
         const where = { organizationId: scope.organizationId, ...list, entry, ...entryScope };

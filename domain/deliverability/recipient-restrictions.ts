@@ -1,5 +1,7 @@
+import { sql } from '@mikro-orm/core';
 import type { ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 
 /** The suppression and list entries that concern a recipient. */
 export interface RecipientRestrictions {
@@ -9,6 +11,8 @@ export interface RecipientRestrictions {
   listMatches: ListMatch[];
 }
 
+const INBOX: Sql = sql`i`;
+
 /**
  * SQL: the list entries that match `email`, as a JSON array of {@link ListMatch}; NULL if none does. An entry is the
  * address, its domain, or a parent domain. Each of them is a separate index lookup (`offset 0` prevents other joins):
@@ -16,8 +20,8 @@ export interface RecipientRestrictions {
  *
  * @param inbox alias of the `inboxes` row whose scopes apply.
  */
-export function listMatchesSql(direction: 'send' | 'receive', email: string, inbox = 'i'): string {
-  return `(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
+export function listMatchesSql(direction: 'send' | 'receive', email: Sql, inbox = INBOX): Sql {
+  return sql`(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
         case when l.inbox_id is not null then 'inbox' when l.env_id is not null then 'environment' else 'organization' end))
       from unnest(array(
           select array_to_string(d.labels[n:], '.')
@@ -25,7 +29,7 @@ export function listMatchesSql(direction: 'send' | 'receive', email: string, inb
           union all select ${email})) k(entry)
         cross join lateral (
           select * from list_entries
-          where org_id = ${inbox}.org_id and direction = '${direction}' and entry = k.entry
+          where org_id = ${inbox}.org_id and direction = ${direction} and entry = k.entry
           offset 0) l
       where (l.env_id is null or l.env_id = ${inbox}.env_id) and (l.inbox_id is null or l.inbox_id = ${inbox}.id))`;
 }
@@ -36,13 +40,13 @@ export function listMatchesSql(direction: 'send' | 'receive', email: string, inb
  *
  * @param recipients a query for `email`, normalized by `addressKey`.
  */
-export function recipientRestrictionsSql(recipients: string, inbox = 'i'): string {
-  return `(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,
+export function recipientRestrictionsSql(recipients: Sql, inbox = INBOX): Sql {
+  return sql`(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,
         'listMatches', coalesce(c.matches, '[]'))), '[]')
       from (select r.email,
           (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
            where s.org_id = ${inbox}.org_id and s.email = r.email) as suppression,
-          ${listMatchesSql('send', 'r.email', inbox)} as matches
+          ${listMatchesSql('send', sql`r.email`, inbox)} as matches
         from (${recipients}) r
         offset 0) c
       where c.suppression is not null or c.matches is not null)`;

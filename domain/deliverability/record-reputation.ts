@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -25,12 +26,11 @@ export async function recordReputation(
   simulatorDomain: string,
 ): Promise<void> {
   const { inboxId, organizationId, messageId } = source;
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`reputation ${inboxId}`]);
+  await em.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`reputation ${inboxId}`}, 0))`);
   await em.execute(
-    `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
-     select ?, r.kind, ?, r.position, ?, now() from jsonb_to_recordset(?::jsonb) as r(kind text, position smallint)
+    sql`insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
+     select ${inboxId}, r.kind, ${messageId}, r.position, ${organizationId}, now() from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as r(kind text, position smallint)
      on conflict do nothing`,
-    [inboxId, messageId, organizationId, JSON.stringify(outcomes)],
   );
   const inbox = await em.findOne(
     InboxEntity,
@@ -60,10 +60,9 @@ interface ReputationWindow {
 async function evaluateReputation(em: EntityManager, window: ReputationWindow): Promise<string | null> {
   const { inboxId, minMessageId, outcomes, simulatorDomain } = window;
   const [counted] = await em.execute<{ bounces: number; complaints: number }[]>(
-    `select count(*) filter (where kind = 'bounce')::int as bounces,
+    sql`select count(*) filter (where kind = 'bounce')::int as bounces,
        count(*) filter (where kind = 'complaint')::int as complaints
-     from reputation_outcomes where inbox_id = ? and kind in ('bounce', 'complaint') and message_id >= ?`,
-    [inboxId, minMessageId],
+     from reputation_outcomes where inbox_id = ${inboxId} and kind in ('bounce', 'complaint') and message_id >= ${minMessageId}`,
   );
   const totals = { bounces: counted?.bounces ?? 0, complaints: counted?.complaints ?? 0 };
   const added = (kind: NegativeOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length;
@@ -73,12 +72,11 @@ async function evaluateReputation(em: EntityManager, window: ReputationWindow): 
   )
     return null;
   const [sent] = await em.execute<{ sends: number }[]>(
-    `select count(*)::int as sends from (
+    sql`select count(*)::int as sends from (
        select from messages m join message_recipients r on r.message_id = m.id
-       where m.inbox_id = ? and m.direction = 'outbound' and m.id >= ?
-         and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ?
-       limit ?) as counted`,
-    [inboxId, minMessageId, `%@${simulatorDomain}`, minSendsBelowThreshold(totals)],
+       where m.inbox_id = ${inboxId} and m.direction = 'outbound' and m.id >= ${minMessageId}
+         and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ${`%@${simulatorDomain}`}
+       limit ${minSendsBelowThreshold(totals)}) as counted`,
   );
   return pauseReason({ ...totals, sends: sent?.sends ?? 0 });
 }

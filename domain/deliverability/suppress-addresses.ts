@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import { addressKey } from './address-key.ts';
@@ -38,13 +39,12 @@ export async function suppressAddresses(
   // Sorted, so that concurrent calls for the same addresses do not deadlock.
   const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   await em.execute(
-    `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
-     select r.id, ?, r.email, r.origin, ?, ?, ?, r.status, r.diagnostic, now()
-     from jsonb_to_recordset(?::jsonb) as r(id text, email text, origin text, status text, diagnostic text)
+    sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
+     select r.id, ${organizationId}, r.email, r.origin, ${environmentId}, ${inboxId}, ${messageId}, r.status, r.diagnostic, now()
+     from jsonb_to_recordset(${JSON.stringify(sorted)}::jsonb) as r(id text, email text, origin text, status text, diagnostic text)
      on conflict (org_id, email) do update set origin = excluded.origin, env_id = excluded.env_id,
        inbox_id = excluded.inbox_id, message_id = excluded.message_id, status = excluded.status,
        diagnostic = excluded.diagnostic
      where suppressions.origin = 'bounce' and excluded.origin = 'complaint'`,
-    [organizationId, environmentId, inboxId, messageId, JSON.stringify(sorted)],
   );
 }

@@ -1,4 +1,5 @@
 import type { FilterQuery } from '@mikro-orm/core';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -51,15 +52,9 @@ export function createSuppressionService({ database }: { database: Database }): 
         if (email === null)
           throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
-          `insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
-           values (?, ?, ?, 'manual', ?, ?, now()) on conflict (org_id, email) do nothing`,
-          [
-            newId('suppression'),
-            scope.organizationId,
-            email,
-            scope.environmentBound ? scope.environmentId : null,
-            scope.inboxId ?? null,
-          ],
+          sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
+           values (${newId('suppression')}, ${scope.organizationId}, ${email}, 'manual', ${scope.environmentBound ? scope.environmentId : null}, ${scope.inboxId ?? null}, now()) on conflict (org_id, email) do nothing`,
+          [],
           'run',
         );
         const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });

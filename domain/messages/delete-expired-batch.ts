@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -49,10 +50,7 @@ export async function deleteExpiredBatch(
   const last = found.at(-1)?.id ?? null;
   if (last === null) return { messages: 0, threads: 0, last };
   const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
-  await em.execute(
-    `select id from threads where id in (${placeholders(threadIds)}) order by id for update`,
-    threadIds,
-  );
+  await em.execute(sql`select id from threads where id in (${threadIds}) order by id for update`);
   const deleted = await deleteMessages(em, batch, found);
   stopRecentTracking(transaction, outbox, batch, deleted);
   const threads = await updateThreads(em, deleted, { last, until, cutoff: batch.cutoff });
@@ -141,9 +139,8 @@ async function updateThreads(
   const ids = [...byThread.keys()];
   if (ids.length === 0) return 0;
   const empty = await em.execute<{ id: string }[]>(
-    `delete from threads t where id in (${placeholders(ids)})
+    sql`delete from threads t where id in (${ids})
        and not exists (select from messages m where m.thread_id = t.id) returning id`,
-    ids,
   );
   for (const { id } of empty) byThread.delete(id);
   await refreshRemainingThreads(em, byThread, rest);
@@ -173,7 +170,7 @@ async function refreshRemainingThreads(
   );
   for (const { id } of decremented) {
     const shown = byThread.get(id)?.filter(({ hidden }) => !hidden).length ?? 0;
-    await em.execute('update threads set message_count = message_count - ? where id = ?', [shown, id]);
+    await em.execute(sql`update threads set message_count = message_count - ${shown} where id = ${id}`);
     byThread.delete(id);
   }
   await refreshThreads(em, [...byThread.keys()]);

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
@@ -24,8 +25,7 @@ export function deleteInboxThreads(database: Database, inboxId: string, batchSiz
 
 export async function countInboxMessages(database: Database, inboxId: string): Promise<number> {
   const [row] = await database.statement<{ count: number }>(
-    'select count(*)::int as count from messages where inbox_id = ?',
-    [inboxId],
+    sql`select count(*)::int as count from messages where inbox_id = ${inboxId}`,
   );
   return row?.count ?? 0;
 }

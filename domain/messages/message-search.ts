@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { invalid } from '../../platform/errors.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
@@ -93,21 +94,9 @@ async function findMatches(
   scope: Scope,
   { filter, query, bounds }: { filter: MessageFilter; query: SearchQuery; bounds: Bounds },
 ): Promise<Match[]> {
-  return em.execute<Match[]>('select id, rank from search_messages(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [
-    scope.organizationId,
-    scope.environmentId,
-    filter.inboxId ?? scope.inboxId ?? null,
-    buildFacets(scope, filter, query),
-    query.words,
-    filter.status ?? null,
-    filter.subject === undefined ? null : `%${escapeLike(filter.subject)}%`,
-    earlier(filter.before, query.before) ?? null,
-    later(filter.after, query.after) ?? null,
-    bounds.below ?? null,
-    bounds.above ?? null,
-    bounds.ascending,
-    bounds.limit,
-  ]);
+  return em.execute<Match[]>(
+    sql`select id, rank from search_messages(${scope.organizationId}, ${scope.environmentId}, ${filter.inboxId ?? scope.inboxId ?? null}, ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null}, ${filter.subject === undefined ? null : `%${escapeLike(filter.subject)}%`}, ${earlier(filter.before, query.before) ?? null}, ${later(filter.after, query.after) ?? null}, ${bounds.below ?? null}, ${bounds.above ?? null}, ${bounds.ascending}, ${bounds.limit})`,
+  );
 }
 
 /** The tenant's own lexeme is among them, so that the index meets a frequent word of others only where both stand. */

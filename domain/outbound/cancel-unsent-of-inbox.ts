@@ -7,7 +7,7 @@ import { cancelUnsentMessage } from './cancel-unsent.ts';
 
 const BATCH_SIZE = 200;
 
-/** Cancels what an inbox that goes away has queued. What is already with the relay takes its course. */
+/** Cancels the queued messages of an inbox that is being deleted. Messages already handed to the relay continue. */
 export async function cancelUnsentOfInbox(
   transaction: Transaction,
   outbox: Outbox,

@@ -5,10 +5,10 @@ import { deriveStatus } from './message-status.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 
 /**
- * Cancels a message of which nothing has left. The caller holds the message's row lock; dispatch takes the same lock
- * before each attempt, so a mail is either on its way or canceled, never both.
+ * Cancels a message that has not been transmitted to any recipient. The caller holds the message's row lock. Dispatch
+ * takes the same lock before each attempt, so a message is either in transmission or canceled, never both.
  *
- * @returns false where it is too late; nothing is changed then.
+ * @returns false if it is too late; nothing is changed in that case.
  */
 export async function cancelUnsentMessage(
   em: EntityManager,
@@ -17,11 +17,11 @@ export async function cancelUnsentMessage(
 ): Promise<boolean> {
   if (message.status !== 'queued' && message.status !== 'deferred' && message.status !== 'sending')
     return false;
-  const left = await em.count(SendAttemptEntity, {
+  const started = await em.count(SendAttemptEntity, {
     messageId: message.id,
     state: { $in: ['attempting', 'accepted', 'ambiguous'] },
   });
-  if (left > 0) return false;
+  if (started > 0) return false;
   message.status = 'canceled';
   message.statusDetail = detail;
   await rejectUnsettledRecipients(em, message.id, detail);
@@ -29,9 +29,10 @@ export async function cancelUnsentMessage(
 }
 
 /**
- * Gives up what has not left of a message of which a part has: its status is then that of the part.
+ * Rejects the remaining recipients of a partly transmitted message, whose status then follows from the transmitted
+ * recipients.
  *
- * @returns false where the message is final, or nobody knows what became of a recipient; nothing is changed then.
+ * @returns false if the message is final or the outcome of a recipient is unknown; nothing is changed in that case.
  */
 export async function cancelRemainingRecipients(
   em: EntityManager,

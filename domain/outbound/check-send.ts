@@ -9,10 +9,11 @@ import type { OutboundContent } from './outbound-content.ts';
 import { findRefusal, type Refusal, refusalError } from './send-gate.ts';
 
 /**
- * Runs the gate at the call. A refusal creates no message; the error returned commits, and with it the
- * `message.rejected` event and its place in the metrics.
+ * Runs the send gate for a request. A refusal creates no message. The returned error commits the transaction, and with
+ * it the `message.rejected` event and its metric.
  *
- * @param threadId null where the message starts a thread.
+ * @param threadId null if the message starts a thread.
+ * @returns the error to throw; null if the message may be sent.
  */
 export async function checkSend(
   transaction: Transaction,
@@ -34,7 +35,7 @@ export interface RefusedSend {
   refusal: Pick<Refusal, 'reason' | 'detail'>;
 }
 
-/** Tells of a send that was refused and left no message. */
+/** Records the event and the metric of a refused send that created no message. */
 export async function recordRefusedSend(
   transaction: Transaction,
   events: EventService,

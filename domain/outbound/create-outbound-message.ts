@@ -13,27 +13,27 @@ import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
 
-/** References are kept bounded (RFC 5322 sets no limit, header lines do): the first and the newest. */
+/** RFC 5322 does not limit References, but header lines are limited: keep the first and the newest ids. */
 const MAX_REFERENCES = 50;
 
 export interface OutboundMessageRequest {
   inbox: Inbox;
   content: OutboundContent;
-  /** The conversation to go on with; a new one where empty. */
+  /** The thread to continue; null starts a new one. */
   thread: Thread | null;
-  /** The message answered; sets In-Reply-To and References. */
+  /** The message to reply to; sets In-Reply-To and References. */
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
-  /** Rows of the same transaction, in order; they become the message's. */
+  /** Rows of the same transaction, in order; they are assigned to the message. */
   attachments?: Attachment[];
-  /** Whom it is sent to, where that is another than `to`, `cc` and `bcc` say. */
+  /** The envelope, if it differs from `to`, `cc` and `bcc`. */
   envelope?: EnvelopeRecipient[];
   now?: Date;
 }
 
 /**
- * Creates the message, its recipients and its place in a thread, and the command that starts `sendMessage` once the
- * caller's transaction commits. It is counted right before the commit, which fails with `usage_limit_exceeded` where the
- * organization has used up what it may send.
+ * Creates the message with its recipients, adds it to a thread, and enqueues the command that starts `sendMessage` when
+ * the caller's transaction commits. The message is counted right before the commit, which fails with
+ * `usage_limit_exceeded` if the organization has reached its limit.
  *
  * @throws AppError `no_recipients`, `validation_error`.
  */
@@ -53,13 +53,13 @@ export function createOutboundMessage(
   const { em } = transaction;
   const id = newId('message');
   const subject = content.subject ?? '';
-  const place = thread ?? createThread(em, { inbox, subject, at: now });
+  const messageThread = thread ?? createThread(em, { inbox, subject, at: now });
   const message = em.create(MessageEntity, {
     id,
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
-    threadId: place.id,
+    threadId: messageThread.id,
     direction: 'outbound',
     status: 'queued',
     fromEmail: inbox.email,
@@ -96,7 +96,7 @@ export function createOutboundMessage(
   );
   em.persist(recipients);
   addToThread(
-    place,
+    messageThread,
     message,
     envelope.map(({ email }) => email),
     now,
@@ -119,7 +119,7 @@ function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): 
     : chain;
 }
 
-/** The start of a message's lifecycle; also what the reconciler uses for one that has lost its run. */
+/** Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run. */
 export function buildSendStart(
   message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
 ) {

@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
@@ -14,23 +14,22 @@ import { noChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-e
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { findRefusal, type GateInput, type Refusal, suppressedRecipients } from './send-gate.ts';
 
-/** What the lifecycle `sendMessage` asks for, step by step. Every step may be repeated. */
+/** The database steps of the workflow `sendMessage`. Every step may be repeated. */
 export interface DispatchService {
   /**
-   * Lets a message pass the gate and marks it `sending`. A refusal is recorded, with its event, in the same
-   * transaction.
+   * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
    *
-   * @returns `finished` where there is nothing (more) to send.
+   * @returns `finished` if there is nothing left to send.
    */
-  open(messageId: string): Promise<'proceed' | 'finished'>;
-  /** Folds the attempts into recipients, message and events. */
+  prepare(messageId: string): Promise<'proceed' | 'finished'>;
+  /** Applies the results of the attempts to recipients and message, and records the events. */
   record(messageId: string): Promise<SendState>;
-  /** A person says what became of the ambiguous attempts. */
+  /** Applies a person's decision about the ambiguous attempts. */
   resolveAmbiguity(messageId: string, resolution: AmbiguityResolution): Promise<SendState>;
   /**
-   * Nothing more is to leave: what has left takes its course.
+   * Stops further transmission. What has been transmitted continues.
    *
-   * @returns `too_late` where nothing is left to stop, or nobody knows what became of a recipient.
+   * @returns `too_late` if there is nothing left to stop, or the outcome of a recipient is unknown.
    */
   cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
 }
@@ -46,15 +45,15 @@ export function createDispatchService({
   outcomes,
   events,
 }: DispatchServiceOptions): DispatchService {
-  const fold = async (transaction: Transaction, messageId: string) =>
+  const applyAttempts = async (transaction: Transaction, messageId: string) =>
     (await outcomes.apply(transaction, messageId, [])) ?? 'settled';
 
   return {
-    open: async (messageId) =>
-      (await openWithoutLock(database, messageId))
+    prepare: async (messageId) =>
+      (await prepareWithoutLock(database, messageId))
         ? 'proceed'
-        : database.systemTransaction((transaction) => open(transaction, events, messageId)),
-    record: (messageId) => database.systemTransaction((transaction) => fold(transaction, messageId)),
+        : database.systemTransaction((transaction) => prepare(transaction, events, messageId)),
+    record: (messageId) => database.systemTransaction((transaction) => applyAttempts(transaction, messageId)),
 
     resolveAmbiguity: (messageId, resolution) =>
       database.systemTransaction(async (transaction) => {
@@ -65,10 +64,10 @@ export function createDispatchService({
           { messageId, state: 'ambiguous' },
           { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
         );
-        // Queued anew: the answer may have taken longer than a deferred message is retried.
+        // The decision may come after the retry window of the message, so the window starts again.
         if (message && resolution === 'resend')
           await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
-        return fold(transaction, messageId);
+        return applyAttempts(transaction, messageId);
       }),
 
     cancel: (messageId, detail) =>
@@ -88,21 +87,20 @@ function lockMessage({ em }: Transaction, messageId: string): Promise<Message | 
   return em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
 }
 
-/** The usual case, in two statements and without a lock: the gate lets the message pass, and it is still to be sent. */
-async function openWithoutLock(database: Database, messageId: string): Promise<boolean> {
+/** The usual case in two statements and without a lock: the gate finds no refusal, and the message is still unsent. */
+async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
-    const subject = await readGateInputOfMessage(em, messageId);
-    if (!subject || findRefusal(subject) || suppressedRecipients(subject).length > 0) return false;
+    const gateInput = await readGateInputOfMessage(em, messageId);
+    if (!gateInput || findRefusal(gateInput) || suppressedRecipients(gateInput).length > 0) return false;
     const opened = await em.execute(
-      `update messages set status = 'sending', updated_at = now()
-       where id = ? and status in ('queued', 'deferred', 'sending') returning id`,
-      [messageId],
+      sql`update messages set status = 'sending', updated_at = now()
+       where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
     );
     return opened.length === 1;
   });
 }
 
-async function open(
+async function prepare(
   transaction: Transaction,
   events: EventService,
   messageId: string,
@@ -113,20 +111,24 @@ async function open(
   if (message.status === 'needs_attention') return 'proceed';
   if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
     return 'finished';
-  const subject = await readGateInputOfMessage(em, message.id);
-  const refusal = subject && findRefusal(subject);
+  const gateInput = await readGateInputOfMessage(em, message.id);
+  const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
-  if (subject && !refusal && (await bounceSuppressed(transaction, events, message, subject)) === 'settled')
+  if (
+    gateInput &&
+    !refusal &&
+    (await bounceSuppressed(transaction, events, message, gateInput)) === 'settled'
+  )
     return 'finished';
   message.status = 'sending';
   return 'proceed';
 }
 
 /**
- * Refused when its turn came: what has not left does not leave.
+ * Rejects the unsent recipients of a message that the gate refuses at dispatch.
  *
- * @returns `open` where a worker died while it spoke to the relay for a recipient, or before it told what came of it:
- * transmitting sends nothing then, but finds that out.
+ * @returns `open` if a worker crashed during an attempt or before it recorded the result. The next transmission then
+ * sends nothing, but marks the attempt `ambiguous`.
  */
 async function reject(
   transaction: Transaction,
@@ -156,22 +158,22 @@ async function reject(
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 
-/** Of an address suppressed by hand or for a complaint, no server ever said one; SES says this. */
+/** A manual suppression or a complaint has no status code of a server. SES reports this one. */
 const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
 
 /**
- * Leaves the suppressed recipients out, and tells of them as bounced. Others may still be to be sent to.
+ * Skips the suppressed recipients and records them as bounced.
  *
- * @returns `settled` where none is.
+ * @returns `settled` if no other recipient is left to send to.
  */
 async function bounceSuppressed(
   transaction: Transaction,
   events: EventService,
   message: Message,
-  subject: GateInput,
+  gateInput: GateInput,
 ): Promise<'settled' | 'open'> {
   const suppressed = new Map(
-    suppressedRecipients(subject).map((standing) => [standing.email, standing.suppression]),
+    suppressedRecipients(gateInput).map(({ email, suppression }) => [email, suppression]),
   );
   if (suppressed.size === 0) return 'open';
   const now = new Date();
@@ -198,7 +200,7 @@ async function bounceSuppressed(
   return settled ? 'settled' : 'open';
 }
 
-/** Recipients of whom nothing has left, and nothing is leaving, beside all of them. */
+/** Returns all recipients, and those to whom nothing has been or is being transmitted. */
 async function findUnsentRecipients(
   em: EntityManager,
   messageId: string,

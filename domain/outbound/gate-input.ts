@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import {
   type RecipientRestrictions,
@@ -20,27 +21,27 @@ interface GateRow {
   domain_verified: boolean;
 }
 
-const INBOX_COLUMNS = `o.status as organization_status, e.status as environment_status, i.status as inbox_status,
+const INBOX_COLUMNS = sql`o.status as organization_status, e.status as environment_status, i.status as inbox_status,
     i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted,
     t.id as thread_id, t.send_paused_until > now() as thread_paused, t.send_paused_until as thread_paused_until,
     i.domain_id is null or d.verification_status = 'verified' as domain_verified
   from inboxes i left join domains d on d.id = i.domain_id
     join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
-const SELECT_BY_INBOX = `select ${recipientRestrictionsSql('select value as email from jsonb_array_elements_text(?::jsonb)')} as recipients,
-    ? as recipient_count, ${INBOX_COLUMNS} left join threads t on t.id = ? where i.id = ?`;
-
-// Stored recipients are ASCII: lower case is all that their key differs by.
-const SELECT_BY_MESSAGE = `select ${recipientRestrictionsSql(
-  "select distinct lower(p.email) as email from message_recipients p where p.message_id = m.id and p.status in ('pending', 'deferred')",
-)} as recipients, (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
-    ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ?`;
+// Stored recipients are ASCII, so lower case is their key.
+const RECIPIENTS_OF_MESSAGE = recipientRestrictionsSql(
+  sql`select distinct lower(p.email) as email from message_recipients p where p.message_id = m.id and p.status in ('pending', 'deferred')`,
+);
+const selectByMessage = (
+  messageId: string,
+) => sql`select ${RECIPIENTS_OF_MESSAGE} as recipients, (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
+    ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ${messageId}`;
 
 /**
- * Everything the gate looks at, in one statement: it runs twice for every message.
+ * Reads everything the send gate needs in one statement, because the gate runs twice for every message.
  *
- * @param recipients keys of the addresses the message is for, each once.
- * @param threadId null where the message starts a thread.
+ * @param recipients distinct address keys of the message's recipients.
+ * @param threadId null if the message starts a thread.
  */
 export async function readGateInput(
   em: EntityManager,
@@ -48,22 +49,20 @@ export async function readGateInput(
   recipients: string[],
   threadId: string | null,
 ): Promise<GateInput> {
-  const [row] = await em.execute<GateRow[]>(SELECT_BY_INBOX, [
-    JSON.stringify(recipients),
-    recipients.length,
-    threadId,
-    inboxId,
-  ]);
-  if (!row) throw new Error(`The inbox ${inboxId} of a message is gone`);
+  const [row] = await em.execute<GateRow[]>(sql`
+    select ${recipientRestrictionsSql(sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`)} as recipients,
+      ${recipients.length} as recipient_count, ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
+      where i.id = ${inboxId}`);
+  if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
   return toGateInput(row);
 }
 
-/** The same by a message, for those of its recipients it has still to be sent to. Null: there is no such message. */
+/** Reads the gate input for the unsent recipients of a message. Returns null if the message does not exist. */
 export async function readGateInputOfMessage(
   em: EntityManager,
   messageId: string,
 ): Promise<GateInput | null> {
-  const [row] = await em.execute<GateRow[]>(SELECT_BY_MESSAGE, [messageId]);
+  const [row] = await em.execute<GateRow[]>(selectByMessage(messageId));
   return row ? toGateInput(row) : null;
 }
 

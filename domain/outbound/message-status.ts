@@ -1,19 +1,19 @@
 import type { MessageStatus } from '../messages/message.entity.ts';
 import type { RecipientStatus } from '../messages/recipient.entity.ts';
 
-/** Recipients nothing more is expected of by the send itself. */
+/** Whether the send itself has finished for the recipient. */
 export function isSettled(status: RecipientStatus): boolean {
   return status !== 'pending' && status !== 'deferred';
 }
 
-/** Recipients whose outcome a report may still bring. */
+/** Whether a delivery report may still change the recipient's outcome. */
 export function awaitsReport(status: RecipientStatus): boolean {
   return status === 'sent';
 }
 
 /**
- * A message's status from its recipients': what is still to be sent shows first, then complained over bounced over
- * delivered over sent. `rejected` only where every recipient was.
+ * Derives a message's status from its recipients: unsent recipients take precedence, then complained, bounced,
+ * delivered and sent. `rejected` only if every recipient is rejected.
  */
 export function deriveStatus(recipients: readonly RecipientStatus[], ambiguous: boolean): MessageStatus {
   const has = (status: RecipientStatus) => recipients.includes(status);
@@ -27,8 +27,8 @@ export function deriveStatus(recipients: readonly RecipientStatus[], ambiguous: 
 }
 
 /**
- * What a report makes of a recipient. A complaint outranks all; a bounce counts even after a delivery (late bounce);
- * a delivery never undoes a bounce.
+ * A recipient's status after a report. A complaint outranks everything, a bounce counts even after a delivery (late
+ * bounce), and a delivery never replaces a bounce.
  */
 export function statusAfterReport(
   current: RecipientStatus,

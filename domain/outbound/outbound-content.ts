@@ -1,7 +1,7 @@
 import { AppError } from '../../platform/errors.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 
-/** What a caller wants sent; validated at the API's edge, bounded by the limits of the design. */
+/** The content of a message to send, validated by the API. */
 export interface OutboundContent {
   to: MailAddress[];
   cc: MailAddress[];
@@ -11,7 +11,7 @@ export interface OutboundContent {
   textBody: string | null;
   htmlBody: string | null;
   labels: string[];
-  /** The caller's own fields: `X-*` and `List-Unsubscribe*`. */
+  /** Custom header fields: `X-*` and `List-Unsubscribe*`. */
   headers: Record<string, string>;
 }
 
@@ -21,11 +21,11 @@ export interface EnvelopeRecipient {
 }
 
 export const MAX_RECIPIENTS = 50;
-/** Of text and HTML each, in UTF-8. */
+/** Applies to text and HTML separately, in UTF-8. */
 export const MAX_BODY_BYTES = 5 * 1024 * 1024;
 
 /**
- * The envelope: each address once, in order, compared without case.
+ * Builds the envelope: each address once, in order, compared without case.
  *
  * @throws AppError `no_recipients`, or `validation_error` over {@link MAX_RECIPIENTS}.
  */
@@ -41,13 +41,13 @@ export function envelopeOf(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>):
   if (recipients.length === 0) {
     throw new AppError('no_recipients', {
       detail: 'The message has no recipient in to, cc or bcc.',
-      fix: 'Give at least one address in to, cc or bcc.',
+      fix: 'Add at least one address to to, cc or bcc.',
     });
   }
   if (recipients.length > MAX_RECIPIENTS) {
     throw new AppError('validation_error', {
       detail: `The message has ${recipients.length} recipients, at most ${MAX_RECIPIENTS} are allowed.`,
-      fix: `Send it in parts of at most ${MAX_RECIPIENTS} recipients.`,
+      fix: `Send several messages with at most ${MAX_RECIPIENTS} recipients each.`,
       errors: [
         { path: '/body/to', message: `at most ${MAX_RECIPIENTS} recipients in to, cc and bcc together` },
       ],

@@ -5,7 +5,7 @@ import type { EventDataByType, RejectionReason } from '../events/event-types.ts'
 import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 
-/** What events tell of a message and its recipients. */
+/** The fields of a message that its events contain. */
 type EventMessage = Pick<
   Message,
   | 'id'
@@ -23,14 +23,14 @@ export type EventRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode'
 
 type BounceKind = ReturnType<typeof classifyBounce>;
 
-/** What one folding changed, recipient by recipient; each recipient shows up once for each thing that happened. */
+/** The changes of one update. A recipient appears once for each kind of change. */
 export interface OutcomeChanges {
   sent: EventRecipient[];
   delivered: EventRecipient[];
   bounced: { recipient: EventRecipient; bounceKind: BounceKind }[];
   complained: { recipient: EventRecipient; feedbackType: string }[];
   rejected: EventRecipient[];
-  /** Why they were rejected, where the gate said no; empty where the relay did. */
+  /** Why the gate rejected them; undefined if the relay did. */
   rejection?: { reason: RejectionReason; detail: string };
 }
 
@@ -38,7 +38,7 @@ export function noChanges(): OutcomeChanges {
   return { sent: [], delivered: [], bounced: [], complained: [], rejected: [] };
 }
 
-/** One event for each kind of change, with the recipients it happened to. */
+/** Records one event per kind of change, with the recipients concerned. */
 export async function recordOutcomeEvents(
   transaction: Transaction,
   events: EventService,
@@ -109,7 +109,7 @@ function rejectedData(
     from_address: message.fromEmail,
     to_addresses: addresses(rejected),
     subject: message.subject,
-    // A relay that refuses the message itself blocks it by content or policy: the nearest of the specified reasons.
+    // A relay refuses a message for its content or by policy. This is the closest of the specified reasons.
     rejection_reason: rejection?.reason ?? 'blocked_recipient',
     rejection_detail:
       rejection?.detail ??

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
 import type { Message } from '../messages/message.entity.ts';
@@ -5,7 +6,7 @@ import type { Recipient } from '../messages/recipient.entity.ts';
 import { noChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
-/** As plain rows: they are read and written for every mail that leaves, and as entities cost several times as much. */
+/** Plain rows, because they are read and written for every sent message and entities cost several times as much. */
 export type OutcomeMessage = Pick<
   Message,
   | 'id'
@@ -45,55 +46,53 @@ export type OutcomeAttempt = Pick<
   | 'finishedAt'
   | 'recorded'
 > & {
-  /** As it was read: who spoke to the relay may still set an `ambiguous` one right, without the message's lock. */
+  /** The state as it was read: the transmitting worker may still correct an `ambiguous` attempt without the lock. */
   stateRead: SendAttempt['state'];
 };
 
-/** What becomes of a message, while it is locked. */
+/** A locked message with its recipients and attempts, while outcomes are applied to it. */
 export interface OutcomeState {
   message: OutcomeMessage;
   recipients: OutcomeRecipient[];
-  /** Those that were not recorded yet, and those nobody knows the end of. */
+  /** Attempts that are not recorded yet, and ambiguous ones. */
   attempts: OutcomeAttempt[];
-  /** Those of them that are now. */
+  /** The attempts that this update records. */
   recorded: OutcomeAttempt[];
   changes: OutcomeChanges;
   now: Date;
 }
 
-const MESSAGE_COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
+const MESSAGE_COLUMNS = sql`id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
   thread_id as "threadId", status, status_detail as "statusDetail", from_email as "fromEmail", subject,
   rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
   queued_at as "queuedAt", sent_at as "sentAt", delivered_at as "deliveredAt", bounced_at as "bouncedAt",
   complained_at as "complainedAt"`;
-const RECIPIENT_FIELDS = `'position', position, 'email', email, 'status', status, 'statusCode', status_code,
+const RECIPIENT_FIELDS = sql`'position', position, 'email', email, 'status', status, 'statusCode', status_code,
   'diagnosticCode', diagnostic_code, 'sentAt', sent_at, 'updatedAt', updated_at`;
-const ATTEMPT_FIELDS = `'position', position, 'number', number, 'state', state, 'stateRead', state,
+const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', state, 'stateRead', state,
   'refusedScope', refused_scope, 'statusCode', status_code, 'response', response,
   'providerMessageId', provider_message_id, 'reportsDelivery', reports_delivery, 'simulated', simulated,
   'finishedAt', finished_at, 'recorded', recorded`;
 
 /**
- * Locks the message until the transaction ends, and reads what belongs to it: in a statement of its own, which sees what
- * the one before in line has written.
+ * Locks the message until the transaction ends, then reads its recipients and attempts in a second statement, which
+ * sees what the previous lock holder has committed.
  *
- * @returns null where the message is gone.
+ * @returns null if the message does not exist.
  */
 export async function lockOutcomeState(em: EntityManager, messageId: string): Promise<OutcomeState | null> {
   const [message] = await em.execute<Raw<OutcomeMessage>[]>(
-    `select ${MESSAGE_COLUMNS} from messages where id = ? for update`,
-    [messageId],
+    sql`select ${MESSAGE_COLUMNS} from messages where id = ${messageId} for update`,
   );
   if (!message) return null;
   const [parts] = await em.execute<
     { recipients: Raw<OutcomeRecipient>[]; attempts: Raw<OutcomeAttempt>[] }[]
   >(
-    `select
+    sql`select
        (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT_FIELDS}) order by position), '[]')
-        from message_recipients where message_id = ?) as recipients,
+        from message_recipients where message_id = ${messageId}) as recipients,
        (select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT_FIELDS}) order by position, number), '[]')
-        from send_attempts where message_id = ? and (not recorded or state = 'ambiguous')) as attempts`,
-    [messageId, messageId],
+        from send_attempts where message_id = ${messageId} and (not recorded or state = 'ambiguous')) as attempts`,
   );
   const { recipients = [], attempts = [] } = parts ?? {};
   return {
@@ -118,7 +117,7 @@ export async function lockOutcomeState(em: EntityManager, messageId: string): Pr
   };
 }
 
-/** Writes the message, the recipients that changed and the attempts that are recorded now, in one statement. */
+/** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
 export async function saveOutcomeState(
   em: EntityManager,
   { message, recipients, recorded, now }: OutcomeState,
@@ -126,37 +125,22 @@ export async function saveOutcomeState(
   const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
   const { id, status, statusDetail, providerMessageId, tracked } = message;
   await em.execute(
-    `with told as (
+    sql`with changed as (
        update message_recipients r
        set status = v.status, status_code = v."statusCode", diagnostic_code = v."diagnosticCode",
          sent_at = v."sentAt", updated_at = v."updatedAt"
-       from jsonb_to_recordset(?::jsonb) as v(position int, status text, "statusCode" text, "diagnosticCode" text,
+       from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as v(position int, status text, "statusCode" text, "diagnosticCode" text,
          "sentAt" timestamptz, "updatedAt" timestamptz)
-       where r.message_id = ? and r.position = v.position),
+       where r.message_id = ${id} and r.position = v.position),
      recorded as (
        update send_attempts a set state = v.state, finished_at = v."finishedAt", recorded = true
-       from jsonb_to_recordset(?::jsonb) as v(position int, number int, state text, "stateRead" text,
+       from jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb) as v(position int, number int, state text, "stateRead" text,
          "finishedAt" timestamptz)
-       where a.message_id = ? and a.position = v.position and a.number = v.number and a.state = v."stateRead")
+       where a.message_id = ${id} and a.position = v.position and a.number = v.number and a.state = v."stateRead")
      update messages
-     set status = ?, status_detail = ?, provider_message_id = ?, tracked = ?, updated_at = ?,
-       sent_at = coalesce(sent_at, ?), delivered_at = coalesce(delivered_at, ?),
-       bounced_at = coalesce(bounced_at, ?), complained_at = coalesce(complained_at, ?)
-     where id = ?`,
-    [
-      JSON.stringify(changed),
-      id,
-      JSON.stringify(recorded),
-      id,
-      status,
-      statusDetail,
-      providerMessageId,
-      tracked,
-      now.toISOString(),
-      ...[message.sentAt, message.deliveredAt, message.bouncedAt, message.complainedAt].map(
-        (time) => time?.toISOString() ?? null,
-      ),
-      id,
-    ],
+     set status = ${status}, status_detail = ${statusDetail}, provider_message_id = ${providerMessageId}, tracked = ${tracked}, updated_at = ${now.toISOString()},
+       sent_at = coalesce(sent_at, ${toIsoTime(message.sentAt)}), delivered_at = coalesce(delivered_at, ${toIsoTime(message.deliveredAt)}),
+       bounced_at = coalesce(bounced_at, ${toIsoTime(message.bouncedAt)}), complained_at = coalesce(complained_at, ${toIsoTime(message.complainedAt)})
+     where id = ${id}`,
   );
 }

@@ -26,11 +26,11 @@ import {
 
 export interface OutcomeService {
   /**
-   * The one place where attempts and reports become the state of recipients and message, with their events, whatever
-   * came first and whoever calls. Repeating it changes nothing.
+   * Applies attempts and reported outcomes to the message and its recipients, and records the events. All outcomes go
+   * through here, in any order. It is idempotent.
    *
-   * @param outcomes from reports; empty when the send's own run records what its attempts brought.
-   * @returns null where the message is gone.
+   * @param outcomes from reports; empty when the send workflow records its own attempts.
+   * @returns null if the message does not exist.
    */
   apply(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
 }
@@ -38,9 +38,9 @@ export interface OutcomeService {
 export interface OutcomeServiceOptions {
   events: EventService;
   outbox: Outbox;
-  /** How long after queueing a deferred recipient is given up as bounced. */
+  /** A recipient that is still deferred this long after queueing bounces. */
   retryWindowMs: number;
-  /** Where the simulator's addresses are: what becomes of mail to them suppresses and pauses nothing. */
+  /** Domain of the simulator's addresses, whose outcomes neither suppress addresses nor pause inboxes. */
   simulatorDomain: string;
 }
 
@@ -53,19 +53,21 @@ export function createOutcomeService({
   return {
     async apply(transaction, messageId, outcomes) {
       const { em } = transaction;
-      const folding = await lockOutcomeState(em, messageId);
-      if (!folding) return null;
-      const { message, recipients, changes, now } = folding;
-      const before = message.status;
-      if (before === 'canceled') return 'settled';
-      const simulated = recordAttempts(folding, outcomes);
-      bounceExpired(folding, retryWindowMs);
-      for (const outcome of [...outcomes, ...simulated]) applyOutcome(folding, outcome);
-      const ambiguous = folding.attempts.some(({ state }) => state === 'ambiguous');
-      // A report overtook the run that goes from recipient to recipient, as long as the message is `sending`.
-      const underWay =
-        before === 'sending' && outcomes.length > 0 && recipients.some(({ status }) => !isSettled(status));
-      if (!underWay) {
+      const outcomeState = await lockOutcomeState(em, messageId);
+      if (!outcomeState) return null;
+      const { message, recipients, changes, now } = outcomeState;
+      const previousStatus = message.status;
+      if (previousStatus === 'canceled') return 'settled';
+      const simulated = recordAttempts(outcomeState, outcomes);
+      bounceExpired(outcomeState, retryWindowMs);
+      for (const outcome of [...outcomes, ...simulated]) applyOutcome(outcomeState, outcome);
+      const ambiguous = outcomeState.attempts.some(({ state }) => state === 'ambiguous');
+      // A report may arrive while the workflow still transmits to other recipients. The message then stays `sending`.
+      const isTransmitting =
+        previousStatus === 'sending' &&
+        outcomes.length > 0 &&
+        recipients.some(({ status }) => !isSettled(status));
+      if (!isTransmitting) {
         message.status = deriveStatus(
           recipients.map(({ status }) => status),
           ambiguous,
@@ -74,22 +76,26 @@ export function createOutcomeService({
           ? AMBIGUOUS_DETAIL
           : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
-      notifyTracking(transaction, outbox, folding, outcomes.length > 0);
-      await saveOutcomeState(em, folding);
+      notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
+      await saveOutcomeState(em, outcomeState);
       await recordOutcomeEvents(transaction, events, message, changes, now);
       await applyReputation(em, message, changes, simulatorDomain);
-      if (before === 'needs_attention' && !ambiguous) signalSend(transaction, outbox, message);
+      if (previousStatus === 'needs_attention' && !ambiguous) signalSend(transaction, outbox, message);
       return toSendState(recipients, ambiguous);
     },
   };
 }
 
 const AMBIGUOUS_DETAIL =
-  'The connection was lost when the relay may have accepted the mail already. It is not sent again by itself.';
+  'The connection was lost when the relay may already have accepted the message. It is not resent automatically.';
 
-/** Folds what the attempts brought. A report about a recipient proves that its open attempt was accepted. */
-function recordAttempts(folding: OutcomeState, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
-  const { attempts, recorded, now } = folding;
+/**
+ * Applies the results of the attempts. A report about a recipient proves that its open attempt was accepted.
+ *
+ * @returns the outcomes that the simulator reports immediately.
+ */
+function recordAttempts(outcomeState: OutcomeState, outcomes: DeliveryOutcome[]): DeliveryOutcome[] {
+  const { attempts, recorded, now } = outcomeState;
   const reported = new Set(outcomes.map(({ position }) => position));
   const simulated: DeliveryOutcome[] = [];
   for (const attempt of attempts) {
@@ -101,8 +107,8 @@ function recordAttempts(folding: OutcomeState, outcomes: DeliveryOutcome[]): Del
     if (attempt.recorded || attempt.state === 'attempting') continue;
     attempt.recorded = true;
     recorded.push(attempt);
-    recordAttempt(folding, attempt);
-    for (const told of attempt.simulated ?? []) simulated.push({ position: attempt.position, ...told });
+    recordAttempt(outcomeState, attempt);
+    for (const outcome of attempt.simulated ?? []) simulated.push({ position: attempt.position, ...outcome });
   }
   return simulated;
 }
@@ -177,7 +183,7 @@ function bounce(
   changes.bounced.push({ recipient, bounceKind });
 }
 
-/** An address that is bad, or whose owner complains, is not written to again; the inbox that did so answers for it. */
+/** Suppresses invalid addresses and complainants, and counts the outcomes against the sending inbox. */
 async function applyReputation(
   em: EntityManager,
   message: OutcomeMessage,
@@ -194,13 +200,13 @@ async function applyReputation(
   await recordReputation(em, source, outcomes, simulatorDomain);
 }
 
-/** Bounces that say the address is bad, and complaints; not refusals for policy, size or a full mailbox. */
+/** Bounces because of an invalid address, and complaints. Policy, size and a full mailbox do not count. */
 function findNegativeOutcomes({ bounced, complained }: OutcomeChanges): NegativeOutcome[] {
-  const bad = bounced.filter(
+  const invalidAddress = bounced.filter(
     ({ bounceKind }) => bounceKind.type === 'Permanent' && bounceKind.subType === 'NoEmail',
   );
   return [
-    ...bad.map(({ recipient }) => toNegativeOutcome('bounce', recipient)),
+    ...invalidAddress.map(({ recipient }) => toNegativeOutcome('bounce', recipient)),
     ...complained.map(({ recipient }) => toNegativeOutcome('complaint', recipient)),
   ];
 }
@@ -212,14 +218,13 @@ function toNegativeOutcome(
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
 }
 
-/** Starts the wait for reports where the relay promised any, and tells the one that waits of news. */
+/** Starts `trackDelivery` if the relay promised reports, and signals a running one after a report. */
 function notifyTracking(
   transaction: Transaction,
   outbox: Outbox,
-  folding: OutcomeState,
+  { message, recipients, attempts }: OutcomeState,
   reported: boolean,
 ): void {
-  const { message, recipients, attempts } = folding;
   const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
   const promised = attempts.some(({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery);
   const starts = !message.tracked && promised && openRecipients > 0;
@@ -240,7 +245,7 @@ function notifyTracking(
         RelatedId: message.threadId,
         Stage: 'awaiting_reports',
       },
-      summary: `Track the delivery of ${message.id}`,
+      summary: `Track delivery of ${message.id}`,
     },
     ...(starts
       ? {}

@@ -3,13 +3,13 @@ import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-r
 import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
 
-/** A deferred message may rest for hours, but its run must be there: looking costs one `describe` in ten minutes. */
+/** A deferred message may wait for hours, but its run must exist. Checking costs one `describe` in ten minutes. */
 const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
   and updated_at < now() - interval '2 minutes'`;
 
 /**
- * Messages whose run is gone. One an operator stopped is canceled, if nothing has left; with an open question it runs
- * again, because only an answer ends that.
+ * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;
+ * an ambiguous message is restarted, because only a decision or a report can settle it.
  */
 export function overdueMessages(database: Database, dispatch: DispatchService): OverdueSource {
   return {
@@ -29,7 +29,7 @@ export function overdueMessages(database: Database, dispatch: DispatchService): 
             ? ('restart' as const)
             : async () => {
                 await dispatch.record(row.id);
-                await dispatch.cancel(row.id, 'An operator ended the send’s workflow.');
+                await dispatch.cancel(row.id, 'An operator ended the workflow of the send.');
               },
       }));
     },

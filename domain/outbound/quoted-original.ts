@@ -30,18 +30,18 @@ export interface Bodies {
   htmlBody: string | null;
 }
 
-/** More of a mail than anybody reads below an answer. */
+/** A longer quote is truncated. */
 const MAX_QUOTE_BYTES = 1024 * 1024;
-/** The lines around a quote: attribution or header block, tags, the mark of a cut. */
+/** Space for the lines around a quote: attribution or header block, tags and the truncation mark. */
 const FRAME_BYTES = 512 * 1024;
-/** A longer text is forwarded as text alone: as HTML it may be six times as long. */
+/** A longer text is forwarded as plain text only, because its HTML form may be six times as long. */
 const MAX_TEXT_AS_HTML_BYTES = 512 * 1024;
 const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;
 
-/** The bodies of an answer: what was written, and the original quoted below, in each body that was written. */
-export function buildReplyBodies(written: Bodies, original: Original): Bodies {
-  const { textBody, htmlBody } = written;
+/** Builds the bodies of a reply: each given body with the original quoted below. */
+export function buildReplyBodies(bodies: Bodies, original: Original): Bodies {
+  const { textBody, htmlBody } = bodies;
   return {
     textBody: textBody === null ? null : textBody.trimEnd() + textQuote(original, quoteBudgetBytes(textBody)),
     htmlBody:
@@ -52,13 +52,13 @@ export function buildReplyBodies(written: Bodies, original: Original): Bodies {
 }
 
 /**
- * The bodies of a forward: what was written, and below it header and body of the original. An original with HTML keeps
- * it, also where only text was written.
+ * Builds the bodies of a forward: the given note with the header block and body of the original below. An HTML original
+ * is forwarded as HTML, even if the note is plain text.
  *
- * @param keepInlineImages the original's pictures go along.
+ * @param keepInlineImages whether the original's inline images are forwarded too.
  */
-export function buildForwardBodies(written: Bodies, original: Original, keepInlineImages: boolean): Bodies {
-  const { textBody, htmlBody } = written;
+export function buildForwardBodies(bodies: Bodies, original: Original, keepInlineImages: boolean): Bodies {
+  const { textBody, htmlBody } = bodies;
   const asHtml =
     htmlBody !== null ||
     (hasText(original.htmlBody) && Buffer.byteLength(textBody ?? '') <= MAX_TEXT_AS_HTML_BYTES);
@@ -88,24 +88,24 @@ function textQuote(original: Original, maxBytes: number): string {
   return `\n\n${buildAttribution(original)}\n${quoteLines(text, maxBytes)}\n`;
 }
 
-/** RFC 3676 section 4.5: a mark a line, and no space between two marks. */
+/** RFC 3676 section 4.5: one quote mark per line, and no space between two marks. */
 export function quoteLines(text: string, maxBytes: number): string {
   const lines: string[] = [];
-  let room = maxBytes;
+  let remainingBytes = maxBytes;
   for (const line of text.replace(/\r\n?/g, '\n').trimEnd().split('\n')) {
     const quoted = line === '' || line.startsWith('>') ? `>${line}` : `> ${line}`;
     const bytes = Buffer.byteLength(quoted) + 1;
-    if (bytes > room) {
-      lines.push(room > 100 ? truncateToBytes(quoted, room) : `> ${TRUNCATION_MARK}`);
+    if (bytes > remainingBytes) {
+      lines.push(remainingBytes > 100 ? truncateToBytes(quoted, remainingBytes) : `> ${TRUNCATION_MARK}`);
       break;
     }
-    room -= bytes;
+    remainingBytes -= bytes;
     lines.push(quoted);
   }
   return lines.join('\n');
 }
 
-/** Classes that mail programs know a quote by, to fold it; `type=cite` is what others look for. */
+/** Mail clients recognize and collapse a quote by these class names; others look for `type=cite`. */
 function htmlQuote(original: Original, maxBytes: number): string {
   const fragment = fragmentOf(original, { maxBytes, keepInlineImages: false });
   if (fragment === '' || maxBytes === 0) return '';
@@ -137,7 +137,7 @@ function buildForwardedHtml(
   );
 }
 
-/** A mail's HTML may be a whole document: what is added belongs before its end. */
+/** HTML may be a complete document: additions belong before its end. */
 function insertBeforeBodyEnd(html: string, addition: string): string {
   const end = [...html.matchAll(/<\/body/gi)].at(-1)?.index ?? html.length;
   return html.slice(0, end) + addition + html.slice(end);
@@ -178,15 +178,15 @@ function buildHeaderBlock(original: Original): [string, string][] {
   return block;
 }
 
-/** A sender's clock may be off by so much. */
+/** Tolerated error of a sender's clock. */
 const CLOCK_SKEW_MS = 24 * 3_600_000;
 
-/** When its writer says it was written, where that can be; else when it came or left. */
+/** The Date of an inbound message if it is plausible; otherwise when the message was received or sent. */
 function dateOf({ headers, receivedAt, sentAt, createdAt }: Original): Date {
-  const known = receivedAt ?? sentAt ?? createdAt;
-  const written = new Date(receivedAt ? (headers.date ?? '') : '');
-  const isLikely = written.getTime() > 0 && written.getTime() < known.getTime() + CLOCK_SKEW_MS;
-  return isLikely ? written : known;
+  const recordedAt = receivedAt ?? sentAt ?? createdAt;
+  const headerDate = new Date(receivedAt ? (headers.date ?? '') : '');
+  const isPlausible = headerDate.getTime() > 0 && headerDate.getTime() < recordedAt.getTime() + CLOCK_SKEW_MS;
+  return isPlausible ? headerDate : recordedAt;
 }
 
 function senderOf({ fromEmail: email, fromName: name }: Original): MailAddress {
@@ -204,7 +204,7 @@ function formatAddress({ email, name }: MailAddress): string {
   return name && toSingleLine(name) !== '' ? `${toSingleLine(name).slice(0, 100)} <${address}>` : address;
 }
 
-/** A stranger's words beside our own: no line of theirs begins anew. */
+/** Untrusted text next to generated text must not start a new line. */
 function toSingleLine(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')

@@ -12,18 +12,19 @@ export interface ReplyRecipients {
 }
 
 /**
- * Whom an answer goes to (RFC 5322 section 3.6.3): Reply-To, else From; with `replyAll` also everybody in To and Cc. An
- * answer to a mail of our own goes to those it went to. Nobody twice, never ourselves, nobody mail cannot be sent to.
+ * Finds the recipients of a reply (RFC 5322 section 3.6.3): Reply-To, otherwise From; with `replyAll` also To and Cc. A
+ * reply to an outbound message goes to its recipients. Each address occurs once; the inbox's own address and invalid
+ * addresses are omitted.
  *
- * @param own the inbox's address; with a plus-tag it is the same one.
- * @throws AppError `no_recipients` where nobody is left.
+ * @param inboxAddress the inbox's own address, also with any plus tag.
+ * @throws AppError `no_recipients` if no recipient is left.
  */
 export function findReplyRecipients(
   original: RepliedMessage,
-  { replyAll, own }: { replyAll: boolean; own: string },
+  { replyAll, inboxAddress }: { replyAll: boolean; inboxAddress: string },
 ): ReplyRecipients {
   const seen = new Set<string>();
-  const isSelf = createSelfCheck(own);
+  const isSelf = createSelfCheck(inboxAddress);
   const take = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
@@ -36,15 +37,15 @@ export function findReplyRecipients(
   if (to.length > 0) return { to, cc: replyAll ? cc : [] };
   if (cc.length > 0) return { to: cc, cc: [] };
   throw new AppError('no_recipients', {
-    detail: 'The message names nobody an answer could be sent to.',
-    fix: 'Send a new message to the address you mean; a draft with in_reply_to stays in the thread.',
+    detail: 'The message has no address to reply to.',
+    fix: 'Send a new message with explicit recipients; a draft with in_reply_to stays in the thread.',
   });
 }
 
-/** Adds those the caller names, who are asked for and stay even where they are ourselves; each is named once. */
+/** Adds the recipients that the caller requests, each once. The inbox's own address is allowed among them. */
 export function addRequestedRecipients(
   { to, cc }: ReplyRecipients,
-  further: { cc: MailAddress[]; bcc: MailAddress[] },
+  requested: { cc: MailAddress[]; bcc: MailAddress[] },
 ): ReplyRecipients & { bcc: MailAddress[] } {
   const seen = new Set([...to, ...cc].map(({ email }) => email.toLowerCase()));
   const take = (addresses: MailAddress[]) =>
@@ -52,10 +53,10 @@ export function addRequestedRecipients(
       const key = email.toLowerCase();
       return !seen.has(key) && seen.add(key);
     });
-  return { to, cc: [...cc, ...take(further.cc)], bcc: take(further.bcc) };
+  return { to, cc: [...cc, ...take(requested.cc)], bcc: take(requested.bcc) };
 }
 
-/** A Reply-To that names only ourselves says nothing; From is then asked. */
+/** A Reply-To with only the inbox's own address is ignored in favor of From. */
 function findAuthors(original: RepliedMessage, isSelf: (address: string) => boolean): MailAddress[] {
   const replyTo = original.replyTo.filter(
     ({ email }) => !isSelf(email.toLowerCase()) && findAddressProblem(email) === undefined,
@@ -65,13 +66,13 @@ function findAuthors(original: RepliedMessage, isSelf: (address: string) => bool
   return [name ? { email, name } : { email }];
 }
 
-/** Of our own mail the copies, where it went to copies alone; of another's those who got it as well. */
+/** The Cc addresses of an outbound message; with `replyAll`, the To and Cc addresses of an inbound one. */
 function findOthers({ direction, to, cc }: RepliedMessage, replyAll: boolean): MailAddress[] {
   if (direction === 'outbound') return cc;
   return replyAll ? [...to, ...cc] : [];
 }
 
-function createSelfCheck(own: string): (address: string) => boolean {
-  const self = baseAddress(own);
+function createSelfCheck(inboxAddress: string): (address: string) => boolean {
+  const self = baseAddress(inboxAddress);
   return (address) => baseAddress(address) === self;
 }

@@ -21,7 +21,7 @@ import type { OutboundContent } from './outbound-content.ts';
 import { buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 
-/** What the caller writes; recipients of a reply and subjects of both are the service's to find. */
+/** The content from the caller. The service derives the subject, and the recipients of a reply. */
 type ReplyContent = Omit<OutboundContent, 'subject'>;
 
 export interface ReplyRequest {
@@ -38,17 +38,17 @@ export interface ForwardRequest {
 
 export interface ReplyService {
   /**
-   * Queues an answer in the thread of the message, the original quoted below.
+   * Queues a reply in the thread of the message, with the original quoted below.
    *
    * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
    * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
    */
   reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails>;
   /**
-   * Queues a message of its own thread with header and body of the original, and with its files: further rows of the
-   * same bytes.
+   * Queues a message in a new thread with the header, body and files of the original. The new attachment rows share the
+   * stored bytes.
    *
-   * @throws the same as {@link reply}.
+   * @throws the same errors as `reply`.
    */
   forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails>;
 }
@@ -76,7 +76,7 @@ export function createReplyService(options: ReplyServiceOptions): ReplyService {
   };
 }
 
-/** What is quoted is read: who may only send must not get a message's text that way. */
+/** Requires `messages:read`, because a quote would reveal the text to a key that may only send. */
 async function findOriginal(
   em: EntityManager,
   scope: Scope,
@@ -105,11 +105,14 @@ async function sendReply(
   { scope, inbox, original, request }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
-  const { content: written, replyAll, files = [] } = request;
+  const { content: requested, replyAll, files = [] } = request;
   const content: OutboundContent = {
-    ...written,
-    ...addRequestedRecipients(findReplyRecipients(original, { replyAll, own: inbox.email }), written),
-    ...buildReplyBodies(written, original),
+    ...requested,
+    ...addRequestedRecipients(
+      findReplyRecipients(original, { replyAll, inboxAddress: inbox.email }),
+      requested,
+    ),
+    ...buildReplyBodies(requested, original),
     subject: truncateSubject(toReplySubject(original.subject)),
   };
   const thread = await em.findOne(
@@ -117,7 +120,7 @@ async function sendReply(
     { id: original.threadId },
     { lockMode: LockMode.PESSIMISTIC_WRITE },
   );
-  // Deleted since it was read: the answer would begin a conversation of its own.
+  // The original was deleted since it was read: the reply would start a thread of its own.
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
   const attachments = () => attachFiles(em, { scope, inbox, files });
@@ -130,25 +133,25 @@ async function sendForward(
   { scope, inbox, original, request }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
-  const { content: written, includeAttachments, files = [] } = request;
+  const { content: requested, includeAttachments, files = [] } = request;
   const content: OutboundContent = {
-    ...written,
-    ...buildForwardBodies(written, original, includeAttachments),
+    ...requested,
+    ...buildForwardBodies(requested, original, includeAttachments),
     subject: truncateSubject(toForwardSubject(original.subject)),
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
-    // Deleted while its files waited for the deletion's lock: the mail would go without them.
+    // The original was deleted while this waited for the lock on its files: the message would lack them.
     if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
       throw notFound('message', original.id);
     const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];
-    checkAttachmentLimits(all, 'Leave files out, or set include_attachments to false.');
+    checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;
   };
   return send(transaction, parts, { inbox, content, thread: null, parent: null }, attachments);
 }
 
-/** The way of every message: gate, files, row, workflow. */
+/** Runs the send gate, then creates the message with its attachments. */
 async function send(
   transaction: Transaction,
   { outbox, events }: ReplyServiceOptions,
@@ -160,10 +163,10 @@ async function send(
   return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
 }
 
-/** RFC 5322 section 2.1.1; what callers may give is as long. */
+/** RFC 5322 section 2.1.1; the API limits subjects to the same length. */
 const MAX_SUBJECT_CHARACTERS = 998;
 
 function truncateSubject(subject: string): string {
-  // A cut may go through a surrogate pair.
+  // Truncation may split a surrogate pair.
   return subject.slice(0, MAX_SUBJECT_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
 }

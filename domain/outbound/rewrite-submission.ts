@@ -1,22 +1,22 @@
 import { Transform } from 'node:stream';
 
 export interface SubmissionDefaults {
-  /** Without angle brackets; taken where the mail names none. */
+  /** Without angle brackets; used if the message has no Message-ID. */
   messageId: string;
-  /** Taken where the mail has none. */
+  /** Used if the message has no Date. */
   date: Date;
 }
 
-/** A header longer than this is no mail program's. */
+/** No mail client writes a longer header. */
 const MAX_HEADER_BYTES = 1024 * 1024;
-/** Bcc tells recipients of one another (RFC 5322 section 3.6.3); the others are a receiving server's to write. */
+/** Bcc reveals recipients to each other (RFC 5322 section 3.6.3); the other fields belong to receiving servers. */
 const REMOVED_FIELD = /^(?:bcc|resent-bcc|return-path|x-original-to|delivered-to)[ \t]*:/i;
 
 /**
- * What a submission server does to a mail (RFC 6409 section 8): takes Bcc out, adds Date and Message-ID where they are
- * missing, ends every line with CRLF. Everything else passes byte for byte, so that signatures of the sender hold.
+ * Applies the changes of a submission server (RFC 6409 section 8): removes Bcc, adds a missing Date and Message-ID, and
+ * ends every line with CRLF. All other bytes are unchanged, so that the sender's signatures stay valid.
  */
-export function rewriteSubmission(facts: SubmissionDefaults): Transform {
+export function rewriteSubmission(defaults: SubmissionDefaults): Transform {
   let header: Buffer | null = Buffer.alloc(0);
   let lastByte = 0;
   const normalized = (bytes: Buffer) => {
@@ -31,22 +31,22 @@ export function rewriteSubmission(facts: SubmissionDefaults): Transform {
       const end = findHeaderEnd(header);
       if (end === -1)
         return header.length > MAX_HEADER_BYTES
-          ? done(new Error('The header does not end within 1 MiB.'))
+          ? done(new Error('The header is longer than 1 MiB.'))
           : done();
-      this.push(rewriteHeader(header.subarray(0, end), facts));
+      this.push(rewriteHeader(header.subarray(0, end), defaults));
       const body = header.subarray(end);
       header = null;
       done(null, normalized(body));
     },
     flush(done) {
-      // A mail without a body, and perhaps without the empty line before it.
+      // A message without a body, and possibly without the empty line before it.
       if (header === null) return done();
-      done(null, Buffer.concat([rewriteHeader(header, facts), Buffer.from('\r\n')]));
+      done(null, Buffer.concat([rewriteHeader(header, defaults), Buffer.from('\r\n')]));
     },
   });
 }
 
-/** Where the empty line begins that ends the header; -1 as long as there is none. */
+/** Returns the offset of the empty line that ends the header, or -1 if it has not arrived yet. */
 function findHeaderEnd(bytes: Buffer): number {
   for (let at = 0; at !== -1 && at < bytes.length; ) {
     const first = bytes[at];
@@ -70,13 +70,13 @@ function rewriteHeader(bytes: Buffer, { messageId, date }: SubmissionDefaults): 
   return Buffer.from(fields.map((field) => `${field}\r\n`).join(''), 'latin1');
 }
 
-/** @param before the byte before these: a CR there belongs to a LF here. */
+/** @param before the byte before these bytes: it may be the CR of a leading LF. */
 function normalizeLineEnds(bytes: Buffer, before: number): Buffer {
-  let bare = 0;
+  let bareLineFeeds = 0;
   for (let at = bytes.indexOf(0x0a); at !== -1; at = bytes.indexOf(0x0a, at + 1))
-    if ((at === 0 ? before : bytes[at - 1]) !== 0x0d) bare += 1;
-  if (bare === 0) return bytes;
-  const result = Buffer.alloc(bytes.length + bare);
+    if ((at === 0 ? before : bytes[at - 1]) !== 0x0d) bareLineFeeds += 1;
+  if (bareLineFeeds === 0) return bytes;
+  const result = Buffer.alloc(bytes.length + bareLineFeeds);
   let length = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at] as number;

@@ -4,8 +4,8 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 
 /**
- * `attempting` is committed before the relay is spoken to. A row still `attempting` when somebody looks again means
- * that nobody knows whether the mail left: it is then `ambiguous`, never tried again by itself.
+ * `attempting` is committed before the SMTP transaction starts. If a later step still finds it, it is unknown whether
+ * the relay has the message: the attempt becomes `ambiguous` and is never retried automatically.
  */
 export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
 
@@ -22,7 +22,7 @@ export const SendAttemptEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [
     {
-      // What a provider calls a mail is what its notifications name.
+      // Notifications identify a message by the provider's id.
       name: 'send_attempts_provider_message_id_index',
       expression: `create index "send_attempts_provider_message_id_index" on "send_attempts" ("provider_message_id") where "provider_message_id" is not null`,
     },
@@ -33,17 +33,17 @@ export const SendAttemptEntity = defineEntity({
     number: p.smallint().primary(),
     organizationId: idColumn().fieldName('org_id'),
     state: p.text().$type<SendAttemptState>(),
-    /** Which part of the message the relay refused: the recipient alone, or the message for everybody. */
+    /** Whether the relay refused this recipient only, or the message for all recipients. */
     refusedScope: p.text().$type<'recipient' | 'message'>().strictNullable(),
     statusCode: p.text().strictNullable(),
-    /** The relay's answer, at most 1,000 characters. */
+    /** The relay's response, at most 1,000 characters. */
     response: p.text().strictNullable(),
     providerMessageId: p.text().strictNullable(),
-    /** The relay promised a report of success (DSN); without that nobody waits for one. */
+    /** The relay supports DSN, so a delivery report can be expected. */
     reportsDelivery: p.boolean().default(false),
-    /** What the simulator says becomes of the mail; empty for real relays, whose reports come by mail. */
+    /** The outcomes that the simulator reports immediately; null for real relays, whose reports arrive by mail. */
     simulated: p.json().$type<SimulatedOutcome[]>().strictNullable(),
-    /** Folded into recipient and message. */
+    /** Applied to recipient and message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),
     finishedAt: timestamp().strictNullable(),

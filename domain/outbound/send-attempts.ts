@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { ImmediateReport, TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
@@ -8,17 +9,17 @@ import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './se
 export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
 
 const MAX_RESPONSE_CHARACTERS = 1_000;
-/** A result is worth waiting for: without it the mail counts as ambiguous. */
+/** Recording is retried for long, because a message without a recorded result becomes ambiguous. */
 const MAX_SETTLE_TRIES = 120;
 const SETTLE_PAUSE_MS = 1_000;
 
 /**
- * Commits the row that says "the relay is being spoken to", under the message's lock and in one statement: a message
- * that is canceled meanwhile is no longer `sending` when the lock is granted. Two that begin at once get the same
- * number, and the primary key lets one of them have it.
+ * Commits the `attempting` row in one statement, under the message's lock: a message that is canceled in the meantime
+ * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key admits
+ * only one of them.
  *
- * @returns null where nothing may be sent: the message is no longer `sending`, or the last attempt is not one that
- * invites another. One found open belongs to somebody who died: it becomes `ambiguous`.
+ * @returns null if nothing may be sent: the message is no longer `sending`, or the last attempt does not allow another
+ * one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
 export function beginAttempt(
   database: Database,
@@ -27,15 +28,14 @@ export function beginAttempt(
 ): Promise<AttemptKey | null> {
   return database.autocommit(async (em) => {
     const [begun] = await em.execute<{ number: number }[]>(
-      `with sending as (select id, org_id from messages where id = ? and status = 'sending' for update),
-         last as (select number, state from send_attempts where message_id = ? and position = ?
+      sql`with sending as (select id, org_id from messages where id = ${message.id} and status = 'sending' for update),
+         last as (select number, state from send_attempts where message_id = ${message.id} and position = ${position}
                   order by number desc limit 1)
        insert into send_attempts (message_id, position, number, org_id, state, started_at)
-       select sending.id, ?, coalesce(last.number, 0) + 1, sending.org_id, 'attempting', now()
+       select sending.id, ${position}, coalesce(last.number, 0) + 1, sending.org_id, 'attempting', now()
        from sending left join last on true
        where last.state is null or last.state = 'deferred'
        returning number`,
-      [message.id, message.id, position, position],
     );
     if (begun) return { messageId: message.id, position, number: begun.number };
     await em.nativeUpdate(
@@ -43,7 +43,7 @@ export function beginAttempt(
       { messageId: message.id, position, state: 'attempting' },
       {
         state: 'ambiguous',
-        response: 'The worker that spoke to the relay did not live to tell its answer.',
+        response: 'The worker crashed before it recorded the relay’s response.',
         finishedAt: new Date(),
       },
     );
@@ -52,11 +52,11 @@ export function beginAttempt(
 }
 
 /**
- * Commits what the relay answered. Tries for two minutes, as long as the process lives; an attempt that another worker
- * has meanwhile called ambiguous is set right.
+ * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has marked
+ * ambiguous in the meantime.
  *
- * @returns `corrected` where it was: somebody may have recorded the ambiguity by then.
- * @throws the database's error, in the end.
+ * @returns `corrected` in that case: the ambiguity may already be applied to the message.
+ * @throws the database error after the last retry.
  */
 export async function settleAttempt(
   database: Database,

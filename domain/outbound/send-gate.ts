@@ -7,39 +7,39 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
 import type { Organization } from '../organizations/organization.entity.ts';
 
-/** What every check may look at. Later checks (limits, policy) add what they need. */
+/** The data that the checks of the send gate use. */
 export interface GateInput {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
-  /** How many the message has in all, whatever became of them. */
+  /** Number of all recipients of the message, also of those already sent to. */
   recipientCount: number;
-  /** Those still to be sent to which a suppression or a list names; the others are not told. */
+  /** Unsent recipients that have a suppression or matching list entries; others are omitted. */
   recipients: RecipientRestrictions[];
-  /** Null where the message starts a thread. */
+  /** Null if the message starts a thread. */
   thread: { isPaused: boolean; pausedUntil: Date | null } | null;
   inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & {
     deleted: boolean;
-    /** Of a custom domain; the shared one always is. */
+    /** Whether the custom domain is verified; always true for the shared domain. */
     domainVerified: boolean;
   };
 }
 
 export interface Refusal {
-  /** Name of the check that said no. */
+  /** Name of the check that refused. */
   check: string;
   reason: RejectionReason;
   detail: string;
-  /** How the API answers where the refusal is known at the call. */
+  /** Error code of the API if the gate refuses at the request. */
   code: ErrorCode;
   fix: string;
 }
 
 interface GateCheck {
   name: string;
-  refuse(subject: GateInput): Omit<Refusal, 'check'> | null;
+  refuse(input: GateInput): Omit<Refusal, 'check'> | null;
 }
 
-/** The gate before dispatch, run at the call and again when the message's turn comes. The first refusal counts. */
+/** The checks of the send gate, which runs at the request and again at dispatch. The first refusal counts. */
 const CHECKS: readonly GateCheck[] = [
   {
     name: 'organization_active',
@@ -49,7 +49,7 @@ const CHECKS: readonly GateCheck[] = [
         : suspended(
             'organization_suspended',
             'The organization is suspended.',
-            'Ask support why, and to reinstate it.',
+            'Contact support to have it reinstated.',
           ),
   },
   {
@@ -57,7 +57,11 @@ const CHECKS: readonly GateCheck[] = [
     refuse: ({ environment }) =>
       environment.status === 'active'
         ? null
-        : suspended('environment_suspended', 'The environment is suspended.', 'Ask support to reinstate it.'),
+        : suspended(
+            'environment_suspended',
+            'The environment is suspended.',
+            'Contact support to have it reinstated.',
+          ),
   },
   {
     name: 'inbox_active',
@@ -73,9 +77,9 @@ const CHECKS: readonly GateCheck[] = [
         ? null
         : {
             reason: 'account_paused',
-            detail: 'The domain of this inbox is not verified any more.',
+            detail: 'The domain of this inbox is no longer verified.',
             code: 'domain_not_verified',
-            fix: 'Look at the domain’s records, publish what is missing and verify it again.',
+            fix: 'Check the domain’s records, publish the missing ones and verify the domain again.',
           },
   },
   {
@@ -86,21 +90,21 @@ const CHECKS: readonly GateCheck[] = [
             reason: 'account_paused',
             detail: `Sending from this inbox is paused${inbox.sendPausedReason ? `: ${inbox.sendPausedReason}` : ''}.`,
             code: 'message_rejected',
-            fix: 'Look at the inbox’s send_paused_reason, mend the cause, then resume the inbox.',
+            fix: 'Fix the cause given in send_paused_reason of the inbox, then resume the inbox.',
           }
         : null,
   },
   {
     name: 'recipients_not_blocked',
     refuse({ recipients }) {
-      for (const { email, listMatches: listed } of recipients) {
-        const verdict = findDecidingMatch(listed);
-        if (verdict?.effect !== 'block') continue;
+      for (const { email, listMatches } of recipients) {
+        const match = findDecidingMatch(listMatches);
+        if (match?.effect !== 'block') continue;
         return {
           reason: 'blocked_recipient',
-          detail: `${email} is on a send block list: the entry ${verdict.entry} of the ${verdict.scope}.`,
+          detail: `${email} is on a send block list: the entry ${match.entry} of the ${match.scope}.`,
           code: 'message_rejected',
-          fix: 'Send it without the blocked recipient, or have the entry removed or an allow entry made in a narrower scope.',
+          fix: 'Remove the blocked recipient, delete the list entry, or add an allow entry in a narrower scope.',
         };
       }
       return null;
@@ -108,15 +112,15 @@ const CHECKS: readonly GateCheck[] = [
   },
   {
     name: 'some_recipient_not_suppressed',
-    refuse(subject) {
-      const suppressed = suppressedRecipients(subject);
-      if (suppressed.length === 0 || suppressed.length < subject.recipientCount) return null;
-      const named = suppressed.map(({ email, suppression }) => `${email} (${suppression.origin})`);
+    refuse(input) {
+      const suppressed = suppressedRecipients(input);
+      if (suppressed.length === 0 || suppressed.length < input.recipientCount) return null;
+      const descriptions = suppressed.map(({ email, suppression }) => `${email} (${suppression.origin})`);
       return {
         reason: 'blocked_recipient',
-        detail: `Every recipient is suppressed: ${summarize(named)}.`,
+        detail: `Every recipient is suppressed: ${summarize(descriptions)}.`,
         code: 'message_rejected',
-        fix: 'Write to other addresses, or delete the suppression where it is known to be wrong.',
+        fix: 'Send to other addresses, or delete a suppression that is known to be wrong.',
       };
     },
   },
@@ -126,9 +130,9 @@ const CHECKS: readonly GateCheck[] = [
       thread?.isPaused
         ? {
             reason: 'rate_limited',
-            detail: `Sending in this thread is paused until ${thread.pausedUntil?.toISOString()}: more than 20 messages went each way within 10 minutes.`,
+            detail: `Sending in this thread is paused until ${thread.pausedUntil?.toISOString()}: more than 20 messages were sent in each direction within 10 minutes.`,
             code: 'message_rejected',
-            fix: 'Do not answer mail whose `automated` is true; the pause ends by itself.',
+            fix: 'Do not reply to messages whose `automated` is true. The pause ends automatically.',
           }
         : null,
   },
@@ -138,31 +142,32 @@ type SuppressedRecipient = RecipientRestrictions & {
   suppression: NonNullable<RecipientRestrictions['suppression']>;
 };
 
-/** Recipients that are left out of the dispatch: each once bounced for good, complained, or was suppressed by hand. */
+/** Recipients that dispatch skips because of an earlier permanent bounce, a complaint or a manual suppression. */
 export function suppressedRecipients({ recipients }: Pick<GateInput, 'recipients'>): SuppressedRecipient[] {
-  return recipients.filter((standing): standing is SuppressedRecipient => standing.suppression !== null);
+  return recipients.filter((recipient): recipient is SuppressedRecipient => recipient.suppression !== null);
 }
 
 const MAX_LISTED_ADDRESSES = 5;
 
-function summarize(named: string[]): string {
-  const more = named.length - MAX_LISTED_ADDRESSES;
-  return more > 0 ? `${named.slice(0, MAX_LISTED_ADDRESSES).join(', ')} and ${more} more` : named.join(', ');
+function summarize(items: string[]): string {
+  const more = items.length - MAX_LISTED_ADDRESSES;
+  return more > 0 ? `${items.slice(0, MAX_LISTED_ADDRESSES).join(', ')} and ${more} more` : items.join(', ');
 }
 
 function suspended(code: ErrorCode, detail: string, fix: string): Omit<Refusal, 'check'> {
   return { reason: 'account_paused', detail, code, fix };
 }
 
-export function findRefusal(subject: GateInput): Refusal | null {
+/** Runs the send gate. Returns null if the message may be sent. */
+export function findRefusal(input: GateInput): Refusal | null {
   for (const check of CHECKS) {
-    const refusal = check.refuse(subject);
+    const refusal = check.refuse(input);
     if (refusal) return { check: check.name, ...refusal };
   }
   return null;
 }
 
-/** The API's answer to a refusal. It `commits`, so that the `message.rejected` event of the same transaction stays. */
+/** The API error of a refusal. It `commits`, so that the `message.rejected` event of the same transaction is kept. */
 export function refusalError(refusal: Refusal): AppError {
   return new AppError(refusal.code, {
     detail: refusal.detail,

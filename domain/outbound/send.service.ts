@@ -17,7 +17,7 @@ import type { OutboundContent } from './outbound-content.ts';
 
 export interface SendService {
   /**
-   * Queues a message of its own thread; the commit starts `sendMessage`.
+   * Queues a message in a new thread. The commit starts `sendMessage`.
    *
    * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
    * `usage_limit_exceeded`.
@@ -29,7 +29,7 @@ export interface SendService {
     files?: readonly FileToAttach[],
   ): Promise<MessageDetails>;
   /**
-   * Stops a message of which nothing has left yet (`queued` or `deferred`).
+   * Cancels a message that has not been transmitted to any recipient (`queued` or `deferred`).
    *
    * @throws AppError `not_found`, `conflict`.
    */
@@ -89,7 +89,7 @@ async function cancel(
     !(await cancelUnsentMessage(em, message, 'Canceled through the API.'))
   ) {
     throw new AppError('conflict', {
-      detail: `The message is ${message.status}; only one of which nothing has left can be canceled.`,
+      detail: `The message is ${message.status}; only a message that has not been transmitted can be canceled.`,
       fix: lateCancelFix(message),
       extensions: { message_status: message.status },
     });
@@ -101,8 +101,8 @@ async function cancel(
 }
 
 function lateCancelFix({ direction, status }: Message): string {
-  if (direction === 'inbound') return 'Delete it, if it is to go: only what is to be sent can be canceled.';
+  if (direction === 'inbound') return 'Only outbound messages can be canceled; delete the message instead.';
   if (status === 'canceled' || status === 'rejected' || status === 'failed')
-    return 'Nothing needs to be done: it is not sent any more.';
-  return 'Nothing can be taken back once a mail has left; wait for its outcome.';
+    return 'No action is needed: the message will not be sent.';
+  return 'A transmitted message cannot be recalled; wait for its outcome.';
 }

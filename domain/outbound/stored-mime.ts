@@ -1,5 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
@@ -14,11 +15,11 @@ import { rewriteSubmission } from './rewrite-submission.ts';
 export interface StoredMime {
   rawKey: string;
   sizeBytes: number;
-  /** The bytes themselves, where they were just built and are small. */
+  /** The bytes, if they were just built and are small. */
   bytes?: Buffer;
 }
 
-/** What of a message its bytes are made of, and where they are once they are made. */
+/** The fields that the MIME message is built from, and its storage key once it is built. */
 export type OutgoingMessage = Pick<
   Message,
   | 'id'
@@ -42,14 +43,14 @@ export type OutgoingMessage = Pick<
   | 'sizeBytes'
 >;
 
-/** Up to here a message is held in memory once for all its recipients; a larger one is streamed for each. */
+/** A message up to this size is held in memory for all its recipients; a larger one is streamed for each recipient. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 
 type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
 
 /**
- * Builds and stores the message once. The key is committed before anybody speaks to a relay, so that every attempt
- * sends exactly these bytes, and they are what is shown as the raw message.
+ * Builds and stores the MIME message once. Its key is committed before the first attempt, so that every attempt sends
+ * exactly these bytes, which are also the raw message in the API.
  */
 export async function ensureMimeStored(
   database: Database,
@@ -65,8 +66,7 @@ export async function ensureMimeStored(
   const attachments = message.hasAttachments ? await loadAttachments(database, message.id) : [];
   const stored = await storeBuilt(storage, rawKey, { message, attachments, key });
   await database.statement(
-    'update messages set raw_key = ?, size_bytes = ? where id = ? and raw_key is null',
-    [rawKey, stored.sizeBytes, message.id],
+    sql`update messages set raw_key = ${rawKey}, size_bytes = ${stored.sizeBytes} where id = ${message.id} and raw_key is null`,
   );
   return { rawKey, ...stored };
 }
@@ -78,7 +78,7 @@ interface SubmittedMime {
   key: DkimSigningKey | null;
 }
 
-/** The sender's own bytes, of which the copy as they came is then not needed any more. */
+/** Stores the rewritten bytes of a submitted message and releases the object with the original bytes. */
 async function storeSubmitted(
   database: Database,
   storage: MimeStorage,
@@ -102,7 +102,7 @@ async function storeSubmitted(
   return { rawKey, sizeBytes };
 }
 
-/** Text that fits is put in one request; what does not is streamed in parts. */
+/** Stores a small message in one request and streams a larger one in parts. */
 async function storeBuilt(
   storage: MimeStorage,
   rawKey: string,
@@ -132,7 +132,7 @@ function loadAttachments(database: Database, messageId: string): Promise<Attachm
   );
 }
 
-/** Read from storage when its turn in the mail comes. */
+/** The file is read from storage when the MIME stream reaches it. */
 function toMimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
   const { filename, contentType, contentId, disposition, storageKey } = attachment;
   return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
@@ -161,14 +161,15 @@ function buildMessageMime(message: OutgoingMessage, attachments: MimeAttachment[
   });
 }
 
+/** Returns a function that opens the stored message. Small messages are read from storage once. */
 export function createRawSource(
   storage: Pick<Storage, 'getStream' | 'getBytes'>,
   { rawKey, sizeBytes, bytes }: StoredMime,
 ): () => Promise<Readable> {
   if (sizeBytes > MAX_BUFFERED_BYTES) return () => storage.getStream(rawKey);
-  let held = bytes ? Promise.resolve(bytes) : undefined;
+  let cached = bytes ? Promise.resolve(bytes) : undefined;
   return async () => {
-    held ??= storage.getBytes(rawKey, MAX_BUFFERED_BYTES);
-    return Readable.from([await held]);
+    cached ??= storage.getBytes(rawKey, MAX_BUFFERED_BYTES);
+    return Readable.from([await cached]);
   };
 }

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -24,34 +24,35 @@ import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
 
-/** A mail program that has shown an inbox's password. */
+/** A mail client that authenticated with an inbox's password. */
 export interface Submitter {
   inboxId: string;
   email: string;
-  /** Since when the password holds that it showed. */
+  /** When the password was set that the client used. */
   rotatedAt: Date;
   scope: Scope;
 }
 
 export interface SubmittedMessage {
-  /** Envelope recipients, each an address the API would take. */
+  /** Envelope recipients, each valid for the API. */
   recipients: string[];
   raw: Readable;
 }
 
 export interface SubmissionService {
-  /** Null where address or password is wrong. */
+  /** @returns null if the address or password is wrong. */
   authenticate(username: string, password: string): Promise<Submitter | null>;
-  /** Whether MAIL FROM is the inbox's address, with a plus-tag or without. */
+  /** Whether MAIL FROM is the inbox's address, with or without a plus tag. */
   maySendAs(submitter: Submitter, mailFrom: string): boolean;
   /**
-   * Queues a mail as it was written: the same gate, thread, events and lifecycle as for one sent through the API, and
-   * the sender's own bytes. The same Message-ID to the same recipients within a day is the same mail: a program that
-   * lost our answer sends it again.
+   * Queues a submitted message with the sender's own bytes. Gate, thread, events and workflow are the same as for a
+   * send through the API. The same Message-ID to the same recipients within a day is a duplicate: a client that missed
+   * the reply sends the message again.
    *
    * @returns the message's id.
-   * @throws AppError `permission_denied` for another From, `validation_error` for what cannot be read, `unauthenticated` where the password was changed meanwhile,
-   * `message_rejected`, `usage_limit_exceeded` and `*_suspended` as a send by the API; errors of `raw`. Nothing is queued then.
+   * @throws AppError `permission_denied` for another From, `validation_error` for a malformed message,
+   * `unauthenticated` if the password was changed in the meantime, and `message_rejected`, `usage_limit_exceeded` and
+   * `*_suspended` as for the API; errors of `raw`. Nothing is queued in these cases.
    */
   submit(submitter: Submitter, mail: SubmittedMessage): Promise<string>;
 }
@@ -139,11 +140,11 @@ async function parseSubmission(
 
 function validateSubmission({ from, parseError }: ParsedInboundMail, { email }: Submitter): void {
   if (parseError !== null)
-    throw new AppError('validation_error', { detail: parseError, fix: 'Send the mail as well-formed MIME.' });
+    throw new AppError('validation_error', { detail: parseError, fix: 'Send a well-formed MIME message.' });
   if (!from || baseAddress(from.email) !== email)
     throw new AppError('permission_denied', {
       detail: `From must be ${email}.`,
-      fix: 'Set the sender of the account to the address of the inbox.',
+      fix: 'Set the sender address of the account to the address of the inbox.',
     });
 }
 
@@ -156,21 +157,26 @@ async function queueSubmission(
   const { scope } = submitter;
   const inbox = await findInbox(em, scope, submitter.inboxId);
   await requireCurrentPassword(transaction, submitter);
-  const repeated = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
-  if (repeated) return repeated;
+  const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
+  if (duplicateId) return duplicateId;
   const { content, envelope } = toOutboundContent(mail, recipients);
   const thread = await findThread(
     em,
     { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
     LockMode.PESSIMISTIC_WRITE,
   );
-  const sentTo = (wanted: EnvelopeRecipient['field']) =>
-    envelope.filter(({ field }) => field === wanted).map(({ email }) => ({ email }));
+  const envelopeAddresses = (recipientField: EnvelopeRecipient['field']) =>
+    envelope.filter(({ field }) => field === recipientField).map(({ email }) => ({ email }));
   const refusal = await checkSend(
     transaction,
     events,
     inbox,
-    { ...content, to: sentTo('to'), cc: sentTo('cc'), bcc: sentTo('bcc') },
+    {
+      ...content,
+      to: envelopeAddresses('to'),
+      cc: envelopeAddresses('cc'),
+      bcc: envelopeAddresses('bcc'),
+    },
     thread?.id,
   );
   if (refusal) throw refusal;
@@ -193,17 +199,17 @@ async function queueSubmission(
   return message.id;
 }
 
-/** A password ends for the connections, too, that showed it: it may have been changed because others know it. */
+/** A password change also ends existing connections, because the old password may have leaked. */
 async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
   const credential = await em.findOne(InboxCredentialEntity, { inboxId });
   if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
   throw new AppError('unauthenticated', {
-    detail: 'The password was changed since this connection showed it.',
-    fix: 'Log in again with the new one.',
+    detail: 'The password was changed after this connection authenticated.',
+    fix: 'Log in again with the new password.',
   });
 }
 
-/** Calls with one Message-ID wait for each other, so that the later one finds what the earlier one made. */
+/** Calls with the same Message-ID are serialized, so that the later one finds the message of the earlier one. */
 async function findDuplicate(
   { em }: Transaction,
   inboxId: string,
@@ -211,9 +217,9 @@ async function findDuplicate(
   recipients: string[],
 ): Promise<string | null> {
   if (rfcMessageId === null) return null;
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    JSON.stringify(['submission', inboxId, rfcMessageId]),
-  ]);
+  await em.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['submission', inboxId, rfcMessageId])}, 0))`,
+  );
   const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
   const candidates = await em.find(
     MessageEntity,
@@ -221,21 +227,21 @@ async function findDuplicate(
     { fields: ['id'], orderBy: { id: 'desc' }, limit: 20 },
   );
   const rows = await em.find(RecipientEntity, { messageId: { $in: candidates.map(({ id }) => id) } });
-  const wanted = recipients.map((email) => email.toLowerCase()).sort();
+  const expected = recipients.map((email) => email.toLowerCase()).sort();
   for (const { id } of candidates) {
     const sent = rows.filter(({ messageId }) => messageId === id).map(({ email }) => email.toLowerCase());
-    if (JSON.stringify(sent.sort()) === JSON.stringify(wanted)) return id;
+    if (JSON.stringify(sent.sort()) === JSON.stringify(expected)) return id;
   }
   return null;
 }
 
-/** Whom the header names is shown; whom the envelope names is sent to, unnamed ones as blind copies. */
+/** The header gives the recipients to show, the envelope those to send to. Envelope-only recipients become Bcc. */
 function toOutboundContent(
   mail: ParsedInboundMail,
   recipients: string[],
 ): { content: OutboundContent; envelope: EnvelopeRecipient[] } {
-  const named = (list: { email: string }[]) => new Set(list.map(({ email }) => email.toLowerCase()));
-  const [to, cc] = [named(mail.to), named(mail.cc)];
+  const keysOf = (list: { email: string }[]) => new Set(list.map(({ email }) => email.toLowerCase()));
+  const [to, cc] = [keysOf(mail.to), keysOf(mail.cc)];
   const envelope = recipients.map((email) => {
     const field = to.has(email.toLowerCase()) ? 'to' : cc.has(email.toLowerCase()) ? 'cc' : 'bcc';
     return { field, email } as const;

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
 import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
@@ -13,10 +14,11 @@ import { createRawSource, ensureMimeStored, type OutgoingMessage } from './store
 
 export interface TransmissionService {
   /**
-   * One SMTP transaction for each recipient that has none settled. Before each an attempt row is committed, after each
-   * its result is; a row found open means somebody died in between, and becomes `ambiguous` instead of a second mail.
+   * Runs one SMTP transaction per unsettled recipient. An attempt row is committed before each transaction, and its
+   * result afterwards. An open row means that a worker crashed in between: it becomes `ambiguous`, and the message is
+   * not sent twice.
    *
-   * @param aborted looked at between recipients: stop before the next one.
+   * @param aborted checked before each recipient.
    */
   transmit(messageId: string, aborted: () => boolean): Promise<void>;
 }
@@ -26,7 +28,7 @@ export interface TransmissionServiceOptions {
   storage: Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'>;
   /** Sends the messages of production environments. */
   mailTransport: MailTransport;
-  /** Takes the messages of sandbox environments, and those to the simulator's own addresses: nothing leaves. */
+  /** Handles the messages of sandbox environments and those to the simulator's addresses. It sends nothing. */
   simulator: SimulatorTransport;
   returnPaths: ReturnPaths;
   dkimKeys: DkimKeys;
@@ -62,7 +64,7 @@ async function transmit(
       ...withRecipientToken({ openRaw, sizeBytes: stored.sizeBytes }, sender),
       envelopeId: `${message.id}.${recipient.position}`,
     });
-    // Another worker took this one for dead and stopped the message; what it recorded is folded anew.
+    // Another worker assumed that this one had crashed and recorded the attempt as ambiguous. Apply the real result.
     if ((await settleAttempt(database, attempt, result)) === 'corrected')
       await database.systemTransaction((transaction) => outcomes.apply(transaction, message.id, []));
   }
@@ -70,7 +72,7 @@ async function transmit(
 
 type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
 
-/** One statement and plain rows: it runs for every mail. */
+/** One statement and plain rows, because it runs for every message. */
 async function loadTransmission(
   database: Database,
   messageId: string,
@@ -82,7 +84,7 @@ async function loadTransmission(
       sandbox: boolean;
     }
   >(
-    `select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
+    sql`select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
        m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
        m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
        m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
@@ -90,8 +92,7 @@ async function loadTransmission(
        (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
           order by position), '[]')
         from message_recipients where message_id = m.id) as recipients
-     from messages m join environments e on e.id = m.env_id where m.id = ?`,
-    [messageId],
+     from messages m join environments e on e.id = m.env_id where m.id = ${messageId}`,
   );
   if (!row) return null;
   const { recipients, sandbox, ...message } = row;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { idFromBytes, idToBytes, isId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -67,17 +68,15 @@ export async function registerOrphanedObjects(
   return progress;
 }
 
-const placeholders = (values: readonly unknown[]) => values.map(() => '?').join(', ');
 
 /** Returns the keys that no row refers to. */
 async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
   const known = await database.statement<{ key: string }>(
-    `select storage_key as key from attachments where storage_key in (${placeholders(keys)})
-     union all select raw_key from inbound_receipts where raw_key in (${placeholders(keys)})
-     union all select raw_key from unattributed_reports where raw_key in (${placeholders(keys)})
-     union all select storage_key from unclaimed_objects where storage_key in (${placeholders(keys)})`,
-    [...keys, ...keys, ...keys, ...keys],
+    sql`select storage_key as key from attachments where storage_key in (${keys})
+     union all select raw_key from inbound_receipts where raw_key in (${keys})
+     union all select raw_key from unattributed_reports where raw_key in (${keys})
+     union all select storage_key from unclaimed_objects where storage_key in (${keys})`,
   );
   const knownKeys = new Set(known.map(({ key }) => key));
   const unknownKeys = keys.filter((key) => !knownKeys.has(key));
@@ -111,9 +110,8 @@ function ownerIdsOf(key: string): string[] {
 async function findExistingIds(database: Database, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await database.statement<{ id: string }>(
-    `select id from messages where id in (${placeholders(ids)})
-     union all select id from inbound_receipts where status = 'received' and id in (${placeholders(ids)})`,
-    [...ids, ...ids],
+    sql`select id from messages where id in (${ids})
+     union all select id from inbound_receipts where status = 'received' and id in (${ids})`,
   );
   return new Set(rows.map(({ id }) => id));
 }
@@ -121,10 +119,9 @@ async function findExistingIds(database: Database, ids: string[]): Promise<Set<s
 async function registerKeys(database: Database, keys: string[]): Promise<number> {
   if (keys.length === 0) return 0;
   const rows = await database.statement(
-    `insert into unclaimed_objects (storage_key, org_id, due_at)
-     select key, null, now() + interval '${RECHECK_DELAY}' from unnest(array[${placeholders(keys)}]::text[]) key
+    sql`insert into unclaimed_objects (storage_key, org_id, due_at)
+     select key, null, now() + ${RECHECK_DELAY}::interval from unnest(array[${keys}]::text[]) key
      on conflict do nothing returning 1`,
-    keys,
   );
   return rows.length;
 }

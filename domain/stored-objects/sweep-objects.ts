@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 
@@ -40,11 +41,8 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
   await storage.deleteMany(keys);
   await database.systemTransaction(async ({ em }) => {
     // The remaining receipts belong to deleted messages.
-    await em.execute(`delete from inbound_receipts where raw_key in (${placeholders(keys)})`, keys);
-    await em.execute(
-      `delete from unclaimed_objects where deleting and storage_key in (${placeholders(keys)})`,
-      keys,
-    );
+    await em.execute(sql`delete from inbound_receipts where raw_key in (${keys})`);
+    await em.execute(sql`delete from unclaimed_objects where deleting and storage_key in (${keys})`);
   });
   return keys.length;
 }
@@ -56,28 +54,23 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
 async function markDueObjects(database: Database): Promise<string[]> {
   return database.systemTransaction(async ({ em }) => {
     const locked = await em.execute<{ key: string }[]>(
-      `select storage_key as key from unclaimed_objects where due_at <= now()
-       order by due_at limit ? for update skip locked`,
-      [BATCH_SIZE],
+      sql`select storage_key as key from unclaimed_objects where due_at <= now()
+       order by due_at limit ${BATCH_SIZE} for update skip locked`,
     );
     if (locked.length === 0) return [];
     const due = locked.map(({ key }) => key);
     // A separate statement, so that it sees what was committed while the locks were taken.
     await em.execute(
-      `delete from unclaimed_objects d where storage_key in (${placeholders(due)})
+      sql`delete from unclaimed_objects d where storage_key in (${due})
        and (exists (select from attachments a where a.storage_key = d.storage_key)
          or exists (select from unattributed_reports u where u.raw_key = d.storage_key)
          or exists (select from inbound_receipts r where r.raw_key = d.storage_key
            and (r.status = 'received'
              or r.kind = 'mail' and exists (select from messages m where m.id = r.message_id))))`,
-      due,
     );
     const marked = await em.execute<{ key: string }[]>(
-      `update unclaimed_objects set deleting = true where storage_key in (${placeholders(due)}) returning storage_key as key`,
-      due,
+      sql`update unclaimed_objects set deleting = true where storage_key in (${due}) returning storage_key as key`,
     );
     return marked.map(({ key }) => key);
   });
 }
-
-const placeholders = (values: unknown[]) => values.map(() => '?').join(', ');

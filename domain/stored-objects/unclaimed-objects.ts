@@ -1,7 +1,9 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 
 /**
  * Registers objects in their own transaction before they are stored, so that the sweep finds them if this process
@@ -38,8 +40,8 @@ export async function insertUnclaimed(
  *
  * @param rows SQL that gives storage key, organization and due time, each key once.
  */
-export function releaseObjectsSql(rows: string): string {
-  return `insert into unclaimed_objects (storage_key, org_id, due_at) ${rows} on conflict (storage_key) do update set due_at = excluded.due_at`;
+export function releaseObjectsSql(rows: Sql): Sql {
+  return sql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows} on conflict (storage_key) do update set due_at = excluded.due_at`;
 }
 
 /** Makes a listed object due at once. */

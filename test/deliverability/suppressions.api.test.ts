@@ -213,7 +213,7 @@ describe('suppressions at dispatch', () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example', 'bob@people.example');
     await suppress(world.scope.organizationId, 'ada@people.example', 'bob@people.example');
-    await expect(world.dispatch.open(id)).resolves.toBe('finished');
+    await expect(world.dispatch.prepare(id)).resolves.toBe('finished');
     const state = await stateOfMessage(database, id);
     expect(state).toMatchObject({ status: 'rejected', recipients: ['rejected', 'rejected'] });
     expect(state.types).toEqual(['message.rejected']);
@@ -226,7 +226,7 @@ describe('suppressions at dispatch', () => {
     const id = await world.send('ada@people.example', 'bob@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('deferred');
     await suppress(world.scope.organizationId, 'bob@people.example');
-    await expect(world.dispatch.open(id)).resolves.toBe('finished');
+    await expect(world.dispatch.prepare(id)).resolves.toBe('finished');
     const state = await stateOfMessage(database, id);
     expect(state).toMatchObject({ status: 'bounced', recipients: ['sent', 'suppressed'] });
     expect(state.types).toEqual(['message.sent', 'message.bounced']);

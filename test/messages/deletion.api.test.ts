@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { overduePurges } from '../../domain/inbox-purges/overdue-purges.ts';
+import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';

@@ -75,7 +75,7 @@ describe('an answer that comes while its attempt is being recorded as ambiguous'
   test('is not taken for recorded', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     const attempt = await beginAttempt(database, { id }, 0);
     if (!attempt) throw new Error('nothing was begun');
     // Another worker takes the one that speaks to the relay for dead.
@@ -144,7 +144,7 @@ describe('a message of which a part has left', () => {
 test('a worker that died while it spoke to the relay is found out although the gate has closed since', async () => {
   const world = await arrangeSending(database);
   const id = await world.send(...TO.slice(0, 2));
-  await world.dispatch.open(id);
+  await world.dispatch.prepare(id);
   world.transport.answerWith(() => {
     throw new Error('the worker dies here');
   });

@@ -44,7 +44,7 @@ describe('dispatch', () => {
   test('both steps may be repeated: nothing is transmitted or told twice', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     await world.dispatch.transmit(id, () => false);
     await world.dispatch.transmit(id, () => false);
     expect((await stateOf(id)).attempts).toEqual(['accepted']);
@@ -85,7 +85,7 @@ describe('dispatch', () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     world.transport.answerWith(() => new Promise(() => undefined));
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     void world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
 
@@ -134,7 +134,7 @@ describe('dispatch', () => {
   test('a report that comes before the send is recorded counts, once', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     await world.dispatch.transmit(id, () => false);
     const fold = () =>
       database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [delivered]));
@@ -201,7 +201,7 @@ describe('dispatch', () => {
     const id = await world.send('ada@people.example');
     const answer = Promise.withResolvers<typeof accepted>();
     world.transport.answerWith(() => answer.promise);
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
     await world.dispatch.transmit(id, () => false);
@@ -228,7 +228,7 @@ describe('dispatch', () => {
       });
       return accepted;
     });
-    await world.dispatch.open(id);
+    await world.dispatch.prepare(id);
     const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
     await expect(world.sends.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });

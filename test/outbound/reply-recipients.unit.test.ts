@@ -67,7 +67,7 @@ describe('an answer goes', () => {
       { to: at('c@x.test'), cc: [] },
     ],
   ])('%s', (_name, original, replyAll, expected) => {
-    expect(findReplyRecipients(original, { replyAll, own: OWN })).toEqual(expected);
+    expect(findReplyRecipients(original, { replyAll, inboxAddress: OWN })).toEqual(expected);
   });
 
   test.each<[string, RepliedMessage]>([
@@ -75,7 +75,7 @@ describe('an answer goes', () => {
     ['a mail from ourselves', inbound({ fromEmail: OWN })],
     ['our own mail to blind copies', outbound({})],
   ])('nowhere: %s', (_name, original) => {
-    expect(() => findReplyRecipients(original, { replyAll: true, own: OWN })).toThrow(
+    expect(() => findReplyRecipients(original, { replyAll: true, inboxAddress: OWN })).toThrow(
       expect.objectContaining({ code: 'no_recipients' }),
     );
   });
@@ -105,7 +105,7 @@ describe('an answer goes', () => {
         (original, replyAll, further) => {
           let found: ReturnType<typeof findReplyRecipients>;
           try {
-            found = findReplyRecipients(original, { replyAll, own: OWN });
+            found = findReplyRecipients(original, { replyAll, inboxAddress: OWN });
           } catch (error) {
             expect(error).toMatchObject({ code: 'no_recipients' });
             return;

@@ -47,7 +47,7 @@ const once = (first: () => unknown, then: unknown) => {
     return calls === 1 ? first() : then;
   };
 };
-const send = { openSend: async () => 'proceed', transmitMessage: async () => undefined };
+const send = { prepareSend: async () => 'proceed', transmitMessage: async () => undefined };
 const failing = () => {
   throw ApplicationFailure.create({
     type: 'DeliveryFailed',

@@ -1,4 +1,4 @@
-/** Contract of the lifecycle of one outbound message. Names, ids and constants only. */
+/** Contract of the workflow that sends one message: names, ids and constants only. */
 export const SEND_MESSAGE = 'sendMessage';
 export const sendMessageWorkflowId = (messageId: string): string => `send/${messageId}`;
 
@@ -6,19 +6,19 @@ export interface SendMessageInput {
   messageId: string;
 }
 
-/** Signal: stop if nothing left yet. The database decides whether that is so. */
+/** Signal: cancel what has not been transmitted. The database decides whether there is anything left to cancel. */
 export const CANCEL_SEND = 'cancel';
-/** Signal: try a deferred message now instead of at its next time. */
+/** Signal: retry a deferred message now instead of at the next scheduled time. */
 export const RETRY_SEND_NOW = 'retryNow';
-/** Signal: an outcome was folded into the database; look whether the ambiguity is gone. */
+/** Signal: an outcome was recorded; check whether the message is still ambiguous. */
 export const OUTCOME_RECORDED = 'outcomeRecorded';
-/** Update: a person says what became of a transmission whose outcome nobody knows. */
+/** Update: a person decides about a transmission whose outcome is unknown. */
 export const RESOLVE_AMBIGUOUS = 'resolveAmbiguous';
 
-/** `sent`: it left, wait for reports. `resend`: it did not, or a second copy is accepted. */
+/** `sent`: the relay has the message; wait for reports. `resend`: it does not, or a duplicate is acceptable. */
 export type AmbiguityResolution = 'sent' | 'resend';
 
-/** Pauses before the next try while the relay answers 4xx or cannot be reached; the last one repeats. */
+/** Delays between attempts while the relay responds 4xx or cannot be reached; the last delay repeats. */
 export const SEND_RETRY_DELAYS_MS = [
   5_000, 15_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
 ] as const;

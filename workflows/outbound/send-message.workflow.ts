@@ -32,7 +32,7 @@ const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<Outbound
   startToCloseTimeout: '30 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { openSend } = proxyLocalActivities<OutboundActivities>({
+const { prepareSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
@@ -42,21 +42,21 @@ export const retryNow = defineSignal(RETRY_SEND_NOW);
 export const outcomeRecorded = defineSignal(OUTCOME_RECORDED);
 export const resolveAmbiguous = defineUpdate<string, [AmbiguityResolution]>(RESOLVE_AMBIGUOUS);
 
-/** What an operator sees, and what people and reports have said since it was last looked at. */
-interface Run {
-  board: StageReporter<SendStage>;
-  cancel: boolean;
-  retry: boolean;
-  outcome: boolean;
+/** The stage that operators see, and the requests that the run has not handled yet. */
+interface SendRun {
+  stage: StageReporter<SendStage>;
+  cancelRequested: boolean;
+  retryRequested: boolean;
+  outcomeRecorded: boolean;
   resolution: AmbiguityResolution | null;
 }
 
 /**
- * The life of one outbound message, from the gate to the relay's last word. Reports of delivery come later and fold
- * into the database by themselves; `trackDelivery` waits for them.
+ * Sends one outbound message: from the send gate to the relay's final response for every recipient. Delivery reports
+ * arrive later and are applied to the database without this run; `trackDelivery` waits for them.
  */
 export async function sendMessage({ messageId }: SendMessageInput): Promise<void> {
-  const run = listen();
+  const run = createRun();
   try {
     await sendUntilSettled(messageId, run);
   } catch (error) {
@@ -65,100 +65,101 @@ export async function sendMessage({ messageId }: SendMessageInput): Promise<void
   }
 }
 
-async function sendUntilSettled(messageId: string, run: Run): Promise<void> {
-  for (let tries = 0; (await openSend({ messageId })) === 'proceed'; tries += 1) {
+async function sendUntilSettled(messageId: string, run: SendRun): Promise<void> {
+  for (let tries = 0; (await prepareSend({ messageId })) === 'proceed'; tries += 1) {
     await transmitMessage({ messageId });
     let state = await recordSend({ messageId });
-    if (state === 'needs_attention') state = await waitForAnswer(messageId, run);
+    if (state === 'needs_attention') state = await waitForResolution(messageId, run);
     if (state === 'settled') return;
-    if ((await waitForNextTry(messageId, tries, run)) === 'canceled') return;
+    if ((await waitForRetry(messageId, tries, run)) === 'canceled') return;
   }
 }
 
-/** Nobody knows whether the mail left: wait, however long, for a person or a signed report. */
-async function waitForAnswer(messageId: string, run: Run): Promise<'settled' | 'deferred'> {
-  run.board.report(
+/** It is unknown whether the relay accepted the message. Waits without a limit for a person or a signed report. */
+async function waitForResolution(messageId: string, run: SendRun): Promise<'settled' | 'deferred'> {
+  run.stage.report(
     'needs_attention',
-    'The relay may have accepted the mail; its answer was lost. Check the relay’s log, then send the update `resolveAmbiguous` with "sent" or "resend".',
+    'The relay may have accepted the message, but its response was lost. Check the relay’s log, then send the update `resolveAmbiguous` with "sent" or "resend".',
   );
   for (;;) {
-    await condition(() => run.resolution !== null || run.outcome);
+    await condition(() => run.resolution !== null || run.outcomeRecorded);
     const { resolution } = run;
     run.resolution = null;
-    run.outcome = false;
+    run.outcomeRecorded = false;
     const state = resolution
       ? await resolveAmbiguity({ messageId, resolution })
       : await recordSend({ messageId });
     if (state === 'needs_attention') continue;
-    if (resolution === 'resend') run.retry = true;
-    run.board.report('sending', '');
+    if (resolution === 'resend') run.retryRequested = true;
+    run.stage.report('sending', '');
     return state;
   }
 }
 
-async function waitForNextTry(messageId: string, tries: number, run: Run): Promise<'retry' | 'canceled'> {
+async function waitForRetry(messageId: string, tries: number, run: SendRun): Promise<'retry' | 'canceled'> {
   const delayMs = SEND_RETRY_DELAYS_MS[Math.min(tries, SEND_RETRY_DELAYS_MS.length - 1)] as number;
-  if (!run.retry && !run.cancel) {
-    run.board.report(
+  if (!run.retryRequested && !run.cancelRequested) {
+    run.stage.report(
       'deferred',
-      `Deferred by the relay after ${tries + 1} tries; next one in ${delayMs / 1000} s. Signals: retryNow, cancel.`,
+      `Deferred by the relay after ${tries + 1} attempts. Next attempt in ${delayMs / 1000} s. Signals: retryNow, cancel.`,
     );
   }
   for (;;) {
-    await condition(() => run.retry || run.cancel, delayMs);
-    if (!run.cancel) break;
-    run.cancel = false;
+    await condition(() => run.retryRequested || run.cancelRequested, delayMs);
+    if (!run.cancelRequested) break;
+    run.cancelRequested = false;
     if ((await cancelMessage({ messageId })) === 'canceled') return 'canceled';
   }
-  run.retry = false;
-  run.board.report('sending', '');
+  run.retryRequested = false;
+  run.stage.report('sending', '');
   return 'retry';
 }
 
-/** The run was canceled: what was tried is recorded, what was not is canceled. */
+/** Records the finished attempts of a canceled run and cancels the rest of the message. */
 async function cleanUp(messageId: string): Promise<void> {
   await recordSend({ messageId });
   await cancelMessage({ messageId });
 }
 
-function listen(): Run {
-  const run: Run = {
-    board: createStageReporter<SendStage>('sending'),
-    cancel: false,
-    retry: false,
-    outcome: false,
+function createRun(): SendRun {
+  const run: SendRun = {
+    stage: createStageReporter<SendStage>('sending'),
+    cancelRequested: false,
+    retryRequested: false,
+    outcomeRecorded: false,
     resolution: null,
   };
   setHandler(
     cancel,
     () => {
-      run.cancel = true;
+      run.cancelRequested = true;
     },
-    { description: 'Stop the message, if nothing of it has left.' },
+    { description: 'Cancels what has not been transmitted yet.' },
   );
   setHandler(
     retryNow,
     () => {
-      run.retry = true;
+      run.retryRequested = true;
     },
-    { description: 'Try a deferred message now.' },
+    { description: 'Retries a deferred message immediately.' },
   );
   setHandler(
     outcomeRecorded,
     () => {
-      run.outcome = true;
+      run.outcomeRecorded = true;
     },
-    { description: 'Sent by the service: an outcome is in the database.' },
+    { description: 'Sent by the service after it has recorded an outcome.' },
   );
   setHandler(
     resolveAmbiguous,
     (resolution) => {
       run.resolution = resolution;
-      return `taken as ${resolution}`;
+      return `resolved as ${resolution}`;
     },
     {
-      description: '"sent": it left, wait for reports. "resend": send it again, a second copy is accepted.',
-      validator: (resolution) => validateResolution(run.board.current, resolution),
+      description:
+        '"sent": the relay has the message; wait for reports. "resend": send it again, at the risk of a duplicate.',
+      validator: (resolution) => validateResolution(run.stage.current, resolution),
     },
   );
   return run;
@@ -166,6 +167,6 @@ function listen(): Run {
 
 function validateResolution(stage: SendStage, resolution: AmbiguityResolution): void {
   if (resolution !== 'sent' && resolution !== 'resend')
-    throw new Error('The resolution is "sent" or "resend".');
-  if (stage !== 'needs_attention') throw new Error('Nothing is ambiguous about this message now.');
+    throw new Error('The resolution must be "sent" or "resend".');
+  if (stage !== 'needs_attention') throw new Error('The message is not ambiguous.');
 }

@@ -4,15 +4,15 @@ export const trackDeliveryWorkflowId = (messageId: string): string => `delivery/
 
 export interface TrackDeliveryInput {
   messageId: string;
-  /** Recipients whose outcome is still open. */
+  /** Number of recipients without a final outcome. */
   openRecipients: number;
 }
 
-/** Signal, sent after an outcome was folded into the database: how many recipients are still open. */
+/** Signal: an outcome was recorded; carries the number of recipients that are still open. */
 export const DELIVERY_OUTCOME_RECORDED = 'outcomeRecorded';
-export interface DeliveryOutcome {
+export interface DeliveryOutcomeSignal {
   openRecipients: number;
 }
 
-/** After this long without a final report `sent` stays the last word. */
+/** Tracking ends after this time; recipients without a report then stay `sent`. */
 export const TRACKING_WINDOW_MS = 5 * 24 * 3_600_000;
