@@ -3,15 +3,15 @@ import { AppError } from '../platform/errors.ts';
 import { redactAddresses } from '../platform/mail-transport/mail-transport.ts';
 
 /**
- * Turns what a use-case throws into a failure Temporal understands, once, at the activity's edge. A domain refusal
- * stays refused however often it is asked; everything else (a database or storage that is down) is tried again.
- * Histories are read by operators, so addresses are taken out of messages.
+ * Runs the body of an activity and converts what it throws into a failure that Temporal understands. An `AppError` below
+ * status 500 is not retried, since it would be refused again; everything else (a database or storage that is down) is.
+ * Operators read histories, so messages carry no addresses.
  */
-export async function asFailure<T>(work: () => Promise<T>): Promise<T> {
+export async function withApplicationFailures<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    // What was canceled shows as canceled.
+    // A cancellation must reach Temporal unchanged.
     if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
     if (error instanceof AppError) {
       throw ApplicationFailure.create({

@@ -1,5 +1,5 @@
 import { activityInfo, Context } from '@temporalio/activity';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 const DEFAULT_HEARTBEAT_TIMEOUT_MS = 30_000;
 const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
@@ -11,11 +11,11 @@ const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   // A local activity has no heartbeats; the timeout of its workflow task covers it.
-  if (context.info.isLocal) return asFailure(work);
+  if (context.info.isLocal) return withApplicationFailures(work);
   const timeoutMs = activityInfo().heartbeatTimeoutMs ?? DEFAULT_HEARTBEAT_TIMEOUT_MS;
   const timer = setInterval(() => context.heartbeat(), Math.max(MIN_HEARTBEAT_INTERVAL_MS, timeoutMs / 3));
   try {
-    return await asFailure(work);
+    return await withApplicationFailures(work);
   } finally {
     clearInterval(timer);
   }

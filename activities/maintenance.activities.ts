@@ -3,51 +3,51 @@ import type { Logger } from 'pino';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 
 export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
   workflows: WorkflowGateway;
   sources: OverdueSource[];
-  /** Further work of a sweep, by the name it is counted under; each returns how many rows it changed. */
-  chores: Record<string, () => Promise<number>>;
+  /** Each returns how many rows it changed, counted under its name. */
+  sweeps: Record<string, () => Promise<number>>;
   logger: Logger;
 }
 
 export type MaintenanceActivities = ReturnType<typeof createMaintenanceActivities>;
 
-const OUTBOX_BATCH = 200;
-const OUTBOX_BATCHES = 50;
-const ROWS_A_SOURCE = 500;
-const LOOK_UPS_AT_ONCE = 10;
+const OUTBOX_BATCH_SIZE = 200;
+const MAX_OUTBOX_BATCHES = 50;
+const MAX_ROWS_PER_SOURCE = 500;
+const MAX_CONCURRENT_LOOKUPS = 10;
 
 export function createMaintenanceActivities(options: MaintenanceActivityOptions) {
   return {
     /**
-     * One sweep.
+     * Dispatches what the outbox still holds, recovers overdue rows and runs the sweeps.
      *
      * @returns counts, for the Temporal UI.
      */
     reconcileOverdue: (): Promise<Record<string, number>> =>
-      asFailure(async () => {
+      withApplicationFailures(async () => {
         const counts: Record<string, number> = { outbox: await sweepOutbox(options.outbox) };
         for (const source of options.sources) {
-          const runs = await source.take(ROWS_A_SOURCE);
+          const runs = await source.take(MAX_ROWS_PER_SOURCE);
           counts[source.name] = runs.length;
-          await eachAtOnce(runs, LOOK_UPS_AT_ONCE, (run) => lookAfter(options, run));
+          await forEachConcurrently(runs, MAX_CONCURRENT_LOOKUPS, (run) => recoverRun(options, run));
         }
-        return { ...counts, ...(await doChores(options.chores)) };
+        return { ...counts, ...(await runSweeps(options.sweeps)) };
       }),
   };
 }
 
-/** Storage that refuses deletions must not keep the others from being done; the run fails of it all the same. */
-async function doChores(chores: MaintenanceActivityOptions['chores']): Promise<Record<string, number>> {
+/** Runs every sweep even if one fails (storage may be down), then fails with the first error. */
+async function runSweeps(sweeps: MaintenanceActivityOptions['sweeps']): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   const failures: unknown[] = [];
-  for (const [name, chore] of Object.entries(chores)) {
+  for (const [name, sweep] of Object.entries(sweeps)) {
     Context.current().heartbeat();
-    await chore().then(
+    await sweep().then(
       (count) => {
         counts[name] = count;
       },
@@ -60,17 +60,17 @@ async function doChores(chores: MaintenanceActivityOptions['chores']): Promise<R
 
 async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
   let dispatched = 0;
-  for (let batch = 0; batch < OUTBOX_BATCHES; batch += 1) {
+  for (let batch = 0; batch < MAX_OUTBOX_BATCHES; batch += 1) {
     Context.current().heartbeat();
-    const count = await outbox.sweep(OUTBOX_BATCH);
+    const count = await outbox.sweep(OUTBOX_BATCH_SIZE);
     dispatched += count;
-    if (count < OUTBOX_BATCH) break;
+    if (count < OUTBOX_BATCH_SIZE) break;
   }
   return dispatched;
 }
 
-/** A row that cannot be helped now does not keep the others from help; its turn comes again. */
-async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
+/** An error is logged and leaves the other rows unaffected; the source returns the row again later. */
+async function recoverRun({ workflows, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
   Context.current().heartbeat();
   const { workflowId } = run.start;
   try {
@@ -80,7 +80,7 @@ async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run:
       return;
     }
     if (status === 'COMPLETED') {
-      // A run that ended well leaves a final row; this is a defect, and a second start would be refused.
+      // A defect: a completed run leaves a final row. Temporal would refuse a second start.
       logger.error({ workflowId }, 'overdue row with a completed run');
       return;
     }
@@ -90,14 +90,18 @@ async function lookAfter({ workflows, logger }: MaintenanceActivityOptions, run:
     if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
     else await workflows.dispatch({ start: run.start });
   } catch (error) {
-    logger.error({ workflowId, err: error }, 'overdue row could not be looked after');
+    logger.error({ workflowId, err: error }, 'overdue row could not be recovered');
   }
 }
 
-async function eachAtOnce<T>(items: T[], lanes: number, work: (item: T) => Promise<void>): Promise<void> {
+async function forEachConcurrently<T>(
+  items: T[],
+  maxConcurrent: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const queue = items.values();
-  const lane = async () => {
+  const drain = async () => {
     for (const item of queue) await work(item);
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: maxConcurrent }, drain));
 }

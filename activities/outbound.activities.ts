@@ -3,7 +3,7 @@ import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
 import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
-import { asFailure } from './failures.ts';
+import { withApplicationFailures } from './failures.ts';
 import { heartbeating } from './heartbeating.ts';
 
 export interface OutboundActivityOptions {
@@ -17,10 +17,10 @@ export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 export function createOutboundActivities({ dispatch, transmissions }: OutboundActivityOptions) {
   return {
     /** Checks whether the message may be sent and marks it `sending`; records a refusal at once. */
-    openSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
-      asFailure(() => dispatch.open(messageId)),
+    prepareSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
+      withApplicationFailures(() => dispatch.prepare(messageId)),
 
-    /** Sends the message to the relay, one SMTP transaction a recipient; the attempts' rows hold the results. */
+    /** Transmits the message to the relay, one SMTP transaction per recipient. The attempt rows hold the results. */
     transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
       heartbeating(() =>
         transmissions.transmit(messageId, () => Context.current().cancellationSignal.aborted),
@@ -28,7 +28,7 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
 
     /** Applies the results of the attempts to the message, its recipients and events. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
-      asFailure(() => dispatch.record(messageId)),
+      withApplicationFailures(() => dispatch.record(messageId)),
 
     resolveAmbiguity: ({
       messageId,
@@ -36,9 +36,9 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
     }: {
       messageId: string;
       resolution: AmbiguityResolution;
-    }): Promise<SendState> => asFailure(() => dispatch.resolveAmbiguity(messageId, resolution)),
+    }): Promise<SendState> => withApplicationFailures(() => dispatch.resolveAmbiguity(messageId, resolution)),
 
     cancelMessage: ({ messageId }: { messageId: string }): Promise<'canceled' | 'too_late'> =>
-      asFailure(() => dispatch.cancel(messageId, 'Canceled by an operator.')),
+      withApplicationFailures(() => dispatch.cancel(messageId, 'Canceled by an operator.')),
   };
 }

@@ -2,30 +2,33 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createDkimKeys, type DkimKeys } from '../domain/domains/dkim-keys.ts';
-import { sharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
+import { loadSharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
 import { entities } from '../domain/entities.ts';
-import { createMailReader, type MailReader } from '../domain/mime/parser/pool.ts';
+import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/outbound/submission.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
 import type { Config } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
-import { purgeExpired } from '../platform/database/purge.ts';
+import { purgeIdempotencyKeys } from '../platform/idempotency/purge-keys.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
-import { createSesTransport, SES_WRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
+import { createSesTransport, SES_OVERWRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
 import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import { purgeRateBuckets } from '../platform/rate-limit/purge-buckets.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerParts } from './room.ts';
+import { attachmentsRoom } from './rooms/attachments.ts';
+import { deliverabilityRoom } from './rooms/deliverability.ts';
 import { domainsRoom } from './rooms/domains.ts';
 import { draftsRoom } from './rooms/drafts.ts';
 import { eventsRoom } from './rooms/events.ts';
 import { exportsRoom } from './rooms/exports.ts';
 import { inboundRoom } from './rooms/inbound.ts';
-import { inboxesRoom } from './rooms/inboxes.ts';
+import { inboxPurgesRoom } from './rooms/inbox-purges.ts';
 import { metricsRoom } from './rooms/metrics.ts';
 import { notificationsRoom } from './rooms/notifications.ts';
 import { outboundRoom } from './rooms/outbound.ts';
@@ -44,10 +47,12 @@ const ROOMS: readonly Room[] = [
   webhooksRoom,
   eventsRoom,
   domainsRoom,
+  deliverabilityRoom,
   usageRoom,
   usageAlertsRoom,
   metricsRoom,
-  inboxesRoom,
+  inboxPurgesRoom,
+  attachmentsRoom,
   storedObjectsRoom,
   retentionRoom,
   exportsRoom,
@@ -94,8 +99,8 @@ export async function compose(
       closers.push(() => transport.close());
       return transport;
     }),
-    mailReader: once((): MailReader => {
-      const reader = createMailReader({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
+    mailReader: once((): ParserPool => {
+      const reader = createParserPool({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
       closers.push(() => reader.close());
       return reader;
     }),
@@ -105,8 +110,8 @@ export async function compose(
           database,
           secretBox: services.secretBox,
           mailDomain: config.MAIL_DOMAIN,
-          shared: await sharedDkimKey(config),
-          unsigned: config.MAIL_TRANSPORT === 'ses' ? SES_WRITTEN_FIELDS : [],
+          shared: await loadSharedDkimKey(config),
+          unsigned: config.MAIL_TRANSPORT === 'ses' ? SES_OVERWRITTEN_FIELDS : [],
         }),
     ),
   };
@@ -123,8 +128,11 @@ export async function compose(
         outbox,
         workflows,
         sources: maintenance.flatMap(({ overdue = [] }) => overdue),
-        chores: Object.assign(
-          { expiredRows: () => purgeExpired(database) },
+        sweeps: Object.assign(
+          {
+            idempotencyKeys: () => purgeIdempotencyKeys(database),
+            rateBuckets: () => purgeRateBuckets(database),
+          },
           ...maintenance.map(({ sweeps }) => sweeps),
         ),
         logger,

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { MikroORM } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
@@ -5,33 +6,46 @@ import { loadConfig } from '../platform/config.ts';
 import { databaseOptions } from '../platform/database/database.ts';
 import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 
-// Any number, the same in every release: two migrations at once wait for each other on it.
+// Any number, the same in every release: concurrent migrations wait for each other on it.
 const MIGRATION_LOCK = 7_236_501_118;
+
+const MIGRATIONS = new URL('../migrations', import.meta.url);
 
 export interface MigrateOptions {
   /** Owner of the schema: may create tables, roles and logins. */
   migrationUrl: string;
-  /** URLs with user and password; the logins are made or brought up to date. */
+  /** URLs with user and password; the logins are created or updated. */
   apiUrl?: string;
   workerUrl?: string;
 }
 
 export interface MigrateResult {
-  /** Names of the migrations that ran now, oldest first; empty when the schema was up to date. */
+  /** Names of the migrations applied by this run, oldest first; empty if the schema was up to date. */
   applied: string[];
 }
 
+/** The database was migrated by another version of the service; nothing was changed. */
+export class UnknownMigrationsError extends Error {
+  override name = 'UnknownMigrationsError';
+  constructor(names: string[]) {
+    super(
+      `The database belongs to another version of the service: it has ${names.length} migration(s) that this version does not know (${names[0]}).`,
+    );
+  }
+}
+
 /**
- * Brings the schema up to date and makes the logins of the API and of the workers. Safe to repeat, and safe when two
- * run at once. Migrations of one run commit together or not at all.
+ * Brings the schema up to date and creates or updates the logins of the API and of the workers. Safe to repeat and to run
+ * concurrently. The migrations of one run commit together or not at all.
  *
- * @throws Error when the database is out of reach, a migration fails, or a login would escape row-level security.
+ * @throws UnknownMigrationsError
+ * @throws Error if the database is unreachable, a migration fails, or a login would bypass row-level security.
  */
 export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
   const owner = new URL(options.migrationUrl);
   const logins = [
-    ...(options.apiUrl ? [loginOf('API_DATABASE_URL', options.apiUrl, API_ROLE)] : []),
-    ...(options.workerUrl ? [loginOf('WORKER_DATABASE_URL', options.workerUrl, WORKER_ROLE)] : []),
+    ...(options.apiUrl ? [readLogin('API_DATABASE_URL', options.apiUrl, API_ROLE)] : []),
+    ...(options.workerUrl ? [readLogin('WORKER_DATABASE_URL', options.workerUrl, WORKER_ROLE)] : []),
   ];
   assertSeparateLogins(decodeURIComponent(owner.username), logins);
 
@@ -42,9 +56,10 @@ export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await assertKnownMigrations(client);
     const applied = await runMigrations(options.migrationUrl);
     for (const login of logins) await ensureLogin(client, login);
-    await client.query(FOREIGN_TRANSACTIONS);
+    await client.query(RESET_FOREIGN_TRANSACTIONS);
     return { applied };
   } finally {
     // Closing the session releases the lock, also after an error.
@@ -53,11 +68,24 @@ export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
 }
 
 /**
- * A dump restored into another cluster brings events of transactions that this one has yet to reach: they would stay out
- * of the feed until then, and behind what happens now. They become the oldest; 3 is the first number a cluster gives.
+ * A dump restored into another cluster has events whose transaction ids this cluster has yet to reach. The feed would
+ * hide them until then, and order them after new events. They become the oldest; 3 is the first id a cluster assigns.
  */
-const FOREIGN_TRANSACTIONS = `update events set transaction_id = '3'
+const RESET_FOREIGN_TRANSACTIONS = `update events set transaction_id = '3'
   where transaction_id >= pg_snapshot_xmax(pg_current_snapshot())`;
+
+async function assertKnownMigrations(client: pg.Client): Promise<void> {
+  const { rows: found } = await client.query(
+    `select to_regclass('mikro_orm_migrations') is not null as exists`,
+  );
+  if (!found[0]?.exists) return;
+  const { rows } = await client.query<{ name: string }>(
+    'select name from mikro_orm_migrations order by name',
+  );
+  const known = new Set(readdirSync(MIGRATIONS).map((file) => file.replace(/\.ts$/, '')));
+  const unknown = rows.map(({ name }) => name).filter((name) => !known.has(name));
+  if (unknown.length > 0) throw new UnknownMigrationsError(unknown);
+}
 
 async function runMigrations(url: string): Promise<string[]> {
   const base = databaseOptions({ url, poolSize: 2, entities });
@@ -76,13 +104,13 @@ interface Login {
   role: string;
 }
 
-function loginOf(variable: string, url: string, role: string): Login {
+function readLogin(variable: string, url: string, role: string): Login {
   const { username, password } = new URL(url);
   if (username === '' || password === '') throw new Error(`${variable} needs a user and a password`);
   return { variable, user: decodeURIComponent(username), password: decodeURIComponent(password), role };
 }
 
-/** The owner of a table is above its policies, and the workers' role sees every tenant: neither may serve the API. */
+/** Policies do not apply to the owner of a table, and the workers' role sees every tenant: neither may serve the API. */
 function assertSeparateLogins(owner: string, logins: Login[]): void {
   const taken = new Map([[owner, 'MIGRATION_DATABASE_URL']]);
   for (const { variable, user } of logins) {
@@ -121,11 +149,14 @@ async function main(): Promise<void> {
   process.stdout.write(`${summary}\n`);
 }
 
+function describeFailure(error: unknown): string {
+  if (error instanceof UnknownMigrationsError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 if (import.meta.main) {
   main().catch((error: unknown) => {
-    process.stderr.write(
-      `Migration failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
+    process.stderr.write(`Migration failed: ${describeFailure(error)}\n`);
     process.exitCode = 1;
   });
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { DkimKeys } from '../domain/domains/dkim-keys.ts';
-import type { MailReader } from '../domain/mime/parser/pool.ts';
+import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import type { SharedServices } from '../domain/shared-services.ts';
 import type { Config } from '../platform/config.ts';
 import type { Database } from '../platform/database/database.ts';
@@ -22,7 +22,7 @@ export interface WorkerParts {
   mailTransport(): MailTransport;
   simulator(): SimulatorTransport;
   dkimKeys(): Promise<DkimKeys>;
-  mailReader(): MailReader;
+  mailReader(): ParserPool;
 }
 
 /** What the reconciler does for a room every minute. */

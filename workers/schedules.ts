@@ -15,14 +15,14 @@ import {
   RECONCILE_SCHEDULE_ID,
 } from '../workflows/maintenance/reconcile.contract.ts';
 import {
-  RETENTION_HOUR,
+  RETENTION_START_HOUR_UTC,
   START_RETENTION,
   START_RETENTION_SCHEDULE_ID,
 } from '../workflows/retention/start-retention.contract.ts';
 import {
-  SEARCH_STRAY_OBJECTS,
-  SEARCH_STRAY_OBJECTS_HOUR,
-  SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
+  FIND_ORPHANED_OBJECTS,
+  FIND_ORPHANED_OBJECTS_HOUR_UTC,
+  FIND_ORPHANED_OBJECTS_SCHEDULE_ID,
 } from '../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 import {
@@ -53,17 +53,17 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
   });
   await ensureSchedule(temporal, {
     scheduleId: START_RETENTION_SCHEDULE_ID,
-    spec: { calendars: [{ hour: RETENTION_HOUR }], timezone: 'UTC' },
+    spec: { calendars: [{ hour: RETENTION_START_HOUR_UTC }], timezone: 'UTC' },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: START_RETENTION, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });
   await ensureSchedule(temporal, {
-    scheduleId: SEARCH_STRAY_OBJECTS_SCHEDULE_ID,
-    spec: { calendars: [{ hour: SEARCH_STRAY_OBJECTS_HOUR }], timezone: 'UTC' },
+    scheduleId: FIND_ORPHANED_OBJECTS_SCHEDULE_ID,
+    spec: { calendars: [{ hour: FIND_ORPHANED_OBJECTS_HOUR_UTC }], timezone: 'UTC' },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
     action: {
       type: 'startWorkflow',
-      workflowType: SEARCH_STRAY_OBJECTS,
+      workflowType: FIND_ORPHANED_OBJECTS,
       taskQueue: MAINTENANCE_QUEUE,
       args: [],
     },

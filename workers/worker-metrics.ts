@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { MailReader } from '../domain/mime/parser/pool.ts';
+import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import { type Backlog, readBacklog } from '../domain/monitoring/backlog.ts';
 import type { Database } from '../platform/database/database.ts';
 
@@ -59,7 +59,7 @@ export function meterBacklog(
 }
 
 /** Processes that read mail: how many are at work, how many rest, and how many mails wait for one. */
-export function meterParsers(registry: Registry, reader: Pick<MailReader, 'usage'>): void {
+export function meterParsers(registry: Registry, reader: Pick<ParserPool, 'usage'>): void {
   new Gauge({
     name: 'agent_email_mail_parsers',
     help: 'Mails being read in a process of their own, idle processes, and mails waiting for one.',

@@ -2,14 +2,13 @@ import type { FilterQuery } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
-import { createApiKeyToken, hashApiKeyToken } from './api-key-token.ts';
+import { createApiKey } from './create-api-key.ts';
 
 export interface NewApiKey {
   name: string;
@@ -46,20 +45,18 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
           throw invalid('/body/expires_at', 'has passed', 'Give a time in the future, or leave it out.');
         const { environment, inboxId } = await resolveBinding(em, scope, input);
-        const token = createApiKeyToken(environment?.kind === 'sandbox' ? 'test' : 'live');
-        const key = em.create(ApiKeyEntity, {
-          id: newId('apiKey'),
-          organizationId: scope.organizationId,
-          environmentId: environment?.id ?? null,
-          inboxId,
-          name: input.name,
-          tokenHash: hashApiKeyToken(token),
-          lastFour: token.slice(-4),
-          permissions,
-          expiresAt: input.expiresAt ?? null,
-        });
-        em.persist(key);
-        return { key, token };
+        return createApiKey(
+          em,
+          {
+            organizationId: scope.organizationId,
+            environmentId: environment?.id ?? null,
+            inboxId,
+            name: input.name,
+            permissions,
+            expiresAt: input.expiresAt ?? null,
+          },
+          environment?.kind === 'sandbox' ? 'test' : 'live',
+        );
       }),
 
     list: (scope, page) =>

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -44,9 +45,6 @@ interface KeyRow {
 }
 
 /** Times are compared by the database's clock, not each process's own. */
-const FIND_KEY = `select *, expires_at <= now() as expired,
-  last_used_at > now() - interval '1 minute' as recently_used from find_api_key(?, ?)`;
-
 export function createAuthenticationService({
   database,
   logger,
@@ -98,7 +96,9 @@ async function findKey(
   // What is no id can be no environment's, and must not reach the database as text it cannot hold.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.statement<KeyRow>(FIND_KEY, [hashApiKeyToken(token), requested]);
+  const [row] = await database.statement<KeyRow>(sql`select *, expires_at <= now() as expired,
+    last_used_at > now() - interval '1 minute' as recently_used
+    from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
   return row;
 }
 

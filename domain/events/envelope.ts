@@ -1,7 +1,7 @@
 import type { Event } from './event.entity.ts';
 import { type EventDataByType, type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
-/** An event as receivers get it (specification, "Envelope"). */
+/** An event as receivers get it (specification, section "Envelope"). */
 export interface Envelope {
   id: string;
   type: EventType;
@@ -30,8 +30,8 @@ export function serializeEnvelope(event: Parameters<typeof buildEnvelope>[0]): s
 }
 
 /**
- * Keeps an event's body within {@link MAX_EVENT_BYTES}: the one field without a bound of its own, `extracted_text`, is
- * cut between two characters, and `truncated` says so. Anything that fits stays as it is.
+ * Keeps an event's body within {@link MAX_EVENT_BYTES}: truncates `extracted_text`, the only unbounded field, between two
+ * characters and sets `truncated`. An envelope that fits is returned unchanged.
  */
 export function truncateToFit(whole: Envelope): Envelope {
   if (jsonBytes(whole) <= MAX_EVENT_BYTES || !hasText(whole.data)) return whole;
@@ -47,14 +47,14 @@ function hasText(data: Event['data']): data is EventDataByType['message.received
   return 'extracted_text' in data && typeof data.extracted_text === 'string';
 }
 
-/** The longest beginning of whole characters whose JSON, without its quotes, has no more than `room` bytes. */
-function cutToBytes(text: string, room: number): string {
+/** The longest prefix of whole characters whose JSON, without its quotes, has at most `maxBytes` bytes. */
+function cutToBytes(text: string, maxBytes: number): string {
   let fits = 0;
-  // Each UTF-16 unit takes a byte at least, so what is longer never fits.
-  let tooLong = Math.min(text.length, Math.max(0, room)) + 1;
+  // Each UTF-16 code unit takes at least one byte, so a longer prefix never fits.
+  let tooLong = Math.min(text.length, Math.max(0, maxBytes)) + 1;
   while (tooLong - fits > 1) {
     const middle = (fits + tooLong) >> 1;
-    if (jsonBytes(wholeCharacters(text, middle)) - QUOTE_BYTES <= room) fits = middle;
+    if (jsonBytes(wholeCharacters(text, middle)) - QUOTE_BYTES <= maxBytes) fits = middle;
     else tooLong = middle;
   }
   return wholeCharacters(text, fits);
@@ -62,7 +62,7 @@ function cutToBytes(text: string, room: number): string {
 
 const QUOTE_BYTES = 2;
 
-/** Without half a surrogate pair at the end. */
+/** Cuts the text without leaving half a surrogate pair at the end. */
 function wholeCharacters(text: string, units: number): string {
   const last = text.charCodeAt(units - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? units - 1 : units);

@@ -15,18 +15,18 @@ export interface EventFilter {
   before?: Date | undefined;
   /** Recorded at or after this time. */
   after?: Date | undefined;
-  /** Behind this event, in the order asked for. */
+  /** Only events after this one, in the requested order. */
   startingAfter?: string | undefined;
 }
 
 export interface EventReaderService {
-  /** In the order of {@link readEvents}. @throws AppError `not_found` where a filter names what is out of reach. */
+  /** In the order of {@link readEvents}. @throws AppError `not_found` if a filter names an inbox or event outside the scope. */
   list(scope: Scope, filter: EventFilter, page: PageRequest): Promise<Page<Event>>;
-  /** Also a test event. @throws AppError `not_found`. */
+  /** Returns test events too. @throws AppError `not_found`. */
   get(scope: Scope, eventId: string): Promise<Event>;
 }
 
-/** A page of large events ends early, and says that there are more. */
+/** A page of large events ends early and reports that there are more. */
 const PAGE_BYTES = 16 * MAX_EVENT_BYTES;
 
 export function createEventReaderService({ database }: { database: Database }): EventReaderService {
@@ -63,7 +63,7 @@ async function findEvent(em: EntityManager, scope: Scope, eventId: string): Prom
   const event = await em.findOne(EventEntity, {
     $and: [
       { id: eventId, organizationId: scope.organizationId },
-      // What concerns the organization as a whole is heard of in every environment.
+      // Organization-wide events are visible in every environment.
       { $or: [withinScope(scope), ...(scope.inboxId === undefined ? [{ inboxId: null, test: false }] : [])] },
     ],
   });

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { EventSignals } from '../../platform/event-signals.ts';
@@ -5,17 +6,19 @@ import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Event } from './event.entity.ts';
 import { type FeedPosition, getFeedEnd, positionOf, readEvents } from './event-feed.ts';
+import { createFollower, type Follower } from './event-follower.ts';
+import { createTail, type FeedPage, type Tail } from './event-tail.ts';
 import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
-/** Events as they come, to whoever follows: live streams, and calls that wait for a message. */
+/** Live events, for streams and for calls that wait for a message. */
 export interface EventStreams {
   /**
-   * Follows the events the scope may see, in the order of the feed.
+   * Follows the events visible to the scope, in the order of the feed.
    *
-   * `wanted.after`: begin behind it; empty: with what happens from now on.
+   * @param options.after start after this position; by default at the present end.
    */
-  follow(scope: Scope, wanted: FollowOptions): Promise<Follower>;
-  /** Ends every follower, then the connection that wakes them. */
+  follow(scope: Scope, options: FollowOptions): Promise<Follower>;
+  /** Closes all followers, then the connection that signals new events. */
   close(): Promise<void>;
 }
 
@@ -27,14 +30,6 @@ export interface FollowOptions {
   since?: Date | undefined;
 }
 
-export interface Follower {
-  /** All wanted events up to here were given: reading on from here misses and repeats none. */
-  readonly position: FeedPosition;
-  /** The next events, as soon as there are some; none after `waitMs`, or when closed. Ask again only then. */
-  next(waitMs: number): Promise<readonly Event[]>;
-  close(): void;
-}
-
 export interface EventStreamsOptions {
   database: Database;
   signals: Pick<EventSignals, 'subscribe' | 'close'>;
@@ -42,30 +37,25 @@ export interface EventStreamsOptions {
 }
 
 const PAGE_SIZE = 50;
-/** A page holds one event more at most: what a follower whose reader takes nothing costs. */
+/** A page may exceed this by one event. It bounds the memory of a follower whose client reads nothing. */
 const PAGE_BYTES = MAX_EVENT_BYTES;
-/** What a slow follower may have waiting; beyond it, it reads for itself what it has the time for. */
-const MAX_QUEUED = 100;
-/** Reads under way in this process, so that a poll of many environments leaves connections to requests. */
+/** Per process, so that polling many environments leaves database connections to requests. */
 const MAX_CONCURRENT_READS = 4;
-const FIRST_RETRY_MS = 20;
-const MAX_RETRY_MS = 1_000;
 
 /**
- * Followers of one environment share one reader, its tail: a signal costs one read however many follow, and an idle
- * follower costs none. Who comes from further back reads for itself until it has caught up with the tail, and so does
- * who is too slow for it; memory holds at most {@link MAX_QUEUED} events a follower, and those are the tail's own.
+ * Followers of one environment share a reader, the tail. A follower that starts further back, or is too slow for the tail,
+ * reads pages of its own until it has caught up.
  */
 export function createEventStreams({ database, signals, logger }: EventStreamsOptions): EventStreams {
   const tails = new Map<string, Tail>();
   const reads = createSemaphore(MAX_CONCURRENT_READS);
 
-  const read = async (scope: TailScope, wanted: FollowOptions, after: FeedPosition): Promise<FeedPage> => {
-    const giveBack = await reads.acquire();
+  const read = async (scope: TailScope, options: FollowOptions, after: FeedPosition): Promise<FeedPage> => {
+    const release = await reads.acquire();
     try {
-      return await readPage(database, scope, { ...wanted, after });
+      return await readPage(database, scope, { ...options, after });
     } finally {
-      giveBack();
+      release();
     }
   };
 
@@ -91,15 +81,15 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
   }
 
   return {
-    async follow(scope, wanted) {
+    async follow(scope, options) {
       const { organizationId, environmentId, inboxId } = scope;
       const end = await database.transaction({ organizationId }, ({ em }) => getFeedEnd(em));
       return createFollower({
         tail: getTail(scope),
-        read: (after) => read({ organizationId, environmentId, inboxId }, wanted, after),
-        wants: buildFilter(scope, wanted),
-        // Beyond the end lies an event that does not show yet, or a position of another database.
-        after: wanted.after !== undefined && wanted.after < end ? wanted.after : end,
+        read: (after) => read({ organizationId, environmentId, inboxId }, options, after),
+        matches: buildFilter(scope, options),
+        // A position beyond the end is not visible yet or belongs to another database.
+        after: options.after !== undefined && options.after < end ? options.after : end,
       });
     },
     async close() {
@@ -111,28 +101,17 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
 
 type TailScope = Pick<Scope, 'organizationId' | 'environmentId' | 'inboxId'>;
 
-interface FeedPage {
-  events: readonly Event[];
-  /** All up to here was looked at. */
-  position: FeedPosition;
-  /** There may be more behind it. */
-  full: boolean;
-  /** Some events are committed and may not show yet, as an older transaction is open: nobody signals its end. */
-  heldBack: boolean;
-}
-
-async function readPage(database: Database, scope: TailScope, wanted: FollowOptions): Promise<FeedPage> {
+async function readPage(database: Database, scope: TailScope, options: FollowOptions): Promise<FeedPage> {
   return database.transaction({ organizationId: scope.organizationId }, async ({ em }) => {
-    // Before the events, whose statement sees no less than this one.
+    // Read before the events: their statement sees at least as much.
     const end = await getFeedEnd(em);
     const [held] = await em.execute<{ back: boolean }[]>(
-      `select exists (select 1 from events where env_id = ? and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
-           or exists (select 1 from events where org_id = ? and inbox_id is null
+      sql`select exists (select 1 from events where env_id = ${scope.environmentId} and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
+           or exists (select 1 from events where org_id = ${scope.organizationId} and inbox_id is null
                       and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as back`,
-      [scope.environmentId, scope.organizationId],
     );
     const { events, truncated } = await readEvents(em, scope, {
-      ...wanted,
+      ...options,
       limit: PAGE_SIZE,
       maxBytes: PAGE_BYTES,
     });
@@ -141,198 +120,6 @@ async function readPage(database: Database, scope: TailScope, wanted: FollowOpti
     const read = last ? positionOf(last) : end;
     return { events, position: full || read > end ? read : end, full, heldBack: held?.back ?? false };
   });
-}
-
-interface Tail {
-  /** Empty until the first look. */
-  readonly position: FeedPosition | undefined;
-  /** Reads what is new, now or right after the read under way. */
-  poll(): void;
-  /** @returns takes the follower away; with the last one the tail ends. */
-  join(follower: TailFollower): () => void;
-  end(): void;
-}
-
-interface TailFollower {
-  push(events: readonly Event[], position: FeedPosition): void;
-  close(): void;
-}
-
-interface TailOptions {
-  getStart(): Promise<FeedPosition>;
-  read(after: FeedPosition): Promise<FeedPage>;
-  onEmpty(): void;
-  logger: Logger;
-}
-
-function createTail({ getStart: begin, read, onEmpty: left, logger }: TailOptions): Tail {
-  const followers = new Set<TailFollower>();
-  let position: FeedPosition | undefined;
-  let polling = false;
-  let pollAgain = false;
-  let retries = 0;
-  let retry: NodeJS.Timeout | undefined;
-
-  /** @returns whether there is a reason to look again before a signal comes. */
-  async function readNewEvents(): Promise<'now' | 'soon' | 'when signalled'> {
-    if (position === undefined) {
-      position = await begin();
-      for (const follower of followers) follower.push([], position);
-    }
-    const page = await read(position);
-    position = page.position;
-    for (const follower of followers) follower.push(page.events, page.position);
-    if (page.full) return 'now';
-    return page.heldBack ? 'soon' : 'when signalled';
-  }
-
-  async function runPoll(): Promise<void> {
-    polling = true;
-    clearTimeout(retry);
-    let next: Awaited<ReturnType<typeof readNewEvents>> = 'when signalled';
-    do {
-      pollAgain = false;
-      try {
-        next = await readNewEvents();
-      } catch (error) {
-        logger.warn({ err: error }, 'events could not be read for live streams, trying again');
-        next = 'soon';
-        retries = Math.max(retries, 5);
-      }
-    } while (followers.size > 0 && (pollAgain || next === 'now'));
-    polling = false;
-    if (followers.size === 0) return;
-    if (next !== 'soon') {
-      retries = 0;
-      return;
-    }
-    retry = setTimeout(poll, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** retries)).unref();
-    retries += 1;
-  }
-
-  function poll(): void {
-    pollAgain = true;
-    if (!polling) void runPoll();
-  }
-
-  return {
-    get position() {
-      return position;
-    },
-    poll: poll,
-    join(follower) {
-      followers.add(follower);
-      if (followers.size === 1) poll();
-      return () => {
-        if (!followers.delete(follower) || followers.size > 0) return;
-        clearTimeout(retry);
-        left();
-      };
-    },
-    end() {
-      for (const follower of [...followers]) follower.close();
-    },
-  };
-}
-
-interface FollowerOptions {
-  tail: Tail;
-  /** For what lies before the tail: only what the follower wants. */
-  read(after: FeedPosition): Promise<FeedPage>;
-  /** Whether an event of the tail is wanted. */
-  wants(event: Event): boolean;
-  after: FeedPosition;
-}
-
-function createFollower({ tail, read, wants, after }: FollowerOptions): Follower {
-  let deliveredTo = after;
-  /** Set while the tail gives it what is new. */
-  let caughtUp = false;
-  let queue: Event[] = [];
-  /** Behind what is queued. */
-  let queuedTo = after;
-  let closed = false;
-  /** Something came while nobody waited. */
-  let signaled = false;
-  let resume: (() => void) | undefined;
-
-  const leave = tail.join({
-    push(events, position) {
-      if (!caughtUp) return wake();
-      const wanted = events.filter((event) => positionOf(event) > queuedTo && wants(event));
-      if (position > queuedTo) queuedTo = position;
-      queue.push(...wanted);
-      if (queue.length > MAX_QUEUED) {
-        queue = [];
-        caughtUp = false;
-      }
-      if (wanted.length > 0) wake();
-    },
-    close,
-  });
-
-  function wake(): void {
-    signaled = true;
-    resume?.();
-  }
-
-  function close(): void {
-    closed = true;
-    queue = [];
-    leave();
-    wake();
-  }
-
-  async function waitForWake(waitMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, waitMs);
-    resume = resolve;
-    if (!signaled) await promise;
-    clearTimeout(timer);
-    resume = undefined;
-    signaled = false;
-  }
-
-  /** What lies between it and the tail. Empty where it has caught up, or has to wait for the tail. */
-  async function catchUp(): Promise<readonly Event[]> {
-    while (!closed) {
-      const page = await read(deliveredTo);
-      deliveredTo = page.position;
-      // Nothing may happen between the comparison and the change, or an event would fall between the two.
-      if (!page.full && tail.position !== undefined && deliveredTo >= tail.position) {
-        caughtUp = true;
-        queuedTo = deliveredTo;
-      }
-      if (page.events.length > 0 || caughtUp || tail.position === undefined) return page.events;
-    }
-    return [];
-  }
-
-  return {
-    get position() {
-      return deliveredTo;
-    },
-    async next(waitMs) {
-      const deadline = performance.now() + waitMs;
-      while (!closed) {
-        if (!caughtUp) {
-          const events = await catchUp();
-          if (events.length > 0) return events;
-        }
-        if (queue.length > 0 || caughtUp) {
-          const events = queue;
-          queue = [];
-          deliveredTo = queuedTo;
-          if (events.length > 0) return events;
-        }
-        const leftMs = deadline - performance.now();
-        if (closed || leftMs <= 0) break;
-        await waitForWake(leftMs);
-      }
-      return [];
-    },
-    close,
-  };
 }
 
 function buildFilter(

@@ -1,9 +1,9 @@
 import type { UsageCounter } from '../usage/counters.ts';
 
-/** Bytes of an event's body as it is sent (UTF-8 JSON). */
+/** Maximum size of an event's body as it is sent (UTF-8 JSON). */
 export const MAX_EVENT_BYTES = 262_144;
 
-/** Event types and the exact shape of their `data` (specification, "Events"). Times are ISO 8601 UTC. */
+/** Event types and the exact shape of their `data` (specification, section "Events"). Times are ISO 8601 UTC. */
 export interface EventDataByType {
   'message.received': {
     message_id: string;
@@ -15,7 +15,7 @@ export interface EventDataByType {
     extracted_text: string;
     has_attachments: boolean;
     received_at: string;
-    /** There only where the text was cut to keep the event's body within {@link MAX_EVENT_BYTES}. */
+    /** Present only if the text was truncated to keep the body within {@link MAX_EVENT_BYTES}. */
     truncated?: true;
   };
   'message.sent': {
@@ -74,17 +74,17 @@ export interface EventDataByType {
   'usage.exceeded': UsageData;
 }
 
-/** The specification leaves the fields of `usage.*` open; these are the design's. */
+/** The specification leaves the fields of `usage.*` open. */
 interface UsageData {
   counter: UsageCounter;
   current: number;
-  /** What is allowed; `current` is `percentage` percent of it. */
+  /** `current` is `percentage` percent of it. */
   limit: number;
   percentage: number;
-  /** The percentage that was reached: the warning threshold, or 100. */
+  /** The threshold that was reached: the warning threshold or 100. */
   threshold: number;
   period_start: string;
-  /** Where the next period starts, and every counter but `storage_bytes` anew. */
+  /** Start of the next period, when every counter except `storage_bytes` resets. */
   period_end: string;
 }
 
@@ -108,7 +108,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 export type EventData = EventDataByType[keyof EventDataByType] | Record<string, unknown>;
 
-/** What concerns the organization as a whole: it names no inbox, and every environment hears of it. */
+/** An organization-wide event belongs to no inbox and is delivered in every environment. */
 export function isOrganizationWide(type: EventType): boolean {
   return type.startsWith('domain.') || type.startsWith('usage.');
 }

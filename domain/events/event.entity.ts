@@ -6,16 +6,16 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
 
-/** Something that happened, as receivers are told (specification, "Events"). Never changed. */
+/** Something that happened, as receivers get it (specification, section "Events"). Immutable. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
   policies: tenantPolicies(),
   indexes: [
-    // Ranges of time: ids carry theirs.
+    // For time ranges: an id contains its creation time.
     { properties: ['environmentId', 'id'] },
     { properties: ['environmentId', 'transactionId', 'id'] },
-    // Rare types are what people look for.
+    // For queries by type, usually a rare one.
     { properties: ['environmentId', 'type', 'transactionId', 'id'] },
     {
       name: 'events_inbox_index',
@@ -33,14 +33,14 @@ export const EventEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
-    /** Empty for events of the organization as a whole. */
+    /** Null for organization-wide events. */
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: p.json().$type<EventData>(),
-    /** Made up on request, for one endpoint; the feed leaves it out. */
+    /** A test event for one endpoint; the feed excludes it. */
     test: p.boolean().default(false),
     createdAt: createdAt(),
-    /** The transaction that recorded it; with the id its place in the order of `event-feed.ts`. Set by PostgreSQL. */
+    /** The transaction that recorded it. With the id it defines the order of the feed (`event-feed.ts`). Set by PostgreSQL. */
     transactionId: p.string().columnType('xid8').defaultRaw('pg_current_xact_id()'),
   },
 });

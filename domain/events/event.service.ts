@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
@@ -14,14 +15,14 @@ export interface NewEvent<Type extends keyof EventDataByType> {
 
 export interface EventService {
   /**
-   * Records an event in the caller's transaction, with one delivery for each endpoint that subscribed to it. With the
-   * commit the deliveries' workflows start; a disabled endpoint's delivery waits as `held`.
+   * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
+   * workflows start after the commit; the delivery to a disabled endpoint is `held`.
    */
   record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
 }
 
 export interface EventServiceOptions {
-  /** Creates the delivery of an event to an endpoint that subscribed to it. Passed in: webhooks stand above events. */
+  /** Creates the delivery of an event to a subscribed endpoint. Passed in, because `webhooks` may import `events`. */
   addDelivery(
     transaction: Transaction,
     event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
@@ -37,22 +38,21 @@ export function createEventService({ addDelivery }: EventServiceOptions): EventS
       const truncated = truncateToFit(buildEnvelope({ ...fields, data })).data;
       const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: truncated };
       const endpoints = await em.execute<{ id: string; disabled: boolean }[]>(
-        isOrganizationWide(type) ? RECORD_FOR_ORGANIZATION : RECORD_FOR_ENVIRONMENT,
-        [JSON.stringify(row)],
+        recordEvent(JSON.stringify(row), isOrganizationWide(type)),
       );
       for (const endpoint of endpoints) addDelivery(transaction, { ...fields, inboxId }, endpoint);
     },
   };
 }
 
-/** Writes the event and finds who subscribed to it, in one statement: every mail has one or two events. */
-const RECORD_FOR_ORGANIZATION = `with event as (
-    select * from jsonb_to_record(?::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
+/** Inserts the event and finds its subscribers in one statement, because every message has one or two events. */
+const recordEvent = (row: string, organizationWide: boolean) => sql`with event as (
+    select * from jsonb_to_record(${row}::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
       type text, data jsonb, "createdAt" timestamptz)),
   recorded as (
     insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
     select id, "organizationId", "environmentId", "inboxId", type, data, false, "createdAt" from event)
   select e.id, e.disabled from event, webhook_endpoints e
   where e.org_id = event."organizationId" and e.deleted_at is null and e.events @> array[event.type]
-    and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))`;
-const RECORD_FOR_ENVIRONMENT = `${RECORD_FOR_ORGANIZATION} and e.env_id = event."environmentId"`;
+    and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))
+    and ${organizationWide ? sql`true` : sql`e.env_id = event."environmentId"`}`;

@@ -7,7 +7,7 @@ const BATCH_SIZE = 1_000;
 /** A sweep ends after this many batches; the next one, a minute later, continues. */
 const MAX_BATCHES = 10;
 const DAY_MS = 86_400_000;
-/** Deliveries beyond a usage limit wait for a new month. */
+/** Deliveries held by a usage limit wait for the next month at most. */
 const MAX_HOLD_DAYS = 31;
 
 /**

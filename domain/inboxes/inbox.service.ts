@@ -1,4 +1,5 @@
 import type { FilterQuery } from '@mikro-orm/core';
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -16,7 +17,7 @@ import {
   type InboxAddress,
   parseInboxAddress,
 } from './inbox-address.ts';
-import { buildPurgeStart } from './purge.service.ts';
+import { buildPurgeStart } from './purge-start.ts';
 
 /** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
 export interface NewInbox extends AddressRequest {
@@ -159,9 +160,9 @@ async function findByClientId(
   clientId: string | undefined,
 ): Promise<Inbox | null> {
   if (clientId === undefined) return null;
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    JSON.stringify(['inbox', scope.organizationId, clientId]),
-  ]);
+  await em.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['inbox', scope.organizationId, clientId])}, 0))`,
+  );
   const inbox = await em.findOne(InboxEntity, {
     organizationId: scope.organizationId,
     clientId,
@@ -211,11 +212,9 @@ async function claimAddress(
   for (let attemptsLeft = named ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
     const domainId = await findDomainId(em, scope, address.domain, options);
-    const [row] = await em.execute<{ claimed: boolean }[]>('select claim_address(?, ?, ?) as claimed', [
-      address.email,
-      scope.organizationId,
-      id,
-    ]);
+    const [row] = await em.execute<{ claimed: boolean }[]>(
+      sql`select claim_address(${address.email}, ${scope.organizationId}, ${id}) as claimed`,
+    );
     if (row?.claimed) return { ...address, domainId };
   }
   throw new AppError('already_exists', {

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import { type SecretBox, sha256 } from '../crypto.ts';
 import type { Transaction } from '../database/database.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
@@ -47,8 +48,7 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
   return {
     async claim({ em }, id) {
       const [row] = await em.execute<{ claimed: boolean }[]>(
-        'select pg_try_advisory_xact_lock(?::bigint) as claimed',
-        [id.readBigInt64BE().toString()],
+        sql`select pg_try_advisory_xact_lock(${id.readBigInt64BE().toString()}::bigint) as claimed`,
       );
       return row?.claimed === true;
     },

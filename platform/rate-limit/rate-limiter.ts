@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
 
@@ -109,8 +110,7 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 export function leaseFromDatabase(database: Database): LeaseTokens {
   return async (bucket, { burst, perSecond }, wanted) => {
     const [row] = await database.statement<{ granted: number }>(
-      'select lease_rate_tokens(?, ?, ?, ?) as granted',
-      [bucket, burst, perSecond, wanted],
+      sql`select lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${wanted}) as granted`,
     );
     return row?.granted ?? 0;
   };

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EXPORTED_TABLES, NOT_EXPORTED } from '../../domain/exports/exported-tables.ts';
+import { memoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
+import { createRichOrganization } from '../support/rich-organization.ts';
 
 const owner = usePostgres('ownerUrl');
 const columns = new Map<string, string[]>();
@@ -44,6 +46,16 @@ describe('an export', () => {
       [role],
     );
     expect(rows).toEqual([{ rolcanlogin: false, rolsuper: false, rolbypassrls: false, secret: false }]);
+    const { organizationId } = await createRichOrganization(memoryStorage(new Map()));
+    for (const { table } of EXPORTED_TABLES) {
+      const column = table === 'organizations' ? 'id' : 'org_id';
+      const { rows: stored } = await owner.query(
+        `select count(*)::int as count from "${table}" where ${column} = $1`,
+        [organizationId],
+      );
+      // Without a row the role could see nothing in any case.
+      expect({ table, isEmpty: stored[0].count === 0 }).toEqual({ table, isEmpty: false });
+    }
     await owner.query('begin');
     await owner.query(`set local role ${role}`);
     for (const { table } of EXPORTED_TABLES) {

@@ -1,5 +1,8 @@
-import { expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../platform/ids.ts';
+import { memoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
+import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
 
 /** Tables without a tenant, each with its reason. */
 const WITHOUT_TENANT = new Map([
@@ -33,16 +36,41 @@ test('every table has a tenant and a policy, or a reason to have none', async ()
   expect(all.filter(({ name, tenantColumn }) => WITHOUT_TENANT.has(name) && tenantColumn)).toEqual([]);
 });
 
-test('the API login sees no row of any tenant outside a transaction that names one', async () => {
-  await seedOneRow();
-  for (const { name } of await tables()) {
-    const { rows } = await api.query(
-      `select has_table_privilege(current_user, '"${name}"', 'select') as readable`,
-    );
-    if (!rows[0].readable || WITHOUT_TENANT.has(name)) continue;
-    const { rows: seen } = await api.query(`select count(*)::int as count from "${name}"`);
-    expect({ name, count: seen[0].count }).toEqual({ name, count: 0 });
-  }
+describe('the rows of a tenant', () => {
+  let organizationId: string;
+  beforeAll(async () => {
+    ({ organizationId } = await createRichOrganization(memoryStorage(new Map())));
+    await addInternalRows(organizationId);
+  });
+
+  const tenantTables = async () => (await tables()).filter(({ name }) => !WITHOUT_TENANT.has(name));
+
+  test('are in every table, so that the tests below can fail', async () => {
+    for (const { name, tenantColumn } of await tenantTables()) {
+      const { rows } = await owner.query(
+        `select count(*)::int as count from "${name}" where ${tenantColumn ? 'org_id' : 'id'} = $1`,
+        [organizationId],
+      );
+      expect({ name, isEmpty: rows[0].count === 0 }).toEqual({ name, isEmpty: false });
+    }
+  });
+
+  test.each([
+    ['outside a transaction that names an organization', null],
+    ['in a transaction that names another organization', newId('organization')],
+  ])('are hidden from the API login %s', async (_where, named) => {
+    await api.query('begin');
+    if (named !== null) await api.query(`select set_config('app.org_id', $1, true)`, [named]);
+    for (const { name } of await tenantTables()) {
+      const { rows } = await api.query(
+        `select has_table_privilege(current_user, '"${name}"', 'select') as readable`,
+      );
+      if (!rows[0].readable) continue;
+      const { rows: seen } = await api.query(`select count(*)::int as count from "${name}"`);
+      expect({ name, count: seen[0].count }).toEqual({ name, count: 0 });
+    }
+    await api.query('rollback');
+  });
 });
 
 test('the API login neither owns a table nor bypasses row-level security', async () => {
@@ -52,11 +80,3 @@ test('the API login neither owns a table nor bypasses row-level security', async
   );
   expect(rows).toEqual([{ rolsuper: false, rolbypassrls: false, owned: 0 }]);
 });
-
-/** Without a row to hide the test above could not fail. */
-async function seedOneRow(): Promise<void> {
-  await owner.query(`insert into organizations (id, name, slug, created_at, updated_at)
-    values ('org_hidden', 'Hidden', 'hidden', now(), now()) on conflict do nothing`);
-  await owner.query(`insert into environments (id, org_id, name, kind, created_at, updated_at)
-    values ('env_hidden', 'org_hidden', 'production', 'production', now(), now()) on conflict do nothing`);
-}

@@ -15,7 +15,7 @@ export const exportsRoom: Room = {
     const runner = exportRunner(parts);
     return {
       overdue: [overdueExports(parts.database, runner)],
-      sweeps: { expiredExports: () => runner.tidy() },
+      sweeps: { expiredExports: () => runner.cleanUp() },
     };
   },
 };

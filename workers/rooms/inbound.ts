@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
 import { createInboundActivities } from '../../activities/inbound.activities.ts';
-import { removeSpentReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
 import { createIngestService } from '../../domain/inbound/ingest.service.ts';
 import {
   type Authenticate,
-  authenticateNothing,
   createAuthenticator,
+  skipAuthentication,
 } from '../../domain/inbound/mail-authentication.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
-import { createSpamCheck, type ScanForSpam, scanNothing } from '../../domain/inbound/spam-verdict.ts';
-import { removeOldReports } from '../../domain/inbound/unattributed-reports.ts';
+import { createScanForSpam, type ScanForSpam, skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
+import { deleteExpiredReports } from '../../domain/inbound/unattributed-reports.ts';
 import type { Config } from '../../platform/config.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
@@ -26,18 +26,18 @@ export const inboundRoom: Room = {
           outcomes,
           events,
           relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
-          reader: mailReader(),
-          authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : authenticateNothing,
+          parserPool: mailReader(),
+          authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : skipAuthentication,
           scanForSpam: createSpamScan(config, logger),
-          largeMailsAtOnce: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
+          maxConcurrentLargeMessages: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
         }),
       }),
   },
   maintenance: ({ database }) => ({
     overdue: [overdueReceipts(database)],
     sweeps: {
-      expiredReceipts: () => removeSpentReceipts(database),
-      unattributedReports: () => removeOldReports(database),
+      expiredReceipts: () => deleteExpiredReceipts(database),
+      unattributedReports: () => deleteExpiredReports(database),
     },
   }),
 };
@@ -57,8 +57,8 @@ function createSpamScan(
   { RSPAMD_URL: url, RSPAMD_TIMEOUT_MS: timeoutMs }: Config,
   logger: Logger,
 ): ScanForSpam {
-  if (url === undefined) return scanNothing;
-  return createSpamCheck(createRspamdScanner({ url, timeoutMs }), (error) =>
+  if (url === undefined) return skipSpamScan;
+  return createScanForSpam(createRspamdScanner({ url, timeoutMs }), (error) =>
     logger.warn({ err: error }, 'rspamd did not scan a message'),
   );
 }

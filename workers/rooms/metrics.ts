@@ -1,6 +1,6 @@
-import { foldMetrics } from '../../domain/metrics/fold-metrics.ts';
+import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import type { Room } from '../room.ts';
 
 export const metricsRoom: Room = {
-  maintenance: ({ database }) => ({ sweeps: { metricDeltas: () => foldMetrics(database) } }),
+  maintenance: ({ database }) => ({ sweeps: { metricDeltas: () => applyMetricDeltas(database) } }),
 };

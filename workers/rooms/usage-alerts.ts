@@ -1,4 +1,5 @@
-import { createUsageActivities } from '../../activities/usage-alerts.activities.ts';
+import { createUsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
+import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
@@ -6,8 +7,9 @@ import type { Room } from '../room.ts';
 export const usageAlertsRoom: Room = {
   activities: {
     [MAINTENANCE_QUEUE]: ({ database, logger, services: { events, notifications } }) =>
-      createUsageActivities({
+      createUsageAlertActivities({
         usageChecks: createUsageCheckService({ database, events, notifications, logger }),
       }),
   },
+  maintenance: ({ database }) => ({ sweeps: { expiredUsageAlerts: () => purgeUsageAlerts(database) } }),
 };

@@ -1,9 +1,9 @@
-import { foldUsage } from '../../domain/usage/fold-deltas.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { purgeUsage } from '../../domain/usage/purge-usage.ts';
 import type { Room } from '../room.ts';
 
 export const usageRoom: Room = {
   maintenance: ({ database }) => ({
-    sweeps: { usageDeltas: () => foldUsage(database), expiredUsage: () => purgeUsage(database) },
+    sweeps: { usageDeltas: () => applyUsageDeltas(database), expiredUsage: () => purgeUsage(database) },
   }),
 };

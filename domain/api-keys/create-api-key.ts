@@ -1,0 +1,41 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId } from '../../platform/ids.ts';
+import type { Permission } from '../identity/permissions.ts';
+import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+import { createApiKeyToken, hashApiKeyToken } from './api-key-token.ts';
+
+export interface ApiKeyFields {
+  organizationId: string;
+  /** Null: every environment. */
+  environmentId: string | null;
+  /** Null: every inbox. */
+  inboxId?: string | null;
+  name: string;
+  permissions: Permission[];
+  expiresAt?: Date | null;
+}
+
+/**
+ * Creates a key in the caller's transaction, without checking what its creator may grant.
+ *
+ * @returns the key, and its token, which is not stored.
+ */
+export function createApiKey(
+  em: EntityManager,
+  { inboxId = null, expiresAt = null, ...fields }: ApiKeyFields,
+  mode: 'live' | 'test',
+): { key: ApiKey; token: string } {
+  const token = createApiKeyToken(mode);
+  const key = em.create(ApiKeyEntity, {
+    ...fields,
+    id: newId('apiKey'),
+    inboxId,
+    tokenHash: hashApiKeyToken(token),
+    lastFour: token.slice(-4),
+    expiresAt,
+    revokedAt: null,
+    lastUsedAt: null,
+  });
+  em.persist(key);
+  return { key, token };
+}

@@ -1,0 +1,22 @@
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { PURGE_INBOX, purgeInboxWorkflowId } from '../../workflows/inboxes/purge-inbox.contract.ts';
+import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Inbox } from './inbox.entity.ts';
+
+/** The command that starts the workflow. The reconciler uses it, too. */
+export function buildPurgeStart(inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>): StartCommand {
+  return {
+    workflowType: PURGE_INBOX,
+    workflowId: purgeInboxWorkflowId(inbox.id),
+    taskQueue: MAINTENANCE_QUEUE,
+    input: { inboxId: inbox.id },
+    searchAttributes: {
+      OrgId: inbox.organizationId,
+      EnvId: inbox.environmentId,
+      InboxId: inbox.id,
+      ResourceId: inbox.id,
+      Stage: 'purging',
+    },
+    summary: `Purge ${inbox.id}`,
+  };
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+
+export interface TableWrite {
+  file: string;
+  table: string;
+}
+
+/** Table and entity names by the file that defines them. */
+export interface Tables {
+  /** Path of the entity file, by table. */
+  definedIn: ReadonlyMap<string, string>;
+  /** Table, by entity name. */
+  ofEntity: ReadonlyMap<string, string>;
+}
+
+const ENTITY = /export const (\w+Entity) = defineEntity\(\{[\s\S]*?tableName: '(\w+)'/g;
+const STATEMENT = /\b(?:insert\s+into|update|delete\s+from)\s+(?:only\s+)?"?(\w+)"?/gi;
+const ORM_CALL =
+  /\.(?:create|insert|insertMany|upsert|upsertMany|nativeUpdate|nativeDelete)\(\s*(\w+Entity)\b/g;
+
+export function readTables(files: readonly string[], read = readSource): Tables {
+  const definedIn = new Map<string, string>();
+  const ofEntity = new Map<string, string>();
+  for (const file of files.filter((path) => path.endsWith('.entity.ts')))
+    for (const [, entity = '', table = ''] of read(file).matchAll(ENTITY)) {
+      definedIn.set(table, file);
+      ofEntity.set(entity, table);
+    }
+  return { definedIn, ofEntity };
+}
+
+/** Tables that a file writes, by SQL or by calls of the entity manager that name the entity. */
+export function writesIn(file: string, tables: Tables, read = readSource): TableWrite[] {
+  const source = read(file);
+  const bySql = [...source.matchAll(STATEMENT)].map(([, name = '']) => name);
+  const byOrm = [...source.matchAll(ORM_CALL)].map(([, entity = '']) => tables.ofEntity.get(entity) ?? '');
+  const written = new Set([...bySql, ...byOrm].filter((table) => tables.definedIn.has(table)));
+  return [...written].sort().map((table) => ({ file, table }));
+}
+
+/** Whether a statement takes the name of the table it writes from a variable. */
+export function hasDynamicTable(file: string, read = readSource): boolean {
+  return /\b(?:insert\s+into|update|delete\s+from)\s+\$\{/i.test(read(file));
+}
+
+/** The room of `domain/`, or the folder of another part, that a file belongs to. */
+export function ownerOf(path: string): string {
+  const [folder = '', part = ''] = path.split('/');
+  return folder === 'domain' || folder === 'platform' ? `${folder}/${part}` : folder;
+}
+
+function readSource(file: string): string {
+  return readFileSync(file, 'utf8');
+}

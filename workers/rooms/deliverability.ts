@@ -1,0 +1,8 @@
+import { purgeReputationOutcomes } from '../../domain/deliverability/purge-reputation.ts';
+import type { Room } from '../room.ts';
+
+export const deliverabilityRoom: Room = {
+  maintenance: ({ database }) => ({
+    sweeps: { expiredReputationOutcomes: () => purgeReputationOutcomes(database) },
+  }),
+};
