@@ -353,5 +353,39 @@ export async function createRichOrganization(
   return { organizationId, marker, keyId, ownerEmail, messageIds, objects };
 }
 
+/** Adds a row to each table whose rows are in no export, except those that a trigger fills. */
+export async function addInternalRows(organizationId: string): Promise<void> {
+  const statements = [
+    `insert into address_claims (email, org_id, inbox_id) select email, org_id, id from inboxes where org_id = $1`,
+    `insert into inbox_credentials (inbox_id, org_id, password_hash, rotated_at)
+     select id, org_id, '\\x00', now() from inboxes where org_id = $1`,
+    `insert into inbound_receipts (id, org_id, env_id, inbox_id, kind, message_id, raw_key, size_bytes, sha256, mail_from,
+       rcpt_to, client_ip, status, received_at, processed_at)
+     select 'rcp' || substr(id, 4), org_id, env_id, inbox_id, 'mail', id, raw_key, size_bytes, '\\x00', from_email,
+       from_email, '192.0.2.1', 'processed', now(), now() from messages where org_id = $1`,
+    `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
+     select inbox_id, 'sent', id, 0, org_id, now() from messages where org_id = $1`,
+    `insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
+     select id, 0, org_id, now() from webhook_endpoints where org_id = $1`,
+    `insert into exports (id, org_id, requested_by, status, storage_key, expires_at, created_at, updated_at)
+     select 'exp' || substr(id, 4), id, 'test', 'failed', 'exports/' || id, null, now(), now()
+     from organizations where id = $1`,
+    `insert into export_segments (export_id, number, org_id, central_directory, missing_files)
+     select id, 0, org_id, '\\x00', '' from exports where org_id = $1`,
+    `insert into idempotency_keys (id, org_id, request_hash, status, content_type, body, created_at)
+     select sha256(id::bytea), id, '\\x00', 200, 'application/json', '\\x00', now() from organizations where id = $1`,
+    `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
+     values ($1, 'api_calls', 1000000, 'soft', 'Test', 'test', now())`,
+    `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
+     values ($1, 'api_calls', 80, now(), now())`,
+    // Not due while tests of the sweeps run.
+    `insert into unclaimed_objects (storage_key, org_id, due_at) values ('none/' || $1::text, $1, 'infinity')`,
+    `insert into outbox (org_id, command, available_at, created_at) values ($1, '{}', 'infinity', now())`,
+  ];
+  await asOwner(async (client) => {
+    for (const statement of statements) await client.query(statement, [organizationId]);
+  });
+}
+
 /** In every column that must be in no export. */
 export const SECRET = 'A-SECRET-THAT-NOBODY-EXPORTS';
