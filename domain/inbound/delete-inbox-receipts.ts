@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
@@ -11,11 +12,10 @@ export async function deleteInboxReceipts(
   batchSize: number,
 ): Promise<number> {
   const [row] = await database.statement<{ count: number }>(
-    `with deleted as (delete from inbound_receipts where id in (
-         select id from inbound_receipts where inbox_id = ? limit ?) returning raw_key, org_id),
-       released as (${releaseObjectsSql('select distinct raw_key, org_id, now() from deleted')})
+    sql`with deleted as (delete from inbound_receipts where id in (
+         select id from inbound_receipts where inbox_id = ${inboxId} limit ${batchSize}) returning raw_key, org_id),
+       released as (${releaseObjectsSql(sql`select distinct raw_key, org_id, now() from deleted`)})
      select count(*)::int as count from deleted`,
-    [inboxId, batchSize],
   );
   return row?.count ?? 0;
 }

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
@@ -14,14 +15,13 @@ const BATCH_SIZE = 5_000;
 export async function deleteExpiredReceipts(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(
-      `with gone as (delete from inbound_receipts where id in (
+      sql`with gone as (delete from inbound_receipts where id in (
          select id from inbound_receipts
          where (kind = 'report' or duplicate_of is not null) and status = 'processed'
-           and processed_at < now() - ? * interval '1 day'
-         limit ? for update skip locked) returning raw_key, org_id),
-       discarded as (${releaseObjectsSql('select distinct on (raw_key) raw_key, org_id, now() from gone')})
+           and processed_at < now() - ${RETENTION_DAYS} * interval '1 day'
+         limit ${BATCH_SIZE} for update skip locked) returning raw_key, org_id),
+       discarded as (${releaseObjectsSql(sql`select distinct on (raw_key) raw_key, org_id, now() from gone`)})
        select count(*)::int as count from gone`,
-      [RETENTION_DAYS, BATCH_SIZE],
     );
     return row?.count ?? 0;
   });

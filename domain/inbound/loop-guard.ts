@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Thread } from '../messages/thread.entity.ts';
 
@@ -16,11 +17,10 @@ export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date
   if (thread.messageCount <= 2 * MAX_MESSAGES_PER_DIRECTION) return;
   if (thread.sendPausedUntil && thread.sendPausedUntil > at) return;
   const [row] = await em.execute<{ inbound: string; outbound: string }[]>(
-    `select count(*) filter (where direction = 'inbound') as inbound,
+    sql`select count(*) filter (where direction = 'inbound') as inbound,
        count(*) filter (where direction = 'outbound') as outbound
-     from (select direction, created_at from messages where thread_id = ? order by id desc limit ${MAX_COUNTED_MESSAGES}) newest
-     where created_at > ?`,
-    [thread.id, new Date(at.getTime() - WINDOW_MS)],
+     from (select direction, created_at from messages where thread_id = ${thread.id} order by id desc limit ${MAX_COUNTED_MESSAGES}) newest
+     where created_at > ${new Date(at.getTime() - WINDOW_MS)}`,
   );
   const inbound = Number(row?.inbound ?? 0) + 1;
   if (inbound > MAX_MESSAGES_PER_DIRECTION && Number(row?.outbound ?? 0) > MAX_MESSAGES_PER_DIRECTION)

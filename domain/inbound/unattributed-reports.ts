@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
@@ -41,14 +42,13 @@ export async function storeUnattributedReport({ em }: Transaction, mail: Accepte
 export async function deleteExpiredReports(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(
-      `with gone as (delete from unattributed_reports where id in (
+      sql`with gone as (delete from unattributed_reports where id in (
          select id from (
            select id, received_at, row_number() over (order by received_at desc, id desc) as place
            from unattributed_reports) kept
-         where place > ? or received_at < now() - ? * interval '1 day' limit ?) returning raw_key),
-       discarded as (${releaseObjectsSql('select raw_key, null::text, now() from gone')})
+         where place > ${MAX_RETAINED} or received_at < now() - ${RETENTION_DAYS} * interval '1 day' limit ${BATCH_SIZE}) returning raw_key),
+       discarded as (${releaseObjectsSql(sql`select raw_key, null::text, now() from gone`)})
        select count(*)::int as count from gone`,
-      [MAX_RETAINED, RETENTION_DAYS, BATCH_SIZE],
     );
     return row?.count ?? 0;
   });

@@ -4,7 +4,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
 
-/** A mail as it is written down: everything its bytes depend on, and nothing of its envelope (no Bcc). */
+/** Everything the bytes of a message depend on. Excludes the envelope, so there is no Bcc. */
 export interface MimeMessage {
   /** Without angle brackets. */
   messageId: string;
@@ -14,13 +14,13 @@ export interface MimeMessage {
   cc: MailAddress[];
   replyTo: MailAddress[];
   subject: string;
-  /** Without angle brackets; null where the mail answers nothing. */
+  /** Without angle brackets. Null unless the message is a reply. */
   inReplyTo: string | null;
-  /** The thread's ids, oldest first, without angle brackets. */
+  /** Message-IDs of the thread, oldest first, without angle brackets. */
   references: string[];
-  /** Says `Auto-Submitted: auto-generated` (RFC 3834): no person wrote this. */
+  /** Adds `Auto-Submitted: auto-generated` (RFC 3834). */
   autoSubmitted: boolean;
-  /** The sender's own fields; see {@link isCustomHeaderName}. */
+  /** Custom header fields; see {@link isCustomHeaderName}. */
   headers: Record<string, string>;
   text: string | null;
   html: string | null;
@@ -30,30 +30,29 @@ export interface MimeMessage {
 export interface MimeAttachment {
   filename: string;
   contentType: string;
-  /** Without angle brackets (RFC 2392); null where the HTML does not refer to it. */
+  /** Without angle brackets (RFC 2392). Null if the HTML does not refer to it. */
   contentId: string | null;
   disposition: 'attachment' | 'inline';
-  /** Called when its turn comes, so that no more than one is open. */
+  /** Called right before the file is read, so that only one is open at a time. */
   open: () => Promise<Readable>;
 }
 
-/** Fields a sender may add: experimental ones and those of list mail (RFC 2369, RFC 8058). Ours cannot be replaced. */
+/** Allows `X-*` fields and List-Unsubscribe (RFC 2369, RFC 8058). All other fields belong to the service. */
 export function isCustomHeaderName(name: string): boolean {
   return /^(?:x-[a-z0-9-]{1,74}|list-unsubscribe(?:-post)?)$/i.test(name);
 }
 
 /**
- * Writes the mail as RFC 5322 and MIME, CRLF throughout, 7-bit. The same input gives the same bytes: a build that is
- * repeated after a crash stores what was stored before. (The exception is text derived from HTML so deep that its
- * conversion is stopped.)
+ * Builds a message (RFC 5322, MIME) with CRLF line ends and 7-bit content. The build is deterministic, so a retry after a
+ * crash stores the same bytes. The one exception is text derived from HTML whose conversion times out.
  *
- * @throws Error for a custom field that is not allowed or carries a control character; the API refuses these first.
- * Errors of an attachment's stream destroy the stream that is returned.
+ * @throws Error for a custom field that is not allowed or contains a control character. The API rejects these first.
+ * @returns a stream that an error of an attachment's stream destroys.
  */
 export function buildMime(message: MimeMessage): Readable {
   const composer = new MailComposer({
     from: toMailbox(message.from),
-    // RFC 5322 demands no destination field, but many filters do.
+    // RFC 5322 requires no destination field, but many spam filters do.
     to: message.to.length + message.cc.length > 0 ? message.to.map(toMailbox) : 'undisclosed-recipients:;',
     cc: message.cc.map(toMailbox),
     replyTo: message.replyTo.map(toMailbox),
@@ -75,10 +74,10 @@ export function buildMime(message: MimeMessage): Readable {
 }
 
 const MAX_REFERENCES = 20;
-/** RFC 5322 section 2.1.1: a line has at most 998 characters, and some relays unfold what was folded. */
+/** RFC 5322 section 2.1.1 limits a line to 998 characters, and some relays unfold fields. */
 const MAX_REFERENCES_CHARACTERS = 998 - 'References: '.length;
 
-/** The chain as a field's value: when it is cut, the first id (the thread's root) and the newest ones stay. */
+/** Builds the value of References. If it is too long, keeps the first id (the root of the thread) and the newest ids. */
 export function buildReferencesField(chain: string[]): string {
   const ids = [...new Set(chain)].map((id) => `<${id.replace(/[<>\s]/g, '')}>`);
   const [root, ...rest] = ids.filter((id) => id.length > 2 && id.length <= MAX_REFERENCES_CHARACTERS / 2);
@@ -99,27 +98,27 @@ function toMailbox({ email, name }: MailAddress): { address: string; name: strin
 
 function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: string; value: string }[] {
   const fields = Object.entries(headers).map(([key, value]) => {
-    if (!isCustomHeaderName(key)) throw new Error(`The field ${JSON.stringify(key)} may not be set`);
-    if (/\p{Cc}/u.test(value)) throw new Error(`The field ${key} carries a control character`);
+    if (!isCustomHeaderName(key)) throw new Error(`The header field ${JSON.stringify(key)} is not allowed`);
+    if (/\p{Cc}/u.test(value)) throw new Error(`The header field ${key} contains a control character`);
     return { key, value };
   });
   if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: 'auto-generated' });
   return fields;
 }
 
-/** The sender's own fields keep their case: RFC 5322 gives it no meaning, but some systems look for `X-MS`, not `X-Ms`. */
+/** Keeps the case of custom fields. RFC 5322 ignores case, but some systems match `X-MS` and not `X-Ms`. */
 function preserveHeaderCase(headers: Record<string, string>): (name: string) => string {
   const written = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
   return (name) => written.get(name.toLowerCase()) ?? name;
 }
 
-/** A mail has a text for those who read no HTML; where the sender gave none, it is derived. */
+/** Derives the text from the HTML if the sender gave none, for clients that do not show HTML. */
 function buildBodies({ text, html }: MimeMessage): { text: string; html?: string } {
   if (html === null) return { text: toCrlf(text ?? '') };
   return { text: toCrlf(text ?? htmlToText(html)), html: toCrlf(html) };
 }
 
-/** Bare CR and LF would be mended on the way out (RFC 5321 section 2.3.8), and the stored bytes not be the sent ones. */
+/** Relays would fix bare CR and LF (RFC 5321 section 2.3.8), and the sent bytes would differ from the stored ones. */
 function toCrlf(text: string): string {
   return text.replace(/\r\n?|\n/g, '\r\n');
 }
@@ -135,8 +134,8 @@ function toAttachmentOptions({ filename, contentType, contentId, disposition, op
 }
 
 /**
- * RFC 2046 sections 5.1 and 5.2.1 let no multipart and no message be encoded, and a stranger's bytes cannot go as they
- * are: a line may be too long, a bare CR or LF would be mended. As mere bytes such a file arrives as it was given.
+ * RFC 2046 sections 5.1 and 5.2.1 forbid base64 for multipart and message types, and arbitrary bytes cannot be sent
+ * unencoded: a line may be too long, and relays fix bare CR and LF. As `application/octet-stream` the file arrives intact.
  */
 function toEncodableType(contentType: string): string {
   return /^(?:message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentType;

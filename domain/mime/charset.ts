@@ -1,17 +1,17 @@
 import { Transform } from 'node:stream';
 import libmime from 'libmime';
 
-/** Labels that say nothing, and those programs write whatever they send. */
+/** Labels without information, and labels that programs write whatever the content is. */
 const UTF_8_OR_UNSPECIFIED =
   /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
-/** What mail still uses and the web does not: UTF-7 (RFC 2152), code pages of DOS and IBM. */
+/** Charsets of old email that `TextDecoder` does not know: UTF-7 (RFC 2152), code pages of DOS and IBM. */
 const LEGACY_LABEL = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
-/** RFC 1468: a text with these escapes is ASCII, so it is valid UTF-8, too. */
+/** RFC 1468: text with these escapes is ASCII, and therefore also valid UTF-8. */
 const ISO_2022_JP_ESCAPE = '\u001b$';
 
 /**
- * Text in the charset a mail names, or in the one its bytes show: a program that names none, or a wrong one, mostly
- * writes UTF-8 or windows-1252. Never throws; what means nothing becomes U+FFFD.
+ * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong: such programs mostly write
+ * UTF-8 or windows-1252. Never throws; invalid bytes become U+FFFD.
  */
 export function decodeText(bytes: Uint8Array, charset: string): string {
   const label = charset.trim().replace(/^["']|["']$/g, '');
@@ -32,7 +32,7 @@ function decodeUnlabeled(bytes: Uint8Array): string {
   }
 }
 
-/** UTF-8 with a broken sequence somewhere is still that; else it is windows-1252, which knows every byte. */
+/** UTF-8 with a few broken sequences is still UTF-8. Anything else is windows-1252, where every byte is valid. */
 function decodeInvalidUtf8(bytes: Uint8Array): string {
   const text = new TextDecoder('utf-8').decode(bytes);
   const broken = text.match(/\ufffd/g)?.length ?? 0;
@@ -48,18 +48,18 @@ function createDecoder(label: string): InstanceType<typeof TextDecoder> | null {
   }
 }
 
-/** Header fields of real messages are far shorter. */
+/** Real header fields are far shorter. */
 const MAX_FIELD_CHARACTERS = 10_000;
 
-/** Decodes the encoded words of a header field (RFC 2047), as the parser does with the fields it knows. */
+/** Decodes the encoded words of a header field (RFC 2047) with the decoder that the MIME parser uses. */
 export function decodeEncodedWords(value: string): string {
   return libmime.decodeWords(value.slice(0, MAX_FIELD_CHARACTERS));
 }
 
 /**
- * A stream that takes text in whatever charset, and gives it as UTF-8, at its end.
+ * Creates a stream that converts text to UTF-8 and emits it at its end.
  *
- * @param keep how much of so many further bytes is to be kept; the rest is passed over.
+ * @param keep called with the size of each chunk; returns how many of its bytes to keep.
  */
 export function createDecodingStream(
   decode: (bytes: Uint8Array) => string,

@@ -1,19 +1,22 @@
 import { createHash, createSign, type KeyObject } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-/** Signs for one domain (RFC 6376). */
+/**
+ * A DKIM key of one domain (RFC 6376). nodemailer's signer is not used: it leaves out the time (`t=`), so a retry could not
+ * reproduce the bytes, and it neither signs a field twice nor leaves out the fields that a provider replaces.
+ */
 export interface DkimSigningKey {
-  /** `d=`: that of the From address, so that DMARC finds them aligned. */
+  /** `d=`: the domain of the From address, for DMARC alignment. */
   domain: string;
   /** `s=` */
   selector: string;
   /** RSA, 2048 bits or more. */
   privateKey: KeyObject;
-  /** Fields of these names are left out, because the provider replaces them. Lower case. */
+  /** Names of fields not to sign, because the provider replaces them. Lower case. */
   excludedFields: ReadonlySet<string>;
 }
 
-/** What is signed, in this order, as far as it is there. The sender's own `X-*` fields are left to relays to touch. */
+/** Fields to sign, in this order, if present. Custom `X-*` fields are not signed, because relays may change them. */
 const SIGNED_FIELDS = [
   'from',
   'sender',
@@ -33,8 +36,8 @@ const SIGNED_FIELDS = [
   'list-unsubscribe-post',
 ];
 /**
- * Named once more than they are there: the signature breaks when somebody adds a second one, which some programs show
- * in place of the first (RFC 6376 section 8.15).
+ * Listed once more than they occur, so that an added second field breaks the signature. Some programs would show the
+ * added one (RFC 6376 section 8.15).
  */
 const OVERSIGNED_FIELDS = new Set([
   'from',
@@ -47,14 +50,14 @@ const OVERSIGNED_FIELDS = new Set([
   'content-type',
 ]);
 
-/** Longest header this reads before it gives up; what the service writes is far shorter. */
+/** The headers that the service writes are far shorter. */
 const MAX_HEADER_BYTES = 1024 * 1024;
 
 /**
- * The `DKIM-Signature` field over a mail with CRLF line ends, its own line end included: rsa-sha256, relaxed/relaxed,
- * the whole body (no `l=`). Reads the mail once, holding no more of it than its header.
+ * Creates the `DKIM-Signature` field of a message with CRLF line ends: rsa-sha256, relaxed/relaxed, the whole body (no
+ * `l=`). Reads the message once and buffers only its header. The field ends with CRLF.
  *
- * @param signedAt `t=`; the same mail, key and time give the same field.
+ * @param signedAt `t=`. The same message, key and time give the same field.
  */
 export async function createDkimSignature(
   mail: Readable,
@@ -64,7 +67,7 @@ export async function createDkimSignature(
   const body = createBodyHash();
   let header: Buffer | null = null;
   let start: Buffer = Buffer.alloc(0);
-  for await (const chunk of mail) {
+  for await (const chunk of message) {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk);
     if (header) {
       body.update(bytes);
@@ -72,7 +75,7 @@ export async function createDkimSignature(
     }
     start = Buffer.concat([start, bytes]);
     const end = start.indexOf('\r\n\r\n');
-    if (end === -1 && start.length > MAX_HEADER_BYTES) throw new Error('The header of the mail has no end');
+    if (end === -1 && start.length > MAX_HEADER_BYTES) throw new Error('The header of the message does not end');
     if (end === -1) continue;
     header = start.subarray(0, end + 2);
     body.update(start.subarray(end + 4));
@@ -102,7 +105,7 @@ function signHeader(header: string, bodyHash: string, key: DkimSigningKey, signe
   return `${unsigned}${signature.join('\r\n ')}\r\n`;
 }
 
-/** Fields of one name are taken from the last upwards (section 5.4.2). */
+/** Section 5.4.2: fields with the same name are signed from the last to the first. */
 function selectFields(header: string, unsigned: ReadonlySet<string>): { names: string[]; fields: string[] } {
   const written = header.split(/\r\n(?![ \t])/).filter((field) => field !== '');
   const byName = Map.groupBy(written, (field) => field.slice(0, field.indexOf(':')).trim().toLowerCase());
@@ -118,7 +121,7 @@ function selectFields(header: string, unsigned: ReadonlySet<string>): { names: s
   return { names, fields };
 }
 
-/** Section 3.4.2: name in lower case, unfolded, white space runs as one space, none around the value. */
+/** Section 3.4.2: lower-case name, unfolded, runs of white space as one space, none around the value. */
 function canonicalizeField(field: string): string {
   const at = field.indexOf(':');
   const value = field
@@ -129,7 +132,7 @@ function canonicalizeField(field: string): string {
   return `${field.slice(0, at).trim().toLowerCase()}:${value}`;
 }
 
-/** Lines of at most 78 characters where the tags allow; `h=` folds between its names, the last tag has its own line. */
+/** Folds to 78 characters per line where the tags allow. `h=` folds between names; the last tag starts a line. */
 function foldTags(tags: string[]): string {
   let line = 'DKIM-Signature:';
   const lines: string[] = [];
@@ -148,12 +151,12 @@ function foldTags(tags: string[]): string {
   return line;
 }
 
-/** Section 3.4.4: white space at line ends and empty lines at the end go, runs within a line become one space. */
+/** Section 3.4.4: removes white space at line ends and trailing empty lines, and reduces runs to one space. */
 function createBodyHash(): { update(chunk: Buffer): void; digest(): string } {
   const hash = createHash('sha256');
-  /** The line that has not ended yet. */
+  /** The start of an incomplete line. */
   let rest = '';
-  /** Empty lines that are the body's only if something follows. */
+  /** Pending empty lines; they count only if something follows. */
   let emptyLines = 0;
   const relax = (line: string): string => {
     const relaxed = line.replace(/[ \t]+/g, ' ').replace(/ $/, '');

@@ -2,33 +2,32 @@ import { isIP } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { getDomain } from 'tldts';
 
-/** Leaves room for the longest name published below a domain (`<selector>._domainkey.`) within DNS' 253 characters. */
+/** DNS limits names to 253 characters, and the service publishes records below the domain. */
 export const MAX_DOMAIN_LENGTH = 253 - '_agent-email-verification.'.length;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** What is written in a name before it is made ASCII. URL syntax (`%61`, `/`, `@`, `[::1]`) is none. */
+/** Characters of a domain name before its conversion to ASCII. Excludes URL syntax (`%61`, `/`, `@`, `[::1]`). */
 const ALLOWED_CHARACTERS = /^[\p{L}\p{N}\p{M}.\u3002\uFF0E\uFF61-]+$/u;
 
-/** Top-level names that nobody can register below (RFC 6761, RFC 6762, RFC 7686, RFC 9476). */
+/** Special-use top-level names without registrations (RFC 6761, RFC 6762, RFC 7686, RFC 9476). */
 const NOT_REGISTRABLE = new Set(['alt', 'arpa', 'internal', 'invalid', 'local', 'localhost', 'onion']);
 
-/** Why a text is no domain of a customer's. */
 export type DomainNameProblem = 'malformed' | 'too_long' | 'address' | 'public_suffix';
 
 /**
- * A domain as it is compared and published: IDNA's ASCII form, lower case, no trailing dot.
+ * Normalizes a domain name: ASCII form of IDNA, lower case, no trailing dot.
  *
- * @returns the name, or why it cannot be one.
+ * @returns the name, or the reason why a customer cannot have this domain.
  */
 export function parseDomainName(given: string): { name: string } | { problem: DomainNameProblem } {
   const written = given.replace(/[.\u3002\uFF0E\uFF61]$/u, '');
   if (isIP(written) !== 0) return { problem: 'address' };
   if (!ALLOWED_CHARACTERS.test(written)) return { problem: 'malformed' };
   const name = domainToASCII(written).toLowerCase();
-  // `0x7f.1` and full-width digits become an address only here.
+  // `0x7f.1` and full-width digits become an IP address only after the conversion.
   if (isIP(name) !== 0) return { problem: 'address' };
   const labels = name.split('.');
-  // What claims to be Unicode and is not stays as it is.
+  // `domainToUnicode` leaves invalid Punycode as it is.
   const broken = domainToUnicode(name)
     .split('.')
     .some((label) => label.startsWith('xn--'));
@@ -48,8 +47,8 @@ function isPublicSuffix(name: string): boolean {
   return getDomain(name, { allowPrivateDomains: true }) === null;
 }
 
-/** Whether `name` is `parent` or below it. */
+/** Whether `name` is `parent` or a subdomain of it. */
 export function isWithinDomain(name: string, parent: string): boolean {
-  const whole = parent.toLowerCase();
-  return name === whole || name.endsWith(`.${whole}`);
+  const domain = parent.toLowerCase();
+  return name === domain || name.endsWith(`.${domain}`);
 }

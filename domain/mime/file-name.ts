@@ -1,17 +1,17 @@
-/** What common file systems take for one name; counted in UTF-16 units. */
+/** The limit of common file systems, in UTF-16 units. */
 const MAX_CHARACTERS = 255;
 
 /**
- * Controls, line separators, and the embeddings, overrides and isolates of the bidirectional algorithm, which make
- * `gpj.exe` read `exe.jpg`. Joiners and direction marks stay: Persian, Hindi and Hebrew names need them.
+ * Control characters, line separators, and the embeddings, overrides and isolates of the bidirectional algorithm, which
+ * make `gpj.exe` look like `exe.jpg`. Joiners and direction marks are safe: Persian, Hindi and Hebrew names need them.
  */
 const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A stranger's name for a file, as it may be handed to whoever saves it (RFC 6266 section 4.3): the last part of a path
- * of either kind, without {@link UNSAFE} characters; a long one loses the end of its stem and keeps its extension.
+ * Makes an untrusted file name safe to save under (RFC 6266 section 4.3): the last segment of a path with `/` or `\\`,
+ * without {@link UNSAFE} characters. Shortens a long name before its extension.
  *
- * @returns undefined where nothing is left that names a file.
+ * @returns undefined if nothing is left.
  */
 export function sanitizeFileName(given: string): string | undefined {
   const name = given.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';
@@ -19,18 +19,19 @@ export function sanitizeFileName(given: string): string | undefined {
   if (name.length <= MAX_CHARACTERS) return name;
   const extension = /\.[^.\s]{1,32}$/u.exec(name)?.[0] ?? '';
   const stem = name.slice(0, MAX_CHARACTERS - extension.length);
-  // The cut may have gone through a surrogate pair.
+  // The cut may have split a surrogate pair.
   return stem.replace(/[\ud800-\udbff]$/, '') + extension;
 }
 
-/** `UTF-8''…` without the star that RFC 2231 demands, and names as a web form would send them. */
+/** `UTF-8''…` without the `*` of RFC 2231, or as a web form sends it. */
 const CHARSET_PREFIX = /^[\w.+-]{1,40}'[\w-]{0,20}'(?=.*%)/;
 
 /**
- * The name a part of a mail gives its file: `filename`, else `name` (RFC 2183 section 2.3; older programs write only
- * that). RFC 2231 and encoded words are decoded already; what some programs escape with `%` is decoded here.
+ * Reads the file name of a part: `filename` (RFC 2183 section 2.3), else `name`, which older programs write. The parser
+ * has decoded RFC 2231 and encoded words; this decodes the percent-encoding of some programs.
  *
- * @param headers the part's, with parameters parsed. @returns empty where it gives none.
+ * @param headers of the part, with parsed parameters.
+ * @returns empty if there is none.
  */
 export function getFileName(headers: Map<string, unknown>): string {
   const given = getParameter(headers.get('content-disposition'), 'filename');
@@ -43,7 +44,7 @@ function getParameter(field: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Only where it reads as more than ASCII then: `100%25.txt` may be a name. */
+/** Decodes only if the result is not plain ASCII: `100%25.txt` may be the real name. */
 function decodePercent(name: string): string {
   if (!name.includes('%')) return name;
   try {

@@ -1,17 +1,17 @@
 interface FlowedLine {
-  /** How many quote marks stand before it. */
+  /** Number of leading quote marks. */
   depth: number;
   text: string;
 }
 
-/** RFC 3676 section 4.3: the signature's separator ends with a space, and is no flowed line. */
+/** RFC 3676 section 4.3: the signature separator ends with a space and is not a flowed line. */
 const SIGNATURE_SEPARATOR = '-- ';
 
 /**
- * Joins the lines that a program broke to fit (RFC 3676, `format=flowed`): a line that ends with a space goes on in the
- * next one of the same quote depth. What is quoted keeps its marks.
+ * Joins soft-wrapped lines (RFC 3676, `format=flowed`): a line that ends with a space continues on the next line with the
+ * same quote depth. Quote marks are kept.
  *
- * @param deleteSpace `delsp=yes`: the space was not there before, as in Japanese.
+ * @param deleteSpace `delsp=yes`: the trailing space is not part of the text, as in Japanese.
  */
 export function joinFlowedLines(text: string, deleteSpace: boolean): string {
   const joined: string[] = [];
@@ -37,7 +37,7 @@ export function joinFlowedLines(text: string, deleteSpace: boolean): string {
 function parseLine(line: string): FlowedLine {
   let depth = 0;
   while (line[depth] === '>') depth += 1;
-  // Section 4.4: a space before what would else be a mark, or `From `.
+  // Section 4.4: a space in front of a line that would otherwise start with `>`, a space or `From `.
   const text = line[depth] === ' ' ? line.slice(depth + 1) : line.slice(depth);
   return { depth, text };
 }

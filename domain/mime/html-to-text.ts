@@ -1,7 +1,7 @@
 import { compile } from 'html-to-text';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 
-/** Beyond this many characters HTML is cut before it is read; conversion time grows with it. */
+/** Longer HTML is truncated before the conversion, whose time grows with the length. */
 export const MAX_HTML_CHARACTERS = 524_288;
 
 const convert = compile({
@@ -18,17 +18,17 @@ const convert = compile({
   ],
 });
 
-/** Ordinary HTML of this length takes a fifth; deep nesting makes the parsers slow. One mail may be converted twice. */
+/** Ordinary HTML of that length takes 100 ms; deep nesting takes longer. One message may be converted twice. */
 const CONVERT_TIMEOUT_MS = 500;
 
-/** The text a reader of the HTML would see, one paragraph a line; links keep their target in angle brackets. */
+/** Converts HTML to the text a reader sees, one line per paragraph, with link targets in angle brackets. */
 export function htmlToText(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const text = runWithTimeout(CONVERT_TIMEOUT_MS, () => convert(source)) ?? stripTags(source);
   return text.replaceAll('\u00a0', ' ').trim();
 }
 
-/** For HTML nobody writes: what stands between the tags. */
+/** The fallback for HTML whose conversion times out: the text between the tags. */
 function stripTags(html: string): string {
   const texts: string[] = [];
   for (let at = 0; at !== -1; ) {

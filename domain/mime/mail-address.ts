@@ -1,4 +1,4 @@
-/** An address object (specification, "Address object"). `email` keeps the case it was given in. */
+/** An address object (specification, "Address object"). `email` keeps its case. */
 export interface MailAddress {
   email: string;
   name?: string;

@@ -3,7 +3,7 @@ import { MailParser } from 'mailparser';
 import { createDecodingStream, decodeText } from './charset.ts';
 import { joinFlowedLines } from './format-flowed.ts';
 
-/** A header field as the parser keeps it: a character an octet. */
+/** A header field as the parser stores it: one character per octet. */
 interface HeaderLine {
   key: string;
   line: string;
@@ -14,17 +14,17 @@ interface MimeNode {
   node: { flowed: boolean; delSp: boolean };
 }
 
-/** What of the parser's own methods is overridden below; it is pinned to one version. */
+/** Internal methods of the parser that are overridden below. Its version is pinned. */
 interface ParserInternals {
   getDecoder(): { decodeStream(charset: string): Transform };
   createNode(node: unknown): MimeNode;
   processHeaders(lines: HeaderLine[]): Map<string, unknown>;
 }
 
-/** RFC 5322 sets no limit, and a list of recipients may be long; a field is shown cut. */
+/** RFC 5322 sets no limit, and a list of recipients may be long. */
 const MAX_HEADER_BYTES = 4 * 1024 * 1024;
 
-/** How a part's text is to be read. */
+/** How to decode the text of a part. */
 interface TextFormat {
   charset: string;
   flowed: boolean;
@@ -33,16 +33,16 @@ interface TextFormat {
 
 const Parser = MailParser as unknown as new (options: object) => MailParser & ParserInternals;
 
-/** Of all text parts of a mail together. What people write is far shorter; pictures within HTML are not. */
+/** Limit for all text parts of a message together. Only images embedded in HTML get near it. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
-/** The parser with its conversions off, and with text and header fields read in whatever charset they are in. */
+/** mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. */
 export class MimeReader extends Parser {
-  /** Set where text was left out, because it was longer than {@link MAX_TEXT_BYTES}. */
+  /** Set if text was dropped because it exceeds {@link MAX_TEXT_BYTES}. */
   isTextCut = false;
   #textBytesLeft = MAX_TEXT_BYTES;
 
-  // Called by the constructor it overrides, when the fields above do not exist yet.
+  // The parent's constructor calls this, before the fields above exist.
   override getDecoder() {
     const keep = (sizeBytes: number) => {
       const kept = Math.min(sizeBytes, this.#textBytesLeft);
@@ -63,8 +63,8 @@ export class MimeReader extends Parser {
     const created = super.createNode(node);
     const { flowed, delSp } = created.node;
     const format: TextFormat = { charset: created.charset || '', flowed, delSp };
-    // The charset is all the parser tells its decoder. One it takes for UTF-8 it would not decode at all, and it joins
-    // flowed lines without regard for quotes.
+    // The parser passes only the charset to its decoder, so the format travels in it. By itself the parser would not
+    // decode what claims to be UTF-8, and would join flowed lines across quote depths.
     created.charset = JSON.stringify(format);
     created.node.flowed = false;
     return created;
@@ -77,7 +77,7 @@ export class MimeReader extends Parser {
   }
 }
 
-/** A field's text, of which the parser has the octets: UTF-8 (RFC 6532), or whatever its writer took for granted. */
+/** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. */
 export function decodeHeaderLine(line: string): string {
   return /[\u0080-\u00ff]/.test(line) ? decodeText(Buffer.from(line, 'latin1'), '') : line;
 }
@@ -88,7 +88,7 @@ export function createMimeReader(): MimeReader {
     skipTextToHtml: true,
     skipTextLinks: true,
     skipImageLinks: true,
-    // A mail within a mail is a file: its text is not this one's.
+    // An embedded message is a file: its text does not belong to this message.
     ignoreEmbedded: true,
     maxHeadSize: MAX_HEADER_BYTES,
   });

@@ -7,16 +7,16 @@ import type { MailAddress } from './mail-address.ts';
 import { createMimeReader, decodeHeaderLine, MAX_TEXT_BYTES, type MimeReader } from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
 
-/** One part of a mail that is a file. */
+/** A part of a message that is a file. */
 export interface ParsedFile {
-  /** Safe to save under; `attachment-<position>` where the mail gives none that is. */
+  /** Safe to save under. `attachment-<position>` if the message gives no usable name. */
   filename: string;
   contentType: string;
   contentId: string | null;
   disposition: 'attachment' | 'inline';
 }
 
-/** The same, stored while it was read. */
+/** A file that was stored during parsing. */
 export interface ParsedAttachment extends ParsedFile {
   storageKey: string;
   stored: StoredObject;
@@ -33,39 +33,39 @@ export interface ParsedMail<File = ParsedAttachment> {
   messageId: string | null;
   inReplyTo: string | null;
   references: string[];
-  /** Names in lower case; the last value of a repeated field. */
+  /** Lower-case names; the last value of a repeated field. */
   headers: Record<string, string>;
   attachments: File[];
   /**
-   * Empty where the whole mail could be read. Else the header and every file that was stored until then are kept; so is
-   * the text of a mail of too many parts, but not of one the parser fails on: it tells the text at the very end.
+   * Null if the whole message was parsed. Otherwise the header and the files stored so far are kept. The text is kept if
+   * the message has too many parts, but not if the parser fails: it reports the text last.
    */
   parseError: string | null;
 }
 
 export interface ParseOptions {
-  /** Reads a file to its end; called for one at a time. */
+  /** Reads a file to its end. Called for one file at a time. */
   consumeFile(file: ParsedFile, content: Readable): Promise<void>;
-  /** Hears what the header tells before anything else is read: it is all that is left of a mail its reader fails on. */
+  /** Called with the header before anything else is parsed: if the parser fails later, only the header is left. */
   onHeader?(header: ParsedHeader): void;
 }
 
 export type ParsedHeader = Omit<ParsedMail, 'text' | 'html' | 'attachments' | 'parseError'>;
 
 const MAX_ATTACHMENTS = 500;
-/** Below the 1,000 nodes at which the parser gives up: a mail within a mail is a node more than its part. */
+/** Below the limit of the parser (1,000 nodes), which counts an embedded message as a second node. */
 const MAX_PARTS = 900;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
 const MAX_ADDRESS_CHARACTERS = 1_024;
-/** RFC 5322 section 2.1.1: an id cannot be folded, so it is never longer than a line; PostgreSQL indexes 2,704 octets. */
+/** RFC 5322 section 2.1.1: an id cannot be folded, so a line is its limit. PostgreSQL indexes up to 2,704 octets. */
 const MAX_MESSAGE_ID_OCTETS = 998;
-/** RFC 6838 section 4.2. Storage is told the type in an HTTP header, where not every character may stand. */
+/** RFC 6838 section 4.2. Storage takes the type as an HTTP header, which restricts its characters. */
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
-/** RFC 5322 section 2.2: printable ASCII but the colon. */
+/** RFC 5322 section 2.2: printable ASCII except the colon. */
 const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
-/** What is known of a mail before a byte of it was read, or where nothing of it can be kept but its raw bytes. */
+/** The result before anything is parsed, or if only the raw bytes can be kept. */
 export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
@@ -85,11 +85,11 @@ export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
 }
 
 /**
- * Reads a mail as a stream: files are handed on as they come, bodies are kept, HTML is not converted. Never throws for
- * what is in the mail; errors of its source and of `takeFile` are thrown. May take for ever, and any memory: see
- * `parser-pool.ts`.
+ * Parses a message as a stream: passes files on as they arrive, keeps bodies, does not convert HTML. A hostile message
+ * may take unlimited time and memory, so this runs in a child process (`parser/pool.ts`).
  *
- * @returns text and JSON as PostgreSQL takes them.
+ * @returns text and JSON that PostgreSQL can store.
+ * @throws errors of the source and of `consumeFile`, none because of the content.
  */
 export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail<ParsedFile>> {
   const parsed: ParsedMail<ParsedFile> = emptyParsedMail(null);
@@ -99,7 +99,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
     fields = headers;
     readHeaders(parsed, headers);
   });
-  // Comes after the one above.
+  // Emitted after `headers`.
   parser.on('headerLines', (lines) => {
     parsed.headers = toHeaderRecord(lines, fields);
     const { text, html, attachments, parseError, ...header } = parsed;
@@ -115,7 +115,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
   };
 }
 
-/** Ends when the mail is read or cannot be read; rejects where its source or a taker of files fails. */
+/** Resolves at the end of the message or when parsing fails; rejects if the source or `consumeFile` fails. */
 function parseParts(
   parser: MimeReader,
   raw: Readable,
@@ -131,12 +131,12 @@ function parseParts(
       parsed.html = typeof part.html === 'string' ? part.html : null;
       parsed.text = part.text || (parsed.html === null ? (part.text ?? null) : null);
       if (parser.isTextCut)
-        parsed.parseError ??= `The mail has more than ${MAX_TEXT_BYTES} bytes of text; the rest is in the raw message alone.`;
+        parsed.parseError ??= `The message has more than ${MAX_TEXT_BYTES} bytes of text; only the raw message contains the rest.`;
       return;
     }
     files += 1;
     if (files > MAX_ATTACHMENTS) {
-      parsed.parseError ??= `The mail has more than ${MAX_ATTACHMENTS} attachments; the rest is in the raw message alone.`;
+      parsed.parseError ??= `The message has more than ${MAX_ATTACHMENTS} attachments; only the raw message contains the rest.`;
       part.content.on('end', () => part.release()).resume();
       return;
     }
@@ -148,15 +148,15 @@ function parseParts(
     });
     taking.catch(reject);
   });
-  // More than one may come, and one that nobody hears ends the process.
+  // Several errors may follow one another, and an unhandled one ends the process.
   parser.on('error', (error: Error) => {
-    parsed.parseError ??= `The mail could not be read: ${error.message}`.slice(0, 500);
+    parsed.parseError ??= `The message could not be parsed: ${error.message}`.slice(0, 500);
     resolve();
   });
   parser.once('end', () => void taking.then(resolve));
   raw.once('error', reject);
   const limited = limitParts(MAX_PARTS, () => {
-    parsed.parseError ??= `The mail has more than ${MAX_PARTS} parts; the rest is in the raw message alone.`;
+    parsed.parseError ??= `The message has more than ${MAX_PARTS} parts; only the raw message contains the rest.`;
     raw.unpipe(limited);
     limited.end();
   });
@@ -165,7 +165,7 @@ function parseParts(
     raw.unpipe(limited);
     limited.unpipe(parser);
     raw.destroy();
-    // A part cut short: who takes it must not wait for bytes that never come.
+    // The consumer of an incomplete part must not wait for the rest.
     open?.destroy();
   });
 }
@@ -180,7 +180,7 @@ function toParsedFile(part: AttachmentStream, position: number): ParsedFile {
   };
 }
 
-/** Kinds that come without a name, and are opened by their extension. */
+/** Types that often have no file name, and that programs open by their extension. */
 const EXTENSIONS: Record<string, string> = { 'message/rfc822': '.eml', 'text/calendar': '.ics' };
 
 function buildDefaultFileName(contentType: string, position: number): string {
@@ -199,7 +199,7 @@ function readHeaders(parsed: ParsedMail<ParsedFile>, headers: Map<string, unknow
   parsed.references = toMessageIds(headers.get('references'));
 }
 
-/** Decoded where the parser has a plain value for a field, else as it stood, unfolded (RFC 5322 section 2.2.3). */
+/** The decoded value where the parser has a plain string, else the raw value, unfolded (RFC 5322 section 2.2.3). */
 function toHeaderRecord(
   lines: readonly { key: string; line: string }[],
   fields: Map<string, unknown>,

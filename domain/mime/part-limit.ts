@@ -1,13 +1,13 @@
 import { Transform } from 'node:stream';
 
-/** What may stand at the end of a line that is cut off from the next chunk; a boundary has 70 characters at most. */
+/** How much of an incomplete line is kept for the next chunk. A boundary has at most 70 characters. */
 const MAX_LINE_START = 1_000;
 
 /**
- * Hands a mail on up to the delimiter line (RFC 2046 section 5.1.1) of one part too many, and ends there. The parser has
- * a limit of its own, but fails on reaching it, and everything it has read and not yet told is lost.
+ * Passes a message on up to the delimiter line (RFC 2046 section 5.1.1) of the first part beyond the limit. The parser
+ * has a limit too, but fails when it reaches it, and loses everything it has not reported yet.
  *
- * @param onLimit called once; what writes into the stream must stop.
+ * @param onLimit called once; must stop writing to the stream.
  */
 export function limitParts(maxParts: number, onLimit: () => void): Transform {
   const boundaries = new Set<string>();
@@ -19,7 +19,7 @@ export function limitParts(maxParts: number, onLimit: () => void): Transform {
       if (boundaries.size <= maxParts) boundaries.add(quoted ?? plain ?? '');
   };
   const opensPart = (line: string) => {
-    // Most lines of a large mail are of a file and need no closer look.
+    // Most lines of a large message belong to a file and contain neither.
     if (line.includes('=')) learnBoundaries(line);
     return line.startsWith('--') && boundaries.has(line.slice(2).trimEnd());
   };
@@ -33,7 +33,7 @@ export function limitParts(maxParts: number, onLimit: () => void): Transform {
         if (opensPart(line)) parts += 1;
         if (parts > maxParts) {
           isCut = true;
-          // A delimiter that began in the chunk before is harmless: the end of the mail cuts it off.
+          // A delimiter that began in the previous chunk is harmless: the message ends within it.
           done(null, chunk.subarray(0, Math.max(0, at)));
           return onLimit();
         }

@@ -1,15 +1,15 @@
 const PREVIEW_CHARACTERS = 200;
-/** Enough input for a preview, whatever the size of the body. */
+/** Enough input for a preview. */
 const MAX_INPUT = 20_000;
 
-/** The first words of a body, on one line, for lists. */
+/** Returns the start of a body on one line, for lists. */
 export function createPreview(textBody: string | null, htmlBody: string | null): string {
   const source = textBody?.trim() ? textBody.slice(0, MAX_INPUT) : stripMarkup(htmlBody ?? '');
   const line = source.replace(/\s+/g, ' ').trim();
   return [...line].slice(0, PREVIEW_CHARACTERS).join('');
 }
 
-/** Good enough for a preview: what lies between tags. */
+/** A rough conversion that is good enough for a preview. */
 function stripMarkup(html: string): string {
   return html
     .slice(0, MAX_INPUT)

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createDkimSignature, type DkimSigningKey } from './dkim-signature.ts';
 
-/** A mail that is small enough to be held, with its signature in front. Without a key it is as it was. */
-export async function signBytes(mail: Buffer, key: DkimSigningKey | null, signedAt: Date): Promise<Buffer> {
-  if (!key) return mail;
-  return Buffer.concat([Buffer.from(await createDkimSignature(Readable.from([mail]), key, signedAt)), mail]);
+/** Signs a small message in memory. Returns it unchanged without a key. */
+export async function signBytes(message: Buffer, key: DkimSigningKey | null, signedAt: Date): Promise<Buffer> {
+  if (!key) return message;
+  return Buffer.concat([Buffer.from(await createDkimSignature(Readable.from([message]), key, signedAt)), message]);
 }
 
 /**
- * A mail of any size, with its signature in front. The signature comes first and covers the whole body, so the mail is
- * written twice: once to be signed and once to be read.
+ * Signs a message of any size. The signature precedes the body that it covers, so the message is written twice: once to
+ * be signed, once to be read.
  *
- * @param write the same bytes each time; where they are not, the stream that is returned breaks at its end.
+ * @param write must produce the same bytes each time. If it does not, the returned stream fails at its end.
  */
 export async function signStream(
   write: () => Readable,
@@ -25,17 +25,17 @@ export async function signStream(
   return Readable.from(readUnchanged(signature, write(), signed.digest('hex')), { objectMode: false });
 }
 
-async function* hashChunks(mail: Readable, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
-  for await (const chunk of mail) {
+async function* hashChunks(message: Readable, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+  for await (const chunk of message) {
     hash.update(chunk);
     yield chunk;
   }
 }
 
-async function* readUnchanged(signature: string, mail: Readable, signedHash: string): AsyncGenerator<Buffer> {
+async function* readUnchanged(signature: string, message: Readable, signedHash: string): AsyncGenerator<Buffer> {
   yield Buffer.from(signature);
   const hash = createHash('sha256');
-  yield* hashChunks(mail, hash);
+  yield* hashChunks(message, hash);
   if (hash.digest('hex') !== signedHash)
-    throw new Error('The mail was written differently than it was signed');
+    throw new Error('The message differs from the signed message');
 }

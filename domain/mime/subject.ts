@@ -1,6 +1,6 @@
 /**
- * Reply and forward marks in subjects, in the languages mail programs write them in, and the base subject below them
- * (after RFC 5256 section 2.1, which knows English alone).
+ * Reply and forward prefixes of subjects in many languages, and the base subject without them (like RFC 5256 section 2.1,
+ * which knows English only).
  */
 
 const REPLY_PREFIXES = [
@@ -74,33 +74,33 @@ const FORWARD_PREFIXES = [
   '전달',
 ];
 
-const alternatives = (marks: string[]) => [...marks].sort((a, b) => b.length - a.length).join('|');
-/** A mark may be numbered (`Re[2]:`, `Re(3):`, `Re^4:`) and end in a full-width colon. Subjects have single spaces here. */
+const alternatives = (prefixes: string[]) => [...prefixes].sort((a, b) => b.length - a.length).join('|');
+/** A prefix may be numbered (`Re[2]:`, `Re(3):`, `Re^4:`) and end with a full-width colon. White space is already collapsed. */
 const PREFIX = new RegExp(
   `(?:(?<reply>${alternatives(REPLY_PREFIXES)})|(?:${alternatives(FORWARD_PREFIXES)})) ?(?:[[(^*] ?\\d{1,3} ?[\\])]?)? ?[:：] ?`,
   'iuy',
 );
-/** `[list-name] `, kept, but marks behind it count all the same. */
+/** `[list-name] ` stays in the subject, but prefixes after it count. */
 const LIST_TAG = /\[[^[\]]{1,100}\] ?/y;
 
 interface SubjectAnalysis {
   base: string;
-  /** The outermost mark; empty where the subject has none. */
-  mark: 'reply' | 'forward' | null;
+  /** The outermost prefix; null if there is none. */
+  prefix: 'reply' | 'forward' | null;
 }
 
 function analyzeSubject(subject: string): SubjectAnalysis {
   const text = subject.normalize('NFC').replace(/\s+/gu, ' ').trim();
   const tags: string[] = [];
-  let mark: SubjectAnalysis['mark'] = null;
+  let prefix: SubjectAnalysis['prefix'] = null;
   let position = 0;
   let tagsTo = 0;
   for (;;) {
     PREFIX.lastIndex = position;
     const found = PREFIX.exec(text);
     if (found) {
-      mark ??= found.groups?.reply === undefined ? 'forward' : 'reply';
-      // Tags are decided on only when a mark follows them: those before the text itself belong to it.
+      prefix ??= found.groups?.reply === undefined ? 'forward' : 'reply';
+      // Tags count as tags only if a prefix follows. Directly in front of the text they belong to it.
       tags.push(...readTags(text, tagsTo, position));
       position = PREFIX.lastIndex;
       tagsTo = position;
@@ -112,29 +112,29 @@ function analyzeSubject(subject: string): SubjectAnalysis {
   }
   const rest = text.slice(tagsTo).replace(/(?: ?\(fwd\))+$/i, '');
   const kept = [...new Set(tags)].filter((tag) => !rest.startsWith(tag));
-  return { base: [...kept, rest].join(' ').trim(), mark };
+  return { base: [...kept, rest].join(' ').trim(), prefix };
 }
 
 function readTags(text: string, from: number, to: number): string[] {
   return [...text.slice(from, to).matchAll(/\[[^[\]]+\]/g)].map(([tag]) => tag);
 }
 
-/** The subject without reply and forward marks, white space collapsed; its case is kept. */
+/** Removes reply and forward prefixes and collapses white space. Keeps the case. */
 export function getBaseSubject(subject: string): string {
   return analyzeSubject(subject).base;
 }
 
-/** Whether the subject says of itself that it answers something; a forward does not. */
+/** Whether the subject has a reply prefix. A forward prefix outside of it takes precedence. */
 export function isReplySubject(subject: string): boolean {
-  return analyzeSubject(subject).mark === 'reply';
+  return analyzeSubject(subject).prefix === 'reply';
 }
 
-/** `Re:` once, whatever marks stood there. */
+/** Replaces all prefixes by one `Re:`. */
 export function toReplySubject(subject: string): string {
   return `Re: ${getBaseSubject(subject)}`.trimEnd();
 }
 
-/** `Fwd:` once, whatever marks stood there. */
+/** Replaces all prefixes by one `Fwd:`. */
 export function toForwardSubject(subject: string): string {
   return `Fwd: ${getBaseSubject(subject)}`.trimEnd();
 }

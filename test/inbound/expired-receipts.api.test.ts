@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
@@ -113,9 +114,8 @@ describe('mail to the feedback address that is nobody’s', () => {
   const fill = (count: number, at: Date) =>
     database.systemTransaction(({ em }) =>
       em.execute(
-        `insert into unattributed_reports (id, raw_key, size_bytes, mail_from, client_ip, received_at)
-         select ? || n, ? || n, 100, '', '192.0.2.1', ?::timestamptz from generate_series(1, ?) n`,
-        [newId('receipt'), `raw/${newId('receipt')}/`, at, count],
+        sql`insert into unattributed_reports (id, raw_key, size_bytes, mail_from, client_ip, received_at)
+         select ${newId('receipt')} || n, ${`raw/${newId('receipt')}/`} || n, 100, '', '192.0.2.1', ${at}::timestamptz from generate_series(1, ${count}) n`,
       ),
     );
 

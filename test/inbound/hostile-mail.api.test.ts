@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
@@ -62,7 +63,7 @@ describe('a mail the database still refuses', () => {
       events: {
         async record({ em }, { data }) {
           // SQLSTATE 22P02, as a value nobody thought of would bring it.
-          if ('subject' in data && data.subject !== '') await em.execute(`select 'x'::int`);
+          if ('subject' in data && data.subject !== '') await em.execute(sql`select 'x'::int`);
           announced.push('message_id' in data ? data.message_id : '');
         },
       },

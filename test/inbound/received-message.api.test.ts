@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Authentication } from '../../domain/inbound/mail-authentication.ts';
@@ -290,11 +291,10 @@ describe('a thread that runs in circles', () => {
     await database.systemTransaction(async ({ em }) => {
       for (let n = 0; n < sent; n += 1)
         await em.execute(
-          `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+          sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
              reply_to, subject, headers, created_at, updated_at)
-           select ?, org_id, env_id, inbox_id, thread_id, 'outbound', 'sent', 'agent@mail.test', '[]', '[]', '[]', '[]',
-             'Re: Ping', '{}', created_at, updated_at from messages where id = ?`,
-          [newId('message'), first.message?.id ?? ''],
+           select ${newId('message')}, org_id, env_id, inbox_id, thread_id, 'outbound', 'sent', 'agent@mail.test', '[]', '[]', '[]', '[]',
+             'Re: Ping', '{}', created_at, updated_at from messages where id = ${first.message?.id ?? ''}`,
         );
       await em.nativeUpdate(ThreadEntity, { id: threadId }, { messageCount: sent + 1 });
     });

@@ -3,7 +3,12 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { createParserPool, type ParseJobOptions, type ParserPool, type ParserPoolOptions } from '../../domain/mime/parser/pool.ts';
+import {
+  createParserPool,
+  type ParseJobOptions,
+  type ParserPool,
+  type ParserPoolOptions,
+} from '../../domain/mime/parser/pool.ts';
 
 const ENTRY = resolve(import.meta.dirname, '../../workers/mail-parser.ts');
 const MISBEHAVING = join(import.meta.dirname, 'misbehaving-parser.ts');

@@ -121,11 +121,7 @@ interface ParseJob {
   limits: TimeLimits;
 }
 
-async function runJob(
-  job: ParseJob,
-  raw: Readable,
-  options: ParseJobOptions,
-): Promise<ParsedInboundMail> {
+async function runJob(job: ParseJob, raw: Readable, options: ParseJobOptions): Promise<ParsedInboundMail> {
   const stop = new AbortController();
   const sent = sendSource(job, raw, stop.signal);
   // Rejects if the source fails, because the parser would wait for its bytes forever. Never resolves.
@@ -190,7 +186,8 @@ async function receiveResult(
     if (type === FRAME.header) Object.assign(parsed, JSON.parse(payload.toString()) as HeaderFrame);
     else if (type === FRAME.file)
       upload = startUpload(JSON.parse(payload.toString()) as FileFrame, parsed.attachments.length, options);
-    else if (type === FRAME.fileBytes) await limits.awaitExternal(upload?.write(payload) ?? Promise.resolve());
+    else if (type === FRAME.fileBytes)
+      await limits.awaitExternal(upload?.write(payload) ?? Promise.resolve());
     else if (type === FRAME.fileEnd && upload) {
       parsed.attachments.push({ ...upload.file, ...(await limits.awaitExternal(upload.end())) });
       upload = undefined;
