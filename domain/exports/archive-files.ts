@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { ObjectRange, Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import type { ArchiveAppender } from './archive-appender.ts';
@@ -8,7 +9,6 @@ import type { ArchivePosition } from './archive-position.ts';
 import type { KeysetScan } from './exported-table.ts';
 import { DRAFTS, MESSAGES } from './exported-tables.ts';
 import { type PagePosition, readNextKeys } from './read-pages.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 
 export type FileFolder = 'messages' | 'attachments';
 
@@ -44,14 +44,22 @@ const SOURCES: Record<FileFolder, FileSource[]> = {
   messages: [
     {
       scan: { ...MESSAGES, pageSize: MAX_FILES_PER_STEP },
-      select: (keys) => sql`select id as "ownerId", 0 as position, id, '' as filename, raw_key as "storageKey",
+      select: (
+        keys,
+      ) => sql`select id as "ownerId", 0 as position, id, '' as filename, raw_key as "storageKey",
           size_bytes as "sizeBytes", created_at as "createdAt"
         from messages where id in (${keys}) and raw_key is not null order by id`,
     },
   ],
   attachments: [
-    { scan: { ...MESSAGES, pageSize: OWNERS_PER_PAGE }, select: (keys) => selectAttachments(sql`message_id`, keys) },
-    { scan: { ...DRAFTS, weight: null, pageSize: OWNERS_PER_PAGE }, select: (keys) => selectAttachments(sql`draft_id`, keys) },
+    {
+      scan: { ...MESSAGES, pageSize: OWNERS_PER_PAGE },
+      select: (keys) => selectAttachments(sql`message_id`, keys),
+    },
+    {
+      scan: { ...DRAFTS, weight: null, pageSize: OWNERS_PER_PAGE },
+      select: (keys) => selectAttachments(sql`draft_id`, keys),
+    },
   ],
 };
 

@@ -1,8 +1,8 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { ExportedTable } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 
 /** Estimated size of an export. The data changes while it is written. */
 export interface ArchiveEstimate {

@@ -1,4 +1,6 @@
+import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { ArchivePosition } from './archive-position.ts';
 import {
@@ -44,11 +46,10 @@ async function readKeysAfter(
   position: PagePosition,
   startedAt: Date,
 ): Promise<string[]> {
-  const { sql, values } = buildKeyRange(scan, position, findUpperBound(scan, startedAt));
+  const range = buildKeyRange(scan, position, findUpperBound(scan, startedAt));
   const rows = await em.execute<{ key: string; weight: number | string }[]>(
-    `select "${scan.key}" as key, ${scan.weight ?? '0'} as weight from "${scan.table}"
-     where ${sql} limit ${scan.pageSize}`,
-    values,
+    sql`select ${sql.ref(scan.key)} as key, ${raw(scan.weight ?? '0')} as weight from ${sql.ref(scan.table)}
+     where ${range} limit ${scan.pageSize}`,
   );
   return takeUpToWeight(rows, PAGE_BYTES);
 }
@@ -61,20 +62,21 @@ function buildKeyRange(
   { key, parent, newestFirst = false }: KeysetScan,
   position: PagePosition,
   bound: string | null,
-): { sql: string; values: string[] } {
-  if (!parent)
-    return {
-      sql: `"${key}" > ? ${bound === null ? '' : `and "${key}" < ?`} order by "${key}"`,
-      values: [position.key, ...(bound === null ? [] : [bound])],
-    };
-  const row = `("${parent.column}", "${key}")`;
+): Sql {
+  const id = sql.ref(key);
+  if (!parent) {
+    const belowBound = bound === null ? sql`true` : sql`${id} < ${bound}`;
+    return sql`${id} > ${position.key} and ${belowBound} order by ${id}`;
+  }
+  const column = sql.ref(parent.column);
   const [from, to] = newestFirst ? ['', position.key || bound] : [position.key, bound];
-  const direction = newestFirst ? 'desc' : 'asc';
-  const end = to === null ? `"${parent.column}" <= ?` : `${row} < (?, ?)`;
-  return {
-    sql: `${row} > (?, ?) and ${end} order by "${parent.column}" ${direction}, "${key}" ${direction}`,
-    values: [position.parentId, from ?? '', position.parentId, ...(to === null ? [] : [to])],
-  };
+  const direction = raw(newestFirst ? 'desc' : 'asc');
+  const end =
+    to === null
+      ? sql`${column} <= ${position.parentId}`
+      : sql`(${column}, ${id}) < (${position.parentId}, ${to})`;
+  return sql`(${column}, ${id}) > (${position.parentId}, ${from ?? ''}) and ${end}
+    order by ${column} ${direction}, ${id} ${direction}`;
 }
 
 /** Exclusive upper bound of the ids: rows at or above it were created after the export started. */
@@ -89,8 +91,7 @@ async function findNextParent(
 ): Promise<PagePosition | null> {
   if (!parent) return parentId === '' ? { parentId: 'none', key: '' } : null;
   const [next] = await em.execute<{ id: string }[]>(
-    `select id from "${parent.table}" where id > ? order by id limit 1`,
-    [parentId],
+    sql`select id from ${sql.ref(parent.table)} where id > ${parentId} order by id limit 1`,
   );
   return next ? { parentId: next.id, key: '' } : null;
 }
@@ -138,12 +139,11 @@ async function readLines(
   keys: string[],
 ): Promise<string[]> {
   if (keys.length === 0) return [];
-  const bound = source.where.includes(':bound') ? [findUpperBound(source.scan, startedAt)] : [];
-  const where = source.where.replace(':keys', keys.map(() => '?').join()).replace(':bound', '?');
+  const where = raw(source.where, { keys, bound: findUpperBound(source.scan, startedAt) });
   const rows = await em.execute<{ line: string }[]>(
-    `select row_to_json(r)::text as line from (
-       select ${buildSelectList(table, typeOf)} from "${table.table}" t where ${where} order by ${source.order}) r`,
-    [...keys, ...bound],
+    sql`select row_to_json(r)::text as line from (
+       select ${raw(buildSelectList(table, typeOf))} from ${sql.ref(table.table)} t
+       where ${where} order by ${raw(source.order)}) r`,
   );
   return rows.map(({ line }) => line);
 }
@@ -155,9 +155,7 @@ async function readRangeLines(
 ): Promise<Lines | null> {
   let position = query.after ?? (await findNextParent(em, source, ''));
   for (let parents = 0; position && parents < MAX_EMPTY_PARENTS; parents += 1) {
-    const rows = await em.execute<{ key: string; line: string }[]>(
-      ...buildRangeQuery(query, source, position),
-    );
+    const rows = await em.execute<{ key: string; line: string }[]>(buildRangeQuery(query, source, position));
     const last = rows.at(-1);
     if (last)
       return { lines: rows.map(({ line }) => line), after: { parentId: position.parentId, key: last.key } };
@@ -171,22 +169,14 @@ export function buildRangeQuery(
   { table, typeOf }: Pick<LinesQuery, 'table' | 'typeOf'>,
   { key, next, pageSize }: RangeSource,
   position: PagePosition,
-): [string, unknown[]] {
+): Sql {
   const last = position.key === '' ? [] : (JSON.parse(position.key) as string[]);
-  const afterLast = last.length === 0 ? 'true' : `(${key.join(', ')}) > (${last.map(() => '?').join(', ')})`;
-  const values: unknown[] = [];
-  const rows = next.replace(/:(parent|after|limit)\b/g, (_mark, name: string) => {
-    if (name === 'limit') return String(pageSize);
-    values.push(...(name === 'parent' ? [position.parentId] : last));
-    return name === 'parent' ? '?' : afterLast;
-  });
-  const keyColumns = key.map((column) => `t."${column}"`).join(', ');
-  return [
-    `select json_build_array(${keyColumns})::text as key,
-       (select row_to_json(r)::text from (select ${buildSelectList(table, typeOf)}) r) as line
-     from (${rows}) t order by ${keyColumns}`,
-    values,
-  ];
+  const after = last.length === 0 ? sql`true` : sql`(${raw(key.join(', '))}) > (${last})`;
+  const rows = raw(next, { parent: position.parentId, after, limit: pageSize });
+  const keyColumns = raw(key.map((column) => `t."${column}"`).join(', '));
+  return sql`select json_build_array(${keyColumns})::text as key,
+      (select row_to_json(r)::text from (select ${raw(buildSelectList(table, typeOf))}) r) as line
+    from (${rows}) t order by ${keyColumns}`;
 }
 
 function buildSelectList(

@@ -1,3 +1,4 @@
+import { raw, sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import { INBOX_SUBJECTS } from './metric-query.ts';
@@ -7,21 +8,23 @@ const BATCH_SIZE = 5_000;
 /** Limits one sweep; the next one, a minute later, continues. */
 const MAX_BATCHES = 20;
 
-const names = COUNT_COLUMNS.join(', ');
-const sums = COUNT_COLUMNS.map((name) => `sum(taken.${name})`).join(', ');
-const additions = COUNT_COLUMNS.map((name) => `${name} = metric_hours.${name} + excluded.${name}`).join(', ');
+const names = raw(COUNT_COLUMNS.join(', '));
+const sums = raw(COUNT_COLUMNS.map((name) => `sum(taken.${name})`).join(', '));
+const additions = raw(
+  COUNT_COLUMNS.map((name) => `${name} = metric_hours.${name} + excluded.${name}`).join(', '),
+);
 
 // A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls take
 // different deltas and lock the hours in the same order.
-const APPLY_BATCH = `with taken as (
+const APPLY_BATCH = sql`with taken as (
     delete from metric_deltas where id in (
-      select id from metric_deltas order by id limit ? for update skip locked)
+      select id from metric_deltas order by id limit ${BATCH_SIZE} for update skip locked)
     returning *),
   applied as (
     insert into metric_hours (org_id, env_id, subject, hour, ${names})
     select inboxes.org_id, inboxes.env_id, subject, taken.hour, ${sums}
     from taken join inboxes on inboxes.id = taken.inbox_id
-      ${INBOX_SUBJECTS}
+      ${raw(INBOX_SUBJECTS)}
     group by inboxes.org_id, inboxes.env_id, subject, taken.hour
     order by inboxes.env_id, subject collate "C", taken.hour
     on conflict (env_id, subject, hour) do update set ${additions})
@@ -35,7 +38,7 @@ export async function applyMetricDeltas(database: Database): Promise<number> {
   let applied = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
     const [{ count } = { count: 0 }] = await database.autocommit((em) =>
-      em.execute<{ count: number }[]>(APPLY_BATCH, [BATCH_SIZE]),
+      em.execute<{ count: number }[]>(APPLY_BATCH),
     );
     applied += count;
     if (count < BATCH_SIZE) break;

@@ -1,3 +1,5 @@
+import { raw, sql } from '@mikro-orm/core';
+import type { Sql } from '../../platform/database/sql.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import type { MetricRange } from './metric-range.ts';
 
@@ -18,8 +20,8 @@ export interface MetricQuery {
   granularity: 'hour' | 'range';
 }
 
-const sums = COUNT_COLUMNS.map((name) => `coalesce(sum(${name}), 0)::int as ${name}`).join(', ');
-const names = COUNT_COLUMNS.join(', ');
+const sums = raw(COUNT_COLUMNS.map((name) => `coalesce(sum(${name}), 0)::int as ${name}`).join(', '));
+const names = raw(COUNT_COLUMNS.join(', '));
 
 /**
  * Sums hours and pending deltas in one statement, so that each change is seen exactly once. Both parts are index range
@@ -30,18 +32,14 @@ export function buildMetricQuery({
   subject,
   range: { start, end },
   granularity: by,
-}: MetricQuery): [string, unknown[]] {
-  const within = 'env_id = ? and hour >= ? and hour < ?';
-  const bounds = [environmentId, start, end];
-  const delta = buildDeltaCondition(environmentId, subject);
-  return [
-    `select ${by === 'hour' ? 'hour, ' : ''}${sums} from (
-       select hour, ${names} from metric_hours where ${within} and subject = ?
-       union all
-       select hour, ${names} from metric_deltas where ${within} ${delta.sql}
-     ) counted ${by === 'hour' ? 'group by hour' : ''}`,
-    [...bounds, toSubjectKey(subject), ...bounds, ...delta.values],
-  ];
+}: MetricQuery): Sql {
+  const within = sql`env_id = ${environmentId} and hour >= ${start} and hour < ${end}`;
+  const byHour = by === 'hour';
+  return sql`select ${byHour ? sql`hour,` : sql``} ${sums} from (
+      select hour, ${names} from metric_hours where ${within} and subject = ${toSubjectKey(subject)}
+      union all
+      select hour, ${names} from metric_deltas where ${within} and ${buildDeltaCondition(environmentId, subject)}
+    ) counted ${byHour ? sql`group by hour` : sql``}`;
 }
 
 function toSubjectKey(subject: MetricSubject): string {
@@ -49,14 +47,8 @@ function toSubjectKey(subject: MetricSubject): string {
   return subject.kind === 'inbox' ? subject.id : subject.name;
 }
 
-function buildDeltaCondition(
-  environmentId: string,
-  subject: MetricSubject,
-): { sql: string; values: unknown[] } {
-  if (subject.kind === 'environment') return { sql: '', values: [] };
-  if (subject.kind === 'inbox') return { sql: 'and inbox_id = ?', values: [subject.id] };
-  return {
-    sql: 'and inbox_id in (select id from inboxes where env_id = ? and domain = ?)',
-    values: [environmentId, subject.name],
-  };
+function buildDeltaCondition(environmentId: string, subject: MetricSubject): Sql {
+  if (subject.kind === 'environment') return sql`true`;
+  if (subject.kind === 'inbox') return sql`inbox_id = ${subject.id}`;
+  return sql`inbox_id in (select id from inboxes where env_id = ${environmentId} and domain = ${subject.name})`;
 }

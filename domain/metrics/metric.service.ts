@@ -85,7 +85,7 @@ function readCounts(
     const subject = await resolveSubject(em, scope, filter);
     if (subject === 'none') return [];
     return em.execute<HourCounts[]>(
-      ...buildMetricQuery({ environmentId: scope.environmentId, subject, ...query }),
+      buildMetricQuery({ environmentId: scope.environmentId, subject, ...query }),
     );
   });
 }

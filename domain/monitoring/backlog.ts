@@ -1,3 +1,4 @@
+import { raw } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 
 /** Pending work across all organizations, for operators. */
@@ -70,7 +71,7 @@ const BACKLOG = `
 
 /** Counts pending work in one statement of bounded cost. Needs the worker role, which sees every tenant. */
 export async function readBacklog(database: Pick<Database, 'statement'>): Promise<Backlog[]> {
-  const rows = await database.statement<Backlog>(BACKLOG);
+  const rows = await database.statement<Backlog>(raw(BACKLOG));
   return BACKLOG_KINDS.map(
     (kind) => rows.find((row) => row.kind === kind) ?? { kind, count: 0, oldestSeconds: null },
   );

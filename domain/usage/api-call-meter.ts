@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -42,8 +43,12 @@ interface CallsRow extends LimitInputsRow {
 
 const DEFAULT_FLUSH_INTERVAL_MS = 1_000;
 
-const COUNT = `select org_id, tier, override_kind, override_amount::float8 as override_amount,
-  custom_amount::float8 as custom_amount, current::float8 as current from count_api_calls(?::jsonb, ?::timestamptz, ?::timestamptz)`;
+const countCalls = (
+  calls: string,
+  at: string,
+  monthStart: string,
+) => sql`select org_id, tier, override_kind, override_amount::float8 as override_amount,
+  custom_amount::float8 as custom_amount, current::float8 as current from count_api_calls(${calls}::jsonb, ${at}::timestamptz, ${monthStart}::timestamptz)`;
 
 export function createApiCallMeter({
   database,
@@ -73,11 +78,9 @@ export function createApiCallMeter({
     const time = now();
     const { start, end } = monthOf(time);
     try {
-      const rows = await database.statement<CallsRow>(COUNT, [
-        JSON.stringify(Object.fromEntries(calls)),
-        time.toISOString(),
-        start.toISOString(),
-      ]);
+      const rows = await database.statement<CallsRow>(
+        countCalls(JSON.stringify(Object.fromEntries(calls)), time.toISOString(), start.toISOString()),
+      );
       for (const row of rows) updateLastKnown(row, end);
     } catch (error) {
       logger.warn({ err: error }, 'writing API call counts failed; they are kept for the next flush');

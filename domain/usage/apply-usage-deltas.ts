@@ -1,3 +1,4 @@
+import { raw, sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { STORAGE_COUNTER } from './counters.ts';
 
@@ -15,8 +16,8 @@ const MAX_BATCHES = 20;
  * concurrent calls take different rows. Counters are locked before hours, as in `count-usage.ts`. Deltas of deleted
  * organizations are dropped.
  */
-const APPLY_BATCH = `with batch as (
-    select id from usage_deltas order by id limit ? for update skip locked),
+const APPLY_BATCH = sql`with batch as (
+    select id from usage_deltas order by id limit ${BATCH_SIZE} for update skip locked),
   taken as (
     delete from usage_deltas d using batch where d.id = batch.id
     returning d.org_id, d.counter, d.at, d.amount),
@@ -25,13 +26,13 @@ const APPLY_BATCH = `with batch as (
   counted as (
     insert into usage_counters as c (org_id, counter, period_start, amount)
     select org_id, counter,
-      ${DELTA_PERIOD} as start, sum(amount)
+      ${raw(DELTA_PERIOD)} as start, sum(amount)
     from own group by 1, 2, 3 order by 1, 2, 3
     on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
     returning 1),
   hourly as (
     insert into usage_hours as h (org_id, counter, hour, amount)
-    select org_id, counter, ${DELTA_HOUR} as hour, sum(amount)
+    select org_id, counter, ${raw(DELTA_HOUR)} as hour, sum(amount)
     from own where (select count(*) from counted) >= 0 group by 1, 2, 3 order by 1, 2, 3
     on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount)
   select count(*)::int as applied from taken`;
@@ -40,7 +41,7 @@ const APPLY_BATCH = `with batch as (
 export async function applyUsageDeltas(database: Database): Promise<number> {
   let applied = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const [row] = await database.statement<{ applied: number }>(APPLY_BATCH, [BATCH_SIZE]);
+    const [row] = await database.statement<{ applied: number }>(APPLY_BATCH);
     applied += row?.applied ?? 0;
     if (!row || row.applied < BATCH_SIZE) break;
   }

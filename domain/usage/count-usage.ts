@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Sql } from '../../platform/database/sql.ts';
 import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
 import { usageLimitExceeded } from './limit-errors.ts';
@@ -23,35 +24,44 @@ interface CountedRow extends LimitInputsRow {
 }
 
 /** SQL: whether a hard limit applies. Only then is the counter's row updated directly, which serializes its writers. */
-const IS_ENFORCED = `case when v.kind is null then o.tier in (${HARD_TIERS.map((tier) => `'${tier}'`).join(', ')})
+const IS_ENFORCED = sql`case when v.kind is null then o.tier in (${[...HARD_TIERS]})
   else v.kind = 'hard' end or w.amount is not null`;
 
-const COUNT = `with org as (
-    select o.id, ${LIMIT_COLUMNS}, ${IS_ENFORCED} as is_enforced from organizations o ${joinLimits('?')} where o.id = ?),
-  counted as (
-    insert into usage_counters as c (org_id, counter, period_start, amount)
-    select id, ?, ?::timestamptz, ? from org where is_enforced
-    on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
-    returning c.amount),
-  hourly as (
-    insert into usage_hours as h (org_id, counter, hour, amount)
-    select org.id, ?, date_trunc('hour', ?::timestamptz, 'UTC'), ? from org, counted
-    on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
-  deferred as (
-    insert into usage_deltas (org_id, counter, at, amount) select id, ?, ?, ? from org where not is_enforced)
-  select org.*, counted.amount::float8 as counted,
-    case when is_enforced then (${pendingSql('greatest(amount, 0)')}) else 0 end as max_pending
-  from org left join counted on true`;
+const countSql = ({ organizationId, counter, amount, at }: UsageChange) => {
+  const time = at.toISOString();
+  const monthStart = monthOf(at).start.toISOString();
+  return sql`with org as (
+      select o.id, ${LIMIT_COLUMNS}, ${IS_ENFORCED} as is_enforced
+      from organizations o ${joinLimits(sql`${counter}`)} where o.id = ${organizationId}),
+    counted as (
+      insert into usage_counters as c (org_id, counter, period_start, amount)
+      select id, ${counter}, ${monthStart}::timestamptz, ${amount} from org where is_enforced
+      on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
+      returning c.amount),
+    hourly as (
+      insert into usage_hours as h (org_id, counter, hour, amount)
+      select org.id, ${counter}, date_trunc('hour', ${time}::timestamptz, 'UTC'), ${amount} from org, counted
+      on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
+    deferred as (
+      insert into usage_deltas (org_id, counter, at, amount)
+      select id, ${counter}, ${time}, ${amount} from org where not is_enforced)
+    select org.*, counted.amount::float8 as counted,
+      case when is_enforced then (${pendingSql({ organizationId, counter, at }, sql`greatest(amount, 0)`)}) else 0 end
+        as max_pending
+    from org left join counted on true`;
+};
 
 /** SQL that counts usage without a limit, for a statement of another room that has to count what it writes. */
-export function insertUsageDeltasSql(rows: string): string {
-  return `insert into usage_deltas (org_id, counter, at, amount) ${rows}`;
+export function insertUsageDeltasSql(rows: Sql): Sql {
+  return sql`insert into usage_deltas (org_id, counter, at, amount) ${rows}`;
 }
 
 /** SQL: the sum of a month's deltas that are not applied yet. */
-function pendingSql(amount: string): string {
-  return `select coalesce(sum(${amount}), 0)::float8 as pending from usage_deltas
-    where org_id = ? and counter = ? and at >= ?::timestamptz and at < ?::timestamptz`;
+function pendingSql({ organizationId, counter, at }: Omit<UsageChange, 'amount'>, amount: Sql): Sql {
+  const { start, end } = monthOf(at);
+  return sql`select coalesce(sum(${amount}), 0)::float8 as pending from usage_deltas
+    where org_id = ${organizationId} and counter = ${counter}
+      and at >= ${start.toISOString()}::timestamptz and at < ${end.toISOString()}::timestamptz`;
 }
 
 /**
@@ -62,28 +72,9 @@ function pendingSql(amount: string): string {
  * @throws AppError `usage_limit_exceeded`; the caller must roll back.
  */
 export async function countWithinLimit(em: EntityManager, change: UsageChange): Promise<void> {
-  const { organizationId, counter, amount, at } = change;
+  const { counter, at } = change;
   if (counter === STORAGE_COUNTER) throw new Error('storage_bytes is counted by triggers');
-  const { start, end } = monthOf(at);
-  const month = [start.toISOString(), end.toISOString()];
-  const time = at.toISOString();
-  const [row] = await em.execute<CountedRow[]>(COUNT, [
-    counter,
-    counter,
-    organizationId,
-    counter,
-    month[0],
-    amount,
-    counter,
-    time,
-    amount,
-    counter,
-    time,
-    amount,
-    organizationId,
-    counter,
-    ...month,
-  ]);
+  const [row] = await em.execute<CountedRow[]>(countSql(change));
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, toLimitInputs(row));
   const { enforcedLimit } = limit;
@@ -91,12 +82,12 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   // Deltas applied while this statement waited for the row are in both numbers. Refunds among them would be subtracted
   // twice, so `max_pending` ignores refunds; near the limit the exact sum is read again, now that the row is locked.
   if (row.counted + row.max_pending <= enforcedLimit) return;
-  const pending = await readPending(em, [organizationId, counter, ...month]);
+  const pending = await readPending(em, change);
   if (row.counted + pending > enforcedLimit) throw usageLimitExceeded(counter, limit, at);
 }
 
-async function readPending(em: EntityManager, values: unknown[]): Promise<number> {
-  const [row] = await em.execute<{ pending: number }[]>(pendingSql('amount'), values);
+async function readPending(em: EntityManager, change: UsageChange): Promise<number> {
+  const [row] = await em.execute<{ pending: number }[]>(pendingSql(change, sql`amount`));
   return row?.pending ?? 0;
 }
 

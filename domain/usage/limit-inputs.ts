@@ -1,3 +1,5 @@
+import { sql } from '@mikro-orm/core';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { LimitInputs } from './effective-limit.ts';
 import type { LimitKind } from './tiers.ts';
@@ -11,10 +13,10 @@ export interface LimitInputsRow {
 }
 
 // Cast to double precision: the driver returns bigint as text, and amounts are below 2^53.
-export const LIMIT_COLUMNS = `o.tier, v.kind as override_kind, v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
+export const LIMIT_COLUMNS = sql`o.tier, v.kind as override_kind, v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
 
 /** @param resource SQL that names what is limited. */
-export const joinLimits = (resource: string) => `
+export const joinLimits = (resource: Sql) => sql`
   left join limit_overrides v on v.org_id = o.id and v.resource = ${resource}
     and (v.expires_at is null or v.expires_at > now())
   left join custom_limits w on w.org_id = o.id and w.counter = ${resource}`;

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
@@ -11,14 +12,12 @@ export async function purgeUsage(database: Database, now: Date = new Date()): Pr
   const cutoff = usageCutoff(now);
   const hours = await deleteRows(
     database,
-    `delete from usage_hours where (org_id, counter, hour) in (
-       select org_id, counter, hour from usage_hours where hour < ? limit ?)`,
-    [cutoff, BATCH_SIZE],
+    sql`delete from usage_hours where (org_id, counter, hour) in (
+       select org_id, counter, hour from usage_hours where hour < ${cutoff} limit ${BATCH_SIZE})`,
   );
   const events = await deleteRows(
     database,
-    'delete from usage_events where id in (select id from usage_events where at < ? limit ?)',
-    [cutoff, BATCH_SIZE],
+    sql`delete from usage_events where id in (select id from usage_events where at < ${cutoff} limit ${BATCH_SIZE})`,
   );
   return hours + events;
 }

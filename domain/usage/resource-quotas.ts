@@ -1,13 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { joinSql } from '../../platform/database/sql.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
 import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
 
 /** SQL that counts the resources whose number is limited. Deleted inboxes do not count. */
 const COUNT_SQL = {
-  inboxes: 'select count(*)::int from inboxes c where c.org_id = o.id and c.deleted_at is null',
-  domains: 'select count(*)::int from domains c where c.org_id = o.id',
+  inboxes: sql`select count(*)::int from inboxes c where c.org_id = o.id and c.deleted_at is null`,
+  domains: sql`select count(*)::int from domains c where c.org_id = o.id`,
 };
 export type QuotaResource = keyof typeof COUNT_SQL;
 
@@ -23,13 +24,15 @@ export async function readResourceQuotas(
 ): Promise<ResourceQuota[]> {
   const resources = Object.keys(COUNT_SQL) as QuotaResource[];
   const rows = await em.execute<(LimitInputsRow & { resource: QuotaResource; current: number })[]>(
-    resources
-      .map(
-        (resource) => `select '${resource}' as resource, (${COUNT_SQL[resource]}) as current, ${LIMIT_COLUMNS}
-          from organizations o ${joinLimits(`'${resource}'`)} where o.id = ?`,
-      )
-      .join(' union all '),
-    resources.map(() => organizationId),
+    joinSql(
+      resources.map(
+        (
+          resource,
+        ) => sql`select ${resource} as resource, (${COUNT_SQL[resource]}) as current, ${LIMIT_COLUMNS}
+          from organizations o ${joinLimits(sql`${resource}`)} where o.id = ${organizationId}`,
+      ),
+      ' union all ',
+    ),
   );
   return rows.map(({ resource, current, ...row }) => ({
     resource,
@@ -50,8 +53,7 @@ export async function requireQuota(
   resource: QuotaResource,
 ): Promise<void> {
   const [row] = await em.execute<LimitInputsRow[]>(
-    `select ${LIMIT_COLUMNS} from organizations o ${joinLimits(`'${resource}'`)} where o.id = ?`,
-    [organizationId],
+    sql`select ${LIMIT_COLUMNS} from organizations o ${joinLimits(sql`${resource}`)} where o.id = ${organizationId}`,
   );
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));
@@ -61,8 +63,7 @@ export async function requireQuota(
   );
   // A separate statement, so that it sees rows committed while this one waited for the lock.
   const [counted] = await em.execute<{ current: number }[]>(
-    `select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ?`,
-    [organizationId],
+    sql`select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ${organizationId}`,
   );
   if (remainingQuota(limit, counted?.current ?? 0) === 0) throw planLimitReached(resource, limit);
 }

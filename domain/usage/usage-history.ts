@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { invalid } from '../../platform/errors.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
@@ -16,18 +17,21 @@ const DAY_MS = 86_400_000;
  * The changes per day since a start (hourly sums plus deltas that are not applied yet), then one row without a date: the
  * current storage. A single statement, so that both reflect the same moment.
  */
-const CHANGES = `select counter, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as date, amount
+const changesSql = (
+  organizationId: string,
+  since: string,
+) => sql`select counter, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as date, amount
   from (
     select counter, date_bin('1 day', hour, 'epoch') as day, sum(amount)::float8 as amount
     from (
-      select counter, hour, amount from usage_hours where org_id = ? and hour >= ?::timestamptz
+      select counter, hour, amount from usage_hours where org_id = ${organizationId} and hour >= ${since}::timestamptz
       union all
-      select counter, at, amount from usage_deltas where org_id = ? and at >= ?::timestamptz) as changes
+      select counter, at, amount from usage_deltas where org_id = ${organizationId} and at >= ${since}::timestamptz) as changes
     group by 1, 2) as days
   union all
-  select '${STORAGE_COUNTER}', null,
-    (coalesce((select amount from usage_counters where org_id = ? and counter = '${STORAGE_COUNTER}'), 0)
-      + coalesce((select sum(amount) from usage_deltas where org_id = ? and counter = '${STORAGE_COUNTER}'), 0))::float8`;
+  select ${STORAGE_COUNTER}, null,
+    (coalesce((select amount from usage_counters where org_id = ${organizationId} and counter = ${STORAGE_COUNTER}), 0)
+      + coalesce((select sum(amount) from usage_deltas where org_id = ${organizationId} and counter = ${STORAGE_COUNTER}), 0))::float8`;
 
 interface Change {
   counter: UsageCounter;
@@ -43,14 +47,9 @@ export async function readUsageHistory(
 ): Promise<DailyUsage[]> {
   const days = listDays(start, end);
   const since = `${days[0]}T00:00:00Z`;
-  const rows = await em.execute<(Omit<Change, 'date'> & { date: string | null })[]>(CHANGES, [
-    organizationId,
-    since,
-    organizationId,
-    since,
-    organizationId,
-    organizationId,
-  ]);
+  const rows = await em.execute<(Omit<Change, 'date'> & { date: string | null })[]>(
+    changesSql(organizationId, since),
+  );
   const changes = rows.filter((row): row is Change => row.date !== null);
   return sumByDay(days, changes, rows.find(({ date }) => date === null)?.amount ?? 0);
 }

@@ -1,4 +1,6 @@
+import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
 import type { LimitedResource } from './counters.ts';
@@ -27,13 +29,18 @@ export function recordUsageEvent(
 
 const SETTLED_AFTER = '5 minutes';
 
-const EVENTS = `select id, kind, counter, data, actor, at as "time", at from usage_events where org_id = ?`;
+const eventsSql = (organizationId: string, kind: LedgerKind | undefined) =>
+  sql`select id, kind, counter, data, actor, at as "time", at from usage_events
+    where org_id = ${organizationId} and ${kind === undefined ? sql`true` : sql`kind = ${kind}`}`;
 // Leaves out the current hour, and one that has just ended: transactions that began within it and deltas that are not
 // applied yet may still change its sum.
-const HOURS = `select ('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C" as id, 'hourly_sum' as kind,
+const hoursSql = (
+  organizationId: string,
+) => sql`select ('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C" as id, 'hourly_sum' as kind,
     counter, jsonb_build_object('amount', amount, 'hour', to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24":00:00.000Z"'))
       as data, 'system' as actor, hour as "time", hour + interval '1 hour' as at
-  from usage_hours where org_id = ? and hour < date_trunc('hour', now() - interval '${SETTLED_AFTER}', 'UTC')`;
+  from usage_hours
+  where org_id = ${organizationId} and hour < date_trunc('hour', now() - ${SETTLED_AFTER}::interval, 'UTC')`;
 
 /** Returns one page of an organization's ledger. */
 export async function listLedgerEntries(
@@ -43,22 +50,23 @@ export async function listLedgerEntries(
 ): Promise<Page<LedgerEntry>> {
   const { limit, order } = page;
   const [at, id] = page.after ?? [];
-  const [branches, values]: [string[], unknown[]] = [[], []];
+  const direction = raw(order);
+  const branches: Sql[] = [];
   // Each branch is ordered by its own time column, so that it can walk an index instead of sorting all rows.
-  const add = (sql: string, cursorTime: string, ...further: unknown[]) => {
-    const afterCursor =
-      at === undefined ? '' : `where ("time", id) ${order === 'asc' ? '>' : '<'} (${cursorTime}, ?)`;
+  const add = (entries: Sql, cursorTime: Sql) => {
+    const beyond = raw(order === 'asc' ? '>' : '<');
+    const afterCursor = at === undefined ? sql`` : sql`where ("time", id) ${beyond} (${cursorTime}, ${id})`;
     branches.push(
-      `(select * from (${sql}) as entries ${afterCursor} order by "time" ${order}, id ${order} limit ${limit + 1})`,
+      sql`(select * from (${entries}) as entries ${afterCursor}
+        order by "time" ${direction}, id ${direction} limit ${limit + 1})`,
     );
-    values.push(organizationId, ...further, ...(at === undefined ? [] : [at, id]));
   };
-  if (kind === undefined || kind === 'hourly_sum') add(HOURS, `?::timestamptz - interval '1 hour'`);
-  if (kind === undefined) add(EVENTS, '?::timestamptz');
-  else if (kind !== 'hourly_sum') add(`${EVENTS} and kind = ?`, '?::timestamptz', kind);
+  if (kind === undefined || kind === 'hourly_sum')
+    add(hoursSql(organizationId), sql`${at}::timestamptz - interval '1 hour'`);
+  if (kind !== 'hourly_sum') add(eventsSql(organizationId, kind), sql`${at}::timestamptz`);
   const rows = await em.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
-    `select id, kind, counter, data, actor, at from (${branches.join(' union all ')}) as ledger order by at ${order}, id ${order} limit ${limit + 1}`,
-    values,
+    sql`select id, kind, counter, data, actor, at from (${joinSql(branches, ' union all ')}) as ledger
+      order by at ${direction}, id ${direction} limit ${limit + 1}`,
   );
   const entries = rows.map((row) => ({ ...row, at: new Date(row.at) }));
   return pageOf(entries, limit, (entry) => [entry.at.toISOString(), entry.id]);

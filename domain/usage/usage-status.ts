@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitInputs } from './effective-limit.ts';
@@ -38,21 +39,19 @@ export async function readUsageStatuses(
 ): Promise<UsageStatus[]> {
   if (organizationIds.length === 0 || counters.length === 0) return [];
   const { start, end } = monthOf(now);
-  const placeholders = (values: readonly string[]) => values.map(() => '?').join(', ');
   const rows = await em.execute<UsageStatusRow[]>(
-    `select o.id as org_id, k.counter, ${LIMIT_COLUMNS}, w.warning_percent,
+    sql`select o.id as org_id, k.counter, ${LIMIT_COLUMNS}, w.warning_percent,
        greatest(0, coalesce(u.amount, 0) + coalesce((
          select sum(d.amount) from usage_deltas d
          where d.org_id = o.id and d.counter = k.counter
-           and (k.counter = '${STORAGE_COUNTER}' or d.at >= m.start and d.at < m.end)), 0))::float8 as current
+           and (k.counter = ${STORAGE_COUNTER} or d.at >= m.start and d.at < m.end)), 0))::float8 as current
      from organizations o
-     cross join unnest(array[${placeholders(counters)}]) as k (counter)
-     cross join (select ?::timestamptz as start, ?::timestamptz as end) as m
-     ${joinLimits('k.counter')}
+     cross join unnest(array[${counters}]) as k (counter)
+     cross join (select ${start.toISOString()}::timestamptz as start, ${end.toISOString()}::timestamptz as end) as m
+     ${joinLimits(sql`k.counter`)}
      left join usage_counters u on u.org_id = o.id and u.counter = k.counter
-       and u.period_start = case when k.counter = '${STORAGE_COUNTER}' then 'epoch' else m.start end
-     where o.id in (${placeholders(organizationIds)})`,
-    [...counters, start.toISOString(), end.toISOString(), ...organizationIds],
+       and u.period_start = case when k.counter = ${STORAGE_COUNTER} then 'epoch' else m.start end
+     where o.id in (${organizationIds})`,
   );
   return rows.map((row) => {
     const limitInputs = toLimitInputs(row);

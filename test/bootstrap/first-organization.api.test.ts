@@ -16,7 +16,7 @@ const EMPTY = 'first_organization';
 let database: Database;
 let api: Database;
 
-/** A database of its own: the one of the run has organizations of other tests. */
+/** A separate database: the shared one contains organizations of other tests. */
 beforeAll(async () => {
   const { ownerUrl, apiUrl, workerUrl } = testStack().postgres;
   const owner = new pg.Client({ connectionString: ownerUrl });
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([database.close(), api.close()]));
 
-test('of several attempts at once one makes the organization, whole', async () => {
+test('creates the organization once, completely, for concurrent attempts', async () => {
   const input = { organizationName: 'Acme & Söhne', ownerEmail: 'Owner@Example.test' };
   const attempts = await Promise.all(Array.from({ length: 4 }, () => seedFirstOrganization(database, input)));
   const [made, ...others] = attempts.filter((attempt) => attempt !== null);

@@ -5,7 +5,7 @@ import { attachmentPath } from '../../domain/exports/archive-names.ts';
 const ID = 'att_01m7yvhvsyecxv46haw8x2abcd';
 const nameOf = (given: string) => attachmentPath(ID, given).slice(`attachments/${ID}/`.length);
 
-describe('the name of an attachment in an archive', () => {
+describe('the path of an attachment in an archive', () => {
   test.each([
     ['report.pdf', 'report.pdf'],
     ['Übersicht 令和 📎.pdf', 'Übersicht 令和 📎.pdf'],
@@ -30,16 +30,16 @@ describe('the name of an attachment in an archive', () => {
     ['invisible\u200b.txt', 'invisible.txt'],
     ['e\u0301.txt', 'é.txt'],
     ['half \ud800.txt', 'half \ufffd.txt'],
-  ])('%j is %j', (given, expected) => {
+  ])('%j becomes %j', (given, expected) => {
     expect(nameOf(given)).toBe(expected);
   });
 
-  test('is cut to what file systems take, with its extension', () => {
+  test('is truncated for file systems and keeps its extension', () => {
     expect(nameOf(`${'令'.repeat(300)}.pdf`)).toMatch(/^令{65}\.pdf$/);
     expect(Buffer.byteLength(nameOf('📎'.repeat(300)))).toBeLessThanOrEqual(201);
   });
 
-  test('whatever it was, stays in its folder and is one name everywhere', () => {
+  test('stays in its folder and is a valid name everywhere', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' })), (given) => {
         const name = nameOf(given);

@@ -9,8 +9,8 @@ test.each([
   [39 * GIBIBYTE, 5],
   [40 * GIBIBYTE, 6],
   [1024 * GIBIBYTE, 132],
-])('an archive of %i bytes has parts of %i MiB', (bytes, part) => {
+])('splits an archive of %i bytes into parts of %i MiB', (bytes, part) => {
   expect(choosePartSize(bytes, 5 * MEBIBYTE)).toBe(part * MEBIBYTE);
-  // S3 takes 10,000.
+  // S3 allows 10,000 parts.
   expect(bytes / (part * MEBIBYTE)).toBeLessThan(9_000);
 });

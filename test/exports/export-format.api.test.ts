@@ -20,7 +20,7 @@ import {
 } from '../support/rich-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
-/** An archive of many steps, each with its transactions, takes a busy machine long. */
+/** Writing an archive takes many steps and transactions, which is slow on a busy machine. */
 jest.setTimeout(180_000);
 
 const { app, download } = useExportApp();
@@ -37,7 +37,7 @@ async function exported(organization: RichOrganization): Promise<string> {
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** Rows of a table as PostgreSQL has them, without what is withheld. */
+/** Rows of a table in PostgreSQL, without the omitted columns. */
 async function rowsOf(table: string, organizationId: string): Promise<Record<string, unknown>[]> {
   const { omitted: withheld = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
   const column = table === 'organizations' ? 'id' : 'org_id';
@@ -53,7 +53,7 @@ async function rowsOf(table: string, organizationId: string): Promise<Record<str
   });
 }
 
-/** Until nothing of the organization waits: the sweeps of other tests' workers may hold some of it for a moment. */
+/** Waits until the organization has no pending deltas: workers of other tests may hold some for a moment. */
 async function foldCounts(organizationId: string): Promise<void> {
   await eventually(async () => {
     await applyUsageDeltas(app.worker);
@@ -68,7 +68,7 @@ async function foldCounts(organizationId: string): Promise<void> {
   }, 60_000);
 }
 
-/** What the importing organization calls the things of the exported one. Order is kept. */
+/** Maps exported ids to those of the importing organization, in the same order. */
 function renaming(from: RichOrganization, organizationId: string) {
   const renamedId = (id: string) => `${id.slice(0, -4)}zzzz`;
   const marker = `i${from.marker.slice(1)}`;
@@ -80,7 +80,7 @@ function renaming(from: RichOrganization, organizationId: string) {
 }
 
 describe('an export', () => {
-  test('imported into an empty organization makes the same rows, and files of the same SHA-256', async () => {
+  test('can be imported into an empty organization with identical rows and file hashes', async () => {
     const organization = await createRichOrganization(app.storage, { messages: 7 });
     const originals = new Map<string, Record<string, unknown>[]>();
     const remember = async (tables: typeof EXPORTED_TABLES) => {
@@ -88,7 +88,7 @@ describe('an export', () => {
     };
     await remember(EXPORTED_TABLES.filter((table) => !EXPORTED_HISTORY.includes(table)));
     const path = await exported(organization);
-    // What waited when it was read is counted in.
+    // Includes the deltas that were pending when it was read.
     await foldCounts(organization.organizationId);
     await remember(EXPORTED_HISTORY);
     const organizationId = newId('organization');
@@ -117,7 +117,7 @@ describe('an export', () => {
     expect(imported.sort()).toEqual([...organization.objects.values()].map(sha256).sort());
   });
 
-  test('has nothing of another organization, and no secret', async () => {
+  test('contains no other organization’s data and no secrets', async () => {
     const [one, other] = [
       await createRichOrganization(app.storage),
       await createRichOrganization(app.storage),
@@ -147,7 +147,7 @@ describe('an export', () => {
     expect(found).toBeGreaterThan(25);
   });
 
-  test('says in its manifest what is in it, also where storage has lost a file', async () => {
+  test('lists its contents in the manifest, including files that storage has lost', async () => {
     const bytes = Buffer.alloc(3_000, 'large');
     const organization = await createRichOrganization(app.storage, {
       attachments: [
@@ -193,7 +193,7 @@ describe('an export', () => {
 
   const DOCS = resolve(import.meta.dirname, '../../docs');
   const SAMPLE = resolve(DOCS, 'export/read_export.py');
-  // A skip is counted, and .ci/run prints it.
+  // CI reports skipped tests.
   const testPython = spawnSync('python3', ['--version']).status === 0 ? test : test.skip;
 
   testPython('is read by the ten lines of docs/export.md', async () => {

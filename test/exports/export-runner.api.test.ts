@@ -9,14 +9,14 @@ import { linesOf } from '../support/import-archive.ts';
 import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
-/** An archive of many steps, each with its transactions, takes a busy machine long. */
+/** Writing an archive takes many steps and transactions, which is slow on a busy machine. */
 jest.setTimeout(180_000);
 
 const { app, download } = useExportApp();
 
 type Uploads = ExportRunnerOptions['storage']['multipartUploads'];
 
-/** The storage there is, some of whose calls go another way. */
+/** The real storage with some calls replaced. */
 function storageWith(changed: (uploads: Uploads) => Partial<Uploads>): ExportRunnerOptions['storage'] {
   const { storage } = app;
   return {
@@ -25,7 +25,7 @@ function storageWith(changed: (uploads: Uploads) => Partial<Uploads>): ExportRun
   };
 }
 
-/** Reads all of the archive, strictly, and returns its files by name. */
+/** Reads the whole archive strictly and returns its files by name. */
 async function filesOf(exportId: string) {
   const files = await readZip(await download(exportId));
   for (const file of files) await file.read();
@@ -40,7 +40,7 @@ async function arrange(options: Parameters<typeof createRichOrganization>[1] = {
 const LONG_THREAD = `(id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc, reply_to,
   subject, headers, created_at, updated_at)`;
 
-/** A conversation that takes two pages, in the environment that comes last. */
+/** A thread that spans two pages, in the last environment. */
 async function addLongThread(organizationId: string): Promise<string> {
   const threadId = newId('thread');
   await asOwner(async (client) => {
@@ -62,7 +62,7 @@ async function addLongThread(organizationId: string): Promise<string> {
 const unavailable = () => new StorageError('unavailable', 'Storage does not answer.');
 
 describe('writing an export', () => {
-  test('goes on after storage was away, and puts no part again that was there', async () => {
+  test('continues after a storage outage without uploading parts again', async () => {
     const { exportId } = await arrange({ messages: 12 });
     const put: number[] = [];
     let calls = 0;
@@ -87,7 +87,7 @@ describe('writing an export', () => {
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
 
-  test('whose worker died after storage had the archive, and before anybody knew, is ready', async () => {
+  test('becomes ready after a worker crash between the upload’s completion and the commit', async () => {
     const { exportId } = await arrange();
     let completed = 0;
     const storage = storageWith((uploads) => ({
@@ -131,7 +131,7 @@ describe('writing an export', () => {
     },
   );
 
-  test('which another release began, with other tables, begins anew', async () => {
+  test('restarts if another release with other tables started it', async () => {
     const { exportId } = await arrange();
     const runner = exportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
@@ -154,11 +154,11 @@ describe('writing an export', () => {
     ).rejects.toMatchObject({ failure: 'missing' });
   });
 
-  test('by two workers at once makes one archive: who was overtaken does not write over the other', async () => {
+  test('produces one archive with two concurrent workers; the stale one overwrites nothing', async () => {
     const { exportId } = await arrange({ messages: 6 });
     const runner = exportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
-    // Its step is done; before it can say so, another worker goes on.
+    // Its step is done, but another worker continues before it saves the checkpoint.
     let overtaken = false;
     const slow = exportRunner(app, {
       storage: {
@@ -180,7 +180,7 @@ describe('writing an export', () => {
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
 
-  test('stops at once when it is told to', async () => {
+  test('stops immediately when aborted', async () => {
     const { exportId } = await arrange();
     const reason = new Error('shut down');
     const write = exportRunner(app).write(exportId, {
@@ -191,7 +191,7 @@ describe('writing an export', () => {
     await writeToTheEnd(exportRunner(app), exportId);
   });
 
-  test('leaves out what is deleted meanwhile and what comes later, and its manifest stays true', async () => {
+  test('omits rows deleted or created meanwhile and keeps the manifest correct', async () => {
     const { organization, exportId } = await arrange({ messages: 10 });
     const runner = exportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
@@ -216,7 +216,7 @@ describe('writing an export', () => {
     await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
   });
 
-  test('has each conversation once, although its beginning is deleted meanwhile and more is said in it', async () => {
+  test('contains each thread once, even if it loses its first messages and gains new ones meanwhile', async () => {
     const { organization, exportId } = await arrange({ messages: 2 });
     const threadId = await addLongThread(organization.organizationId);
     const runner = exportRunner(app);
@@ -246,7 +246,7 @@ describe('writing an export', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  test('of a file that goes while it is read has its beginning, and says so', async () => {
+  test('keeps the beginning of a file that disappears while being read and reports it', async () => {
     const { exportId } = await arrange({
       attachments: [{ filename: 'long.bin', bytes: Buffer.alloc(2_500, 'long') }],
     });
@@ -271,7 +271,7 @@ describe('writing an export', () => {
     expect(manifest).toMatchObject({ files: { attachments: 4 }, missing_files: 2 });
   });
 
-  test('keeps what it needs in rows, and none of it at the end', async () => {
+  test('stores its state in segments and removes them at the end', async () => {
     const { exportId } = await arrange();
     await writeToTheEnd(exportRunner(app), exportId);
     expect(await exportRow(exportId)).toMatchObject({
@@ -287,8 +287,8 @@ describe('writing an export', () => {
   });
 });
 
-describe('an export nobody moves', () => {
-  test('is started again; one whose run was terminated is canceled and leaves no parts', async () => {
+describe('an export without a run', () => {
+  test('is restarted; one whose run was terminated is canceled and its parts removed', async () => {
     const { exportId } = await arrange();
     const runner = exportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
@@ -319,7 +319,7 @@ describe('an export nobody moves', () => {
     ).rejects.toMatchObject({ failure: 'missing' });
   });
 
-  test('whose parts nobody removed is tidied up; an archive goes a day after it was last offered', async () => {
+  test('is cleaned up if its parts are left; an archive is deleted a day after it expired', async () => {
     const canceled = await arrange();
     const ready = await arrange();
     const runner = exportRunner(app);

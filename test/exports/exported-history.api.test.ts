@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
 import { type PagePosition, readNextLines } from '../../domain/exports/read-pages.ts';
@@ -15,7 +16,7 @@ const HOUR_MS = 3_600_000;
 const NOW = Date.now();
 const hourAgo = (hours: number) => new Date((Math.floor(NOW / HOUR_MS) - hours) * HOUR_MS).toISOString();
 
-/** An organization that did something in each of its last hours, with two inboxes on two domains. */
+/** An organization with activity in each of the last hours and two inboxes on two domains. */
 async function arrange() {
   const organization = await createOrganization(app.worker);
   const { organizationId, productionEnvironmentId: environmentId, sandboxEnvironmentId } = organization;
@@ -26,16 +27,14 @@ async function arrange() {
   const count = async (hour: string) => {
     for (const { id } of inboxes)
       await app.worker.statement(
-        'insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, attempted) values (?, ?, ?, ?, 2, 1)',
-        [organizationId, environmentId, id, hour],
+        sql`insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, attempted) values (${organizationId}, ${environmentId}, ${id}, ${hour}, 2, 1)`,
       );
     for (const [counter, amount] of [
       ['messages_sent', 3],
       ['storage_bytes', 50],
     ])
       await app.worker.statement(
-        'insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)',
-        [organizationId, counter, hour, amount],
+        sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${hour}, ${amount})`,
       );
   };
   for (let hours = 0; hours < 8; hours += 1) await count(hourAgo(hours));
@@ -48,7 +47,7 @@ async function arrange() {
 
 type Row = Record<string, unknown>;
 
-/** All rows of a table, three at a time, each page in a transaction of its own. */
+/** Reads all rows of a table in pages of three, each in its own transaction. */
 async function exportedRows(
   organizationId: string,
   name: string,
@@ -71,14 +70,14 @@ async function exportedRows(
     );
     if (!lines) return rows;
     rows.push(...lines.lines.map((line) => JSON.parse(line) as Row));
-    // As it is kept between two steps.
+    // As stored between two steps.
     after = JSON.parse(JSON.stringify(lines.after));
     await between(page);
   }
 }
 
 describe('the history in an export', () => {
-  test('is what the API tells, although nothing of it is folded yet', async () => {
+  test('matches the API while all deltas are pending', async () => {
     const { organizationId, token, environmentId, inboxes } = await arrange();
     const get = async (path: string) => (await app.call(path, { token })).json();
     const hours = await exportedRows(organizationId, 'metric_hours');
@@ -123,13 +122,13 @@ describe('the history in an export', () => {
     for (const { date, messages_sent } of days) expect(sentOn(date)).toBe(messages_sent);
   });
 
-  test('has each row once, whoever folds between two pages, and what comes behind the position not at all', async () => {
+  test('contains each row once if deltas are applied between pages, and omits changes before the position', async () => {
     const { organizationId, fold, count } = await arrange();
     const before = await exportedRows(organizationId, 'metric_hours');
     const keyOf = ({ env_id, inbox_id, domain, hour }: Row) => [env_id, inbox_id, domain, hour].join();
     const rows = await exportedRows(organizationId, 'metric_hours', async (page) => {
       if (page % 2 === 0) await fold();
-      // The first row of all, which was read.
+      // The very first row, which was already read.
       if (page === 3) await count(hourAgo(7));
     });
     expect(rows.map(keyOf)).toEqual(before.map(keyOf));
@@ -139,7 +138,7 @@ describe('the history in an export', () => {
     expect(rows[0]).toEqual(before[0]);
   });
 
-  test('has the ledger as the organization sees it, and nobody else’s', async () => {
+  test('contains the organization’s ledger and no other', async () => {
     const [one, other] = [await arrange(), await arrange()];
     for (const { organizationId, keyId } of [one, other])
       await asOwner((client) =>

@@ -14,7 +14,7 @@ import { asOwner } from '../support/rich-organization.ts';
 import type { Call } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
-/** An archive of many steps, each with its transactions, takes a busy machine long. */
+/** Writing an archive takes many steps and transactions, which is slow on a busy machine. */
 jest.setTimeout(180_000);
 
 const { app, archivePath } = useExportApp();
@@ -35,7 +35,7 @@ const startsOf = (organization: TestOrganization) =>
   app.commands.filter(({ start }) => start?.searchAttributes.OrgId === organization.organizationId);
 
 describe('GET /organizations/{id}/export', () => {
-  test('starts an export once, shows how far it is, and then a link to all there is', async () => {
+  test('starts an export once, shows its progress, then a link to the complete archive', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
     const first = await ask(organization);
@@ -90,7 +90,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(JSON.stringify(mails)).not.toContain('X-Amz');
   });
 
-  test('is there without /api/v1, as the specification has it', async () => {
+  test('is also served without /api/v1, as the specification defines it', async () => {
     const organization = await createOrganization(app.worker);
     const headers = { authorization: `Bearer ${organization.token}` };
     const response = await app.app.inject({ url: path(organization), headers });
@@ -104,7 +104,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(single.json()).toMatchObject({ export_id: id, status: 'queued' });
   });
 
-  test('asked for by many at the same time is one', async () => {
+  test('starts one export for concurrent requests', async () => {
     const organization = await createOrganization(app.worker);
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(organization)));
     expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([202]));
@@ -112,11 +112,11 @@ describe('GET /organizations/{id}/export', () => {
     expect(startsOf(organization)).toHaveLength(1);
   });
 
-  test('makes another one when asked for, and when the last is a day old', async () => {
+  test('starts another export on request, and when the last one is a day old', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: first } = (await ask(organization)).json();
     await writeToTheEnd(runner, first);
-    // Who polls with it comes to see the archive.
+    // Polling with `fresh` eventually returns the archive.
     const polled = await ask(organization, '?fresh=true');
     expect([polled.statusCode, polled.json().export_id]).toEqual([200, first]);
     await asOwner((client) =>
@@ -139,7 +139,7 @@ describe('GET /organizations/{id}/export', () => {
     expect([first, second]).not.toContain(third.json().export_id);
   });
 
-  test('after one that failed starts anew, and says why the other came to nothing', async () => {
+  test('starts a new export after a failed one and shows why it failed', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: failed } = (await ask(organization)).json();
     await runner.abort(failed, 'failed', 'Storage did not answer for a day.');
@@ -163,7 +163,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(startsOf(organization)).toHaveLength(0);
   });
 
-  test('is of the own organization, the whole of it, and for who may', async () => {
+  test('requires the permission and a key of the whole organization', async () => {
     const organization = await createOrganization(app.worker);
     const other = await createOrganization(app.worker);
     const { productionEnvironmentId: environmentId } = organization;
@@ -195,7 +195,7 @@ describe('GET /organizations/{id}/export', () => {
 });
 
 describe('DELETE /organizations/{id}/exports/{export_id}', () => {
-  test('cancels one that is being written, and leaves nothing of it', async () => {
+  test('cancels a running export and removes its upload', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await ask(organization)).json();
     for (let step = 0; step < 12; step += 1) await runner.write(id, { deadlineMs: 0 });
@@ -207,7 +207,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     expect(app.commands.at(-1)).toEqual({
       signal: { workflowId: `export/${id}`, signalName: 'cancel', args: [] },
     });
-    // The worker sees it at its next step; its run then gives up what there is.
+    // The worker notices at its next step; its run then removes the upload.
     await expect(runner.write(id, { deadlineMs: 0 })).resolves.toMatchObject({ status: 'canceled' });
     await runner.abort(id, 'canceled', 'Canceled.');
     expect(await exportRow(id)).toMatchObject({
@@ -226,7 +226,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     });
   });
 
-  test('takes a ready archive away', async () => {
+  test('deletes a ready archive', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await ask(organization)).json();
     await writeToTheEnd(runner, id);
@@ -241,7 +241,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     expect((await ask(organization)).statusCode).toBe(202);
   });
 
-  test('and reads know only exports of the own organization', async () => {
+  test('and GET only find exports of the own organization', async () => {
     const [organization, other] = [
       await createOrganization(app.worker),
       await createOrganization(app.worker),

@@ -1,9 +1,11 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
 import { buildRangeQuery } from '../../domain/exports/read-pages.ts';
 import { buildMetricQuery, type MetricSubject } from '../../domain/metrics/metric-query.ts';
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
 
@@ -32,17 +34,17 @@ beforeAll(async () => {
 });
 
 /** As the API asks, under row-level security. */
-async function planOf([sql, values]: [string, unknown[]]): Promise<string> {
+async function planOf(query: Sql): Promise<string> {
   const { organizationId } = organization;
   const lines = await api.transaction({ organizationId }, async ({ em }) => {
     // So few rows are read as fast without an index. Where a policy kept it from being used, this would not help.
-    await em.execute('set local enable_seqscan = off');
-    return em.execute<{ 'QUERY PLAN': string }[]>(`explain ${sql}`, values);
+    await em.execute(sql`set local enable_seqscan = off`);
+    return em.execute<{ 'QUERY PLAN': string }[]>(sql`explain ${query}`);
   });
   return lines.map((line) => line['QUERY PLAN']).join('\n');
 }
 
-function questionOf(subject: MetricSubject): [string, unknown[]] {
+function questionOf(subject: MetricSubject): Sql {
   const { productionEnvironmentId: environmentId } = organization;
   const end = new Date(startOfHour(new Date()).getTime() + 3_600_000);
   const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };

@@ -26,7 +26,7 @@ const HOUR_AGO = () => new Date(Date.now() - 3_600_000);
 
 const database = useWorkerDatabase();
 
-/** A Temporal of the test's own: it knows the runs it is told of, and may be down. */
+/** A fake Temporal with the given runs, which can be down. */
 class FakeTemporal implements WorkflowGateway {
   readonly dispatched: OutboxCommand[] = [];
   readonly statuses = new Map<string, RunStatus>();
@@ -113,7 +113,7 @@ const statusOf = async (id: string) =>
   (await database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id }))).status;
 
 describe('the outbox', () => {
-  test('is dispatched at once and emptied', async () => {
+  test('is dispatched immediately and emptied', async () => {
     const { send, outbox, inbox } = await arrange();
     const id = await send();
     await outbox.drain();
@@ -121,7 +121,7 @@ describe('the outbox', () => {
     expect(await rowsOf(inbox.organizationId)).toBe(0);
   });
 
-  test('keeps what Temporal could not take, and the sweep hands it over', async () => {
+  test('keeps commands that Temporal did not accept, and the sweep dispatches them', async () => {
     const { send, outbox, inbox, reconcile } = await arrange();
     temporal.down = true;
     const id = await send();
@@ -138,7 +138,7 @@ describe('the outbox', () => {
     expect(await rowsOf(inbox.organizationId)).toBe(0);
   });
 
-  test('is swept by two at once without handing over twice', async () => {
+  test('dispatches each command once with two concurrent sweeps', async () => {
     const { send, outbox, inbox, reconcile } = await arrange();
     temporal.down = true;
     const id = await send();
@@ -170,7 +170,7 @@ describe('the reconciler', () => {
     },
   );
 
-  test('leaves a running one alone, and does not ask again at once', async () => {
+  test('leaves a running workflow alone and does not check it again immediately', async () => {
     const { lostMessage, reconcile } = await arrange();
     const id = await lostMessage();
     temporal.statuses.set(`send/${id}`, 'RUNNING');
@@ -192,10 +192,10 @@ describe('the reconciler', () => {
     },
   );
 
-  test('records what a terminated send had already handed over instead of canceling it', async () => {
+  test('records a send that was already transmitted when its run was terminated, instead of canceling it', async () => {
     const { lostMessage, reconcile, dispatch } = await arrange();
     const id = await lostMessage();
-    await dispatch.open(id);
+    await dispatch.prepare(id);
     await dispatch.transmit(id, () => false);
     await age(id);
     temporal.statuses.set(`send/${id}`, 'TERMINATED');
@@ -211,7 +211,7 @@ describe('the reconciler', () => {
     const { lostMessage, reconcile, dispatch, transport } = await arrange();
     transport.answerWith(async () => deferred);
     const id = await lostMessage();
-    await dispatch.open(id);
+    await dispatch.prepare(id);
     await dispatch.transmit(id, () => false);
     await dispatch.record(id);
     await age(id);
@@ -221,7 +221,7 @@ describe('the reconciler', () => {
     expect(temporal.started(`send/${id}`)).toBe(starts);
   });
 
-  test('takes received mail up again even after an operator ended its run', async () => {
+  test('restarts processing of a received message even after an operator ended its run', async () => {
     const { inbox, reconcile } = await arrange();
     const id = newId('receipt');
     await database.systemTransaction(async ({ em }) => {
@@ -268,7 +268,7 @@ describe('the reconciler', () => {
     });
   });
 
-  test('tells a run that waits past its draft’s time again', async () => {
+  test('signals a run again that waits past its draft’s time', async () => {
     const { drafts, scope, inbox, content, reconcile, outbox } = await arrange();
     const { draft } = await drafts.create(scope, inbox.id, { ...content, sendAt: HOUR_AGO() });
     await outbox.drain();
@@ -304,7 +304,7 @@ describe('the reconciler', () => {
     });
   });
 
-  test('does every chore although one fails, and fails of that', async () => {
+  test('runs every sweep even if one fails, then fails', async () => {
     const done: string[] = [];
     const { reconcileOverdue } = createMaintenanceActivities({
       outbox: { sweep: async () => 0 },
@@ -320,7 +320,7 @@ describe('the reconciler', () => {
     expect(done).toEqual(['events']);
   });
 
-  test('helps the others where one cannot be helped', async () => {
+  test('recovers the other rows if one fails', async () => {
     const world = await arrange();
     const [first, second] = [await world.lostMessage(), await world.lostMessage()];
     await age(first);

@@ -5,7 +5,7 @@ import { type MetricCounts, zeroCounts } from '../../domain/metrics/metric-count
 
 const counted = (counts: Partial<MetricCounts>) => ({ ...zeroCounts(), ...counts });
 
-test('the example of docs/metrics.md', () => {
+test('matches the example in docs/metrics.md', () => {
   expect(
     scoreDeliverability(
       counted({ attempted: 2_000, sent: 1_990, delivered: 1_900, bounced: 60, complained: 3, rejected: 41 }),
@@ -24,7 +24,7 @@ test('the example of docs/metrics.md', () => {
   });
 });
 
-test('nothing bad is 100, everything bad is 0', () => {
+test('is 100 without failures and 0 with only failures', () => {
   expect(scoreDeliverability(counted({ attempted: 20, sent: 20 }))).toMatchObject({
     score: 100,
     warnings: [],
@@ -40,7 +40,7 @@ test('nothing bad is 100, everything bad is 0', () => {
   });
 });
 
-test('19 sends are too few to judge, and none are no rates', () => {
+test('returns no score for 19 sends and zero rates for none', () => {
   expect(scoreDeliverability(counted({ attempted: 19, bounced: 1 }))).toMatchObject({
     score: null,
     bounceRate: 0.052632,
@@ -56,11 +56,11 @@ test.each([
   [{ bounced: 50 }, ['The bounce rate is 5%; the critical threshold is 5%.']],
   [{ complained: 1 }, ['The complaint rate is 0.1%; the warning threshold is 0.1%.']],
   [{ complained: 3 }, ['The complaint rate is 0.3%; the critical threshold is 0.3%.']],
-])('of 1,000 sends %j warns %j', (counts, warnings) => {
+])('%j of 1,000 sends produces the warnings %j', (counts, warnings) => {
   expect(scoreDeliverability(counted({ attempted: 1_000, ...counts })).warnings).toEqual(warnings);
 });
 
-test('whatever was counted, score and rates stay within their bounds, and worse is never better', () => {
+test('keeps score and rates within bounds and never scores worse counts higher', () => {
   const number = fc.nat(100_000);
   fc.assert(
     fc.property(

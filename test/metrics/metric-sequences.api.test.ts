@@ -28,7 +28,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('changes' as const),
       message: fc.nat(MESSAGES - 1),
-      // Of one statement, as a fold writes several.
+      // In one statement, like the sweep.
       times: fc.uniqueArray(fc.constantFrom(...TIMES), { minLength: 0, maxLength: 3 }),
       hoursAgo,
       isRejected: fc.boolean(),
@@ -41,14 +41,14 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('folds' as const) }) },
 );
 
-/** What is true of a message so far. */
+/** State of a message so far. */
 interface Known {
   times: Set<(typeof TIMES)[number]>;
   isRejected: boolean;
   isDeleted: boolean;
 }
 
-test('whatever is changed in whatever order, each thing counts once, in its hour', async () => {
+test('counts each event once, in its hour, for any order of changes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const { send, inbox, scope } = await arrangeSending(worker);
@@ -92,7 +92,7 @@ test('whatever is changed in whatever order, each thing counts once, in its hour
             MessageEntity,
             { id },
             {
-              // What stands already is set again to another time now and then, and counts no second time.
+              // Sometimes sets an existing time again, which must not count twice.
               ...Object.fromEntries(taken.times.map((time) => [time, at])),
               ...(facts.isRejected ? { status: 'rejected' } : {}),
               updatedAt: at,

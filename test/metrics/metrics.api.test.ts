@@ -24,7 +24,7 @@ const report = (world: Sending, id: string, kind: 'delivered' | 'bounced' | 'com
     ]),
   );
 
-/** A world with a key that sees its environment. */
+/** An organization with a key for its environment. */
 async function arrange() {
   const world = await arrangeSending(app.worker);
   const { organizationId, environmentId } = world.inbox;
@@ -40,7 +40,7 @@ async function activity(token: string, query = ''): Promise<Hour[]> {
 
 const busy = (hours: Hour[]) => hours.filter((hour) => PUBLIC_COUNTS.some((name) => hour[name] > 0));
 
-/** Everything that happens to mail, once. */
+/** Creates one of every event that is counted. */
 async function mixedMail(world: Sending): Promise<void> {
   world.transport.answerWith(async ({ recipient }) => {
     if (recipient.startsWith('unknown')) return refused;
@@ -56,7 +56,7 @@ async function mixedMail(world: Sending): Promise<void> {
   await sent('unknown');
   await sent('content');
   await sent('later');
-  // The relay refuses one recipient; the other leaves at the second attempt.
+  // The relay rejects one recipient and accepts the other at the second attempt.
   const mixed = await sent('unknown', 'later');
   world.transport.answerWith(async () => accepted);
   await dispatchOnce(world, mixed);
@@ -73,7 +73,7 @@ async function mixedMail(world: Sending): Promise<void> {
   });
 }
 
-/** What `messages` itself says, hour by hour. */
+/** Counts computed from `messages`, by hour. */
 async function fullCount(inboxId: string): Promise<Hour[]> {
   const rows = await app.worker.statement<Counts & { hour: string }>(
     `select date_trunc('hour', at, 'UTC') as hour, ${PUBLIC_COUNTS.map(
@@ -89,8 +89,8 @@ async function fullCount(inboxId: string): Promise<Hour[]> {
   return rows.map(({ hour, ...counts }) => ({ timestamp: new Date(hour).toISOString(), ...counts }));
 }
 
-describe('what happens to mail is counted', () => {
-  test('as messages themselves tell it, before and after it is folded, and folded by two at once', async () => {
+describe('counts', () => {
+  test('match the messages before and after deltas are applied, also by two concurrent sweeps', async () => {
     const world = await arrange();
     await mixedMail(world);
     const told = await fullCount(world.inbox.id);
@@ -108,7 +108,7 @@ describe('what happens to mail is counted', () => {
     expect(await answers()).toEqual([told, told, told]);
     await Promise.all([applyMetricDeltas(app.worker), applyMetricDeltas(app.worker)]);
     expect(await answers()).toEqual([told, told, told]);
-    // Some of it folded, some not.
+    // Some deltas applied, some pending.
     await mixedMail(world);
     const later = await fullCount(world.inbox.id);
     expect(await answers()).toEqual([later, later, later]);
@@ -116,7 +116,7 @@ describe('what happens to mail is counted', () => {
     expect(await answers()).toEqual([later, later, later]);
   });
 
-  test('and stays counted when the messages are deleted', async () => {
+  test('remain after the messages are deleted', async () => {
     const world = await arrange();
     await mixedMail(world);
     const before = busy(await activity(world.token));
@@ -128,7 +128,7 @@ describe('what happens to mail is counted', () => {
     expect(busy(await activity(world.token))).toEqual(before);
   });
 
-  test('also where a send is refused at the call and leaves no message', async () => {
+  test('include a send that is rejected without creating a message', async () => {
     const world = await arrange();
     const blocked = await app.call('/lists/send/block', {
       method: 'POST',
@@ -148,7 +148,7 @@ describe('what happens to mail is counted', () => {
     expect(busy(await activity(world.token))).toMatchObject([{ rejected: 1 }]);
   });
 
-  test('hidden mail only once it is shown, in the hour it came', async () => {
+  test('include hidden messages once they are shown, in the hour they were received', async () => {
     const world = await arrange();
     const { receive } = await arrangeInbox(
       app.worker,
@@ -165,7 +165,7 @@ describe('what happens to mail is counted', () => {
         ...(body && { body }),
       });
     expect((await label('DELETE', '/spam')).statusCode).toBe(200);
-    // Hidden again and shown again, it is still one mail.
+    // Hidden and shown again, it still counts once.
     await label('POST', '', { labels: ['spam'] });
     await label('DELETE', '/spam');
     expect(busy(await activity(world.token))).toMatchObject([
@@ -173,7 +173,7 @@ describe('what happens to mail is counted', () => {
     ]);
   });
 
-  test('an hour and its report may lie in different hours, also in one change', async () => {
+  test('assign a message and its report to different hours, even in one change', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     const [early, late] = [new Date(Date.now() - 4 * HOUR_MS), new Date(Date.now() - 2 * HOUR_MS)];
@@ -187,8 +187,8 @@ describe('what happens to mail is counted', () => {
   });
 });
 
-describe('who asks', () => {
-  test('sees the environment and the inbox of the credential, and nothing else', async () => {
+describe('the credential', () => {
+  test('sees only its environment and inbox', async () => {
     const world = await arrange();
     const { organizationId, environmentId } = world.inbox;
     const other = await createInbox(
@@ -220,13 +220,13 @@ describe('who asks', () => {
     expectProblem(await app.call('/metrics/summary?inbox_id=inb_none', { token: world.token }), 'not_found');
   });
 
-  test('is an agent, too', () => {
+  test('can be an agent', () => {
     expect(AGENT_PERMISSIONS).toContain('metrics:read');
   });
 });
 
 describe('the range', () => {
-  test('is the last 24 hours, each there, unless another is asked for', async () => {
+  test('defaults to the last 24 hours and includes every hour', async () => {
     const { token } = await createOrganization(app.worker);
     const hours = await activity(token);
     expect(hours).toHaveLength(24);
@@ -239,7 +239,7 @@ describe('the range', () => {
     ]);
   });
 
-  test('is at most 31 days of hours, 366 of a sum', async () => {
+  test('is at most 31 days for activity and 366 for sums', async () => {
     const { token } = await createOrganization(app.worker);
     const from = (days: number, path: string) => {
       const end = new Date('2026-06-01T10:30:00Z');
@@ -267,14 +267,14 @@ describe('the range', () => {
   });
 });
 
-test('all three in one answer', async () => {
+test('returns all three in one response', async () => {
   const world = await arrange();
   await mixedMail(world);
   const response = await app.call('/metrics', { token: world.token });
   const { activity: hours, summary, deliverability } = response.json();
   expect(hours.data).toHaveLength(24);
   expect(summary).toEqual({ sent: 4, delivered: 3, bounced: 3, complained: 1, rejected: 1, received: 2 });
-  // Five attempted: one of the bounces is a mail that never left.
+  // Five attempted: one of the bounces was never sent.
   expect(deliverability).toMatchObject({
     score: null,
     sample_size: 5,

@@ -10,7 +10,7 @@ import { testStack } from '../support/stack.ts';
 
 const database = useWorkerDatabase();
 
-test('tells every kind, and how long a message waits', async () => {
+test('reports every kind and the age of the oldest message', async () => {
   const { send } = await arrangeSending(database);
   await send('ada@people.example');
   const backlog = await readBacklog(database);
@@ -20,7 +20,7 @@ test('tells every kind, and how long a message waits', async () => {
   expect(queued?.oldestSeconds).toBeGreaterThan(0);
 });
 
-test('each part reads an index, whatever the tables hold', async () => {
+test('reads only indexes', async () => {
   let statement = '';
   await readBacklog({
     statement: async (sql) => {
@@ -31,7 +31,7 @@ test('each part reads an index, whatever the tables hold', async () => {
   const worker = new pg.Client({ connectionString: testStack().postgres.workerUrl });
   await worker.connect();
   try {
-    // So few rows are read as fast without an index.
+    // With so few rows the planner would not use an index.
     await worker.query('set enable_seqscan = off');
     const { rows } = await worker.query<{ 'QUERY PLAN': string }>(`explain ${statement}`);
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
@@ -46,7 +46,7 @@ test('each part reads an index, whatever the tables hold', async () => {
       'unclaimed_objects_due_at_index',
     ])
       expect(plan).toContain(index);
-    // Rows of the last one are folded, not looked for: any will do.
+    // The last part counts any rows, in no order.
     expect(plan.match(/Seq Scan on \w+/g) ?? []).toEqual(
       plan.includes('Seq Scan on metric_deltas') ? ['Seq Scan on metric_deltas'] : [],
     );
@@ -55,7 +55,7 @@ test('each part reads an index, whatever the tables hold', async () => {
   }
 });
 
-test('is read once for several scrapes, and its failure hides nothing else', async () => {
+test('is read once for several scrapes, and a failure hides no other metric', async () => {
   let now = 0;
   let reads = 0;
   let isDown = false;
@@ -79,7 +79,7 @@ test('is read once for several scrapes, and its failure hides nothing else', asy
   expect(first).toContain('agent_email_backlog{kind="message_deferred"} 0');
   now += 10_000;
   isDown = true;
-  // The first scrape may show the counter as it was before the failure.
+  // The first scrape may show the counter from before the failure.
   await registry.metrics();
   const failed = await registry.metrics();
   expect(failed).not.toContain('kind="outbox"');

@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { simpleParser } from 'mailparser';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -29,7 +30,7 @@ const params = {
   failingSince: null,
 };
 
-/** One mail to an owner, and a relay that answers `answers` one after the other. */
+/** One email to an owner, and a relay that returns `answers` in order. */
 async function arrange(answers: TransmissionResult[] = []) {
   const { organizationId, ownerId } = await createOrganization(database);
   const { outbox, commands } = recordingOutbox();
@@ -58,8 +59,8 @@ async function arrange(answers: TransmissionResult[] = []) {
   return { id, ownerId, notify, commands, transport, sending, read, row };
 }
 
-describe('a system mail', () => {
-  test('is written and started once for a dedupe key, however often it is asked for', async () => {
+describe('a system email', () => {
+  test('is created and started once per dedupe key', async () => {
     const { id, notify, read, commands } = await arrange();
     await Promise.all([notify(), notify(), notify()]);
     expect(await read()).toHaveLength(1);
@@ -70,7 +71,7 @@ describe('a system mail', () => {
     expect(await read()).toHaveLength(2);
   });
 
-  test('is not written where its transaction is rolled back', async () => {
+  test('is not created if its transaction rolls back', async () => {
     const { organizationId } = await createOrganization(database);
     const { outbox, commands } = recordingOutbox();
     const doomed = database.systemTransaction(async (transaction) => {
@@ -88,7 +89,7 @@ describe('a system mail', () => {
     expect(left).toBe(0);
   });
 
-  test('says that no person wrote it, asks for no reports, and comes from the system address', async () => {
+  test('is marked auto-generated, requests no DSNs and comes from the system address', async () => {
     const { id, ownerId, transport, sending, row } = await arrange();
     await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'sent' });
     const [transmission] = transport.transmissions;
@@ -116,7 +117,7 @@ describe('a system mail', () => {
     expect(transport.transmissions).toHaveLength(1);
   });
 
-  test('that is put off is tried on its schedule, then failed', async () => {
+  test('is retried on its schedule when deferred, then fails', async () => {
     const tries = NOTIFICATION_RETRY_DELAYS_MS.length;
     const { id, sending, row, transport } = await arrange(Array.from({ length: tries + 1 }, () => deferred));
     for (const delayMs of NOTIFICATION_RETRY_DELAYS_MS)
@@ -126,7 +127,7 @@ describe('a system mail', () => {
     expect(transport.transmissions).toHaveLength(tries + 1);
   });
 
-  test('put off once leaves with the second attempt', async () => {
+  test('deferred once is sent with the second attempt', async () => {
     const { id, sending, row } = await arrange([deferred]);
     await sending.send(id);
     expect(await row()).toMatchObject({ status: 'pending', nextAttemptAt: expect.any(Date) });
@@ -136,8 +137,8 @@ describe('a system mail', () => {
 
   test.each([
     ['refused', refused, '550 5.1.1'],
-    ['ambiguous', ambiguous, 'It may have left'],
-  ])('%s is failed and not sent again', async (_name, result, why) => {
+    ['ambiguous', ambiguous, 'the email may have been sent'],
+  ])('%s fails and is not sent again', async (_name, result, why) => {
     const { id, sending, row, transport } = await arrange([result]);
     await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
     await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
@@ -145,17 +146,17 @@ describe('a system mail', () => {
     expect((await row())?.lastError).toContain(why);
   });
 
-  test('whose worker died while it was handed over is not sent twice', async () => {
+  test('is not sent twice if its worker crashes during the attempt', async () => {
     const { id, sending, row, transport } = await arrange();
     transport.answerWith(() => Promise.reject(new Error('killed')));
     await expect(sending.send(id)).rejects.toThrow('killed');
     transport.answerWith(async () => accepted);
     await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
     expect(transport.transmissions).toHaveLength(1);
-    expect((await row())?.lastError).toContain('may have left');
+    expect((await row())?.lastError).toContain('may have been sent');
   });
 
-  test('taken for dead while the relay thought about it is sent all the same', async () => {
+  test('is marked sent if the relay accepts it after the attempt was recorded as lost', async () => {
     const { id, sending, row, transport } = await arrange();
     const answer = Promise.withResolvers<TransmissionResult>();
     const asked = Promise.withResolvers<void>();
@@ -171,11 +172,10 @@ describe('a system mail', () => {
     expect(await row()).toMatchObject({ status: 'sent', lastError: null });
   });
 
-  test('whose run is lost is found, and one an operator stopped has failed', async () => {
+  test('is restarted if its run was lost, and fails if an operator stopped it', async () => {
     const { id, sending, row } = await arrange();
     await database.statement(
-      `update notifications set next_attempt_at = now() - interval '6 minutes' where id = ?`,
-      [id],
+      sql`update notifications set next_attempt_at = now() - interval '6 minutes' where id = ${id}`,
     );
     const runs = await overdueNotifications(database, sending).take(500);
     const run = runs.find(({ start }) => start.workflowId === `notification/${id}`);

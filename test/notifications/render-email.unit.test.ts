@@ -23,8 +23,8 @@ function elements(html: string): string[] {
   return names;
 }
 
-describe('the mail of a disabled endpoint', () => {
-  test('says which, why and what to do, as text and as HTML', () => {
+describe('the email about a disabled endpoint', () => {
+  test('names the endpoint, the reason and the remedy, as text and HTML', () => {
     const { subject, text, html } = renderEmail(renderTemplate('webhook-endpoint-disabled', params));
     expect(subject).toBe('Webhook endpoint disabled: receiver.example');
     for (const fact of [
@@ -40,7 +40,7 @@ describe('the mail of a disabled endpoint', () => {
     }
   });
 
-  test('leaves out what it does not know', () => {
+  test('omits unknown values', () => {
     const { text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, failingSince: null }),
     );
@@ -48,14 +48,14 @@ describe('the mail of a disabled endpoint', () => {
   });
 });
 
-describe('what customers wrote', () => {
+describe('text from customers', () => {
   test.each([
     '<script>alert(1)</script>',
     '"><img src=x onerror=alert(1)>',
     '</td></tr></table><h1>Your account',
     '&lt;b&gt;',
     "' onmouseover='x",
-  ])('is no markup: %s', (hostile) => {
+  ])('is escaped: %s', (hostile) => {
     const innocent = renderEmail(renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }));
     const { html, text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, reason: hostile }),
@@ -65,7 +65,7 @@ describe('what customers wrote', () => {
     expect(text).toContain(hostile);
   });
 
-  test('never makes an element, a second header line or a character that is not seen', () => {
+  test('never creates an element, a second header line or an invisible character', () => {
     const innocent = elements(renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (hostile) => {
@@ -80,7 +80,7 @@ describe('what customers wrote', () => {
     );
   });
 
-  test('cannot make one fact look like another', () => {
+  test('cannot forge another table row', () => {
     const { text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x\r\nEndpoint: whe_other' }),
     );

@@ -11,32 +11,32 @@ const notice: TemplateParams['usage-warning'] = {
   resetsAt: '2026-12-01',
 };
 
-test('a warning names the month, the numbers and what comes at 100 %', () => {
+test('a warning names the month, the numbers and what happens at 100%', () => {
   expect(renderTemplate('usage-warning', notice)).toEqual({
-    subject: '80.4 % of messages_sent are used',
+    subject: '80.4% of your messages_sent limit used',
     body: [
-      'Your organization has used 80.4 % of what it may have of messages_sent in 2026-11.',
+      'Your organization has used 80.4% of its messages_sent limit for 2026-11.',
       [
         ['Organization', 'org_1'],
         ['Counter', 'messages_sent'],
         ['Used', '2412'],
         ['Limit', '3000'],
-        ['Starts anew', '2026-12-01'],
+        ['Resets on', '2026-12-01'],
       ],
-      expect.stringMatching(/^At 100 %: Nothing more is sent until the month is over/),
+      expect.stringMatching(/^At 100%: No more messages are sent until the month ends/),
       expect.stringContaining('GET and PUT /api/v1/org/limits'),
     ],
   });
 });
 
-test('of a soft limit nothing is refused', () => {
+test('a soft limit rejects nothing', () => {
   const { subject, body } = renderTemplate('usage-exceeded', { ...notice, percentage: 110, kind: 'soft' });
-  expect(subject).toBe('The limit of messages_sent is reached');
-  expect(body).toContain('The limit is soft: nothing is refused for it.');
+  expect(subject).toBe('messages_sent limit reached');
+  expect(body).toContain('This is a soft limit: nothing is rejected.');
 });
 
-test('a level has no month', () => {
+test('storage has no month', () => {
   const { body } = renderTemplate('usage-exceeded', { ...notice, counter: 'storage_bytes', resetsAt: null });
-  expect(body[0]).toBe('Your organization has used 80.4 % of what it may have of storage_bytes.');
-  expect(JSON.stringify(body)).not.toContain('Starts anew');
+  expect(body[0]).toBe('Your organization has used 80.4% of its storage_bytes limit.');
+  expect(JSON.stringify(body)).not.toContain('Resets on');
 });

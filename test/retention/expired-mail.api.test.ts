@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -35,7 +36,7 @@ const BEGINNING: DeletionProgress = { messages: 0, threads: 0, cursor: null };
 const database = useOwnDatabase('expired_mail');
 const storage = useStorage(useObjectStorage());
 
-/** An organization that keeps its mail for 30 days, by a policy that began long ago. */
+/** An organization whose 30-day policy has been in effect for a long time. */
 async function arrange(options: Partial<ExpiredMailOptions> = {}) {
   const organization = await createOrganization(database);
   const { organizationId } = organization;
@@ -76,8 +77,8 @@ const countOf = (organizationId: string) =>
 const changePolicy = (organizationId: string, change: object) =>
   database.systemTransaction(({ em }) => em.nativeUpdate(RetentionPolicyEntity, { organizationId }, change));
 
-describe('old mail', () => {
-  test('goes with all that hangs on it, its bytes too; what is younger stays', async () => {
+describe('expired messages', () => {
+  test('are deleted with all dependent rows and objects; newer messages stay', async () => {
     const { organizationId, inbox, run } = await arrange();
     const keys = Array.from({ length: 4 }, () => `retention/${newId('attachment')}`);
     const [file = '', shared = '', raw = '', young = ''] = keys;
@@ -102,9 +103,9 @@ describe('old mail', () => {
       expect(await em.find(AttachmentEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
       expect(await em.find(ReceiptEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
       expect(await em.find(ThreadEntity, { organizationId })).toMatchObject([{ id: kept.threadId }]);
-      const [words] = await em.execute('select count(*)::int as count from message_search where org_id = ?', [
-        organizationId,
-      ]);
+      const [words] = await em.execute(
+        sql`select count(*)::int as count from message_search where org_id = ${organizationId}`,
+      );
       expect(words).toEqual({ count: 1 });
     });
     await sweepObjects(database, storage);
@@ -113,7 +114,7 @@ describe('old mail', () => {
     for (const key of [shared, young]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
   });
 
-  test('leaves drafts, however old', async () => {
+  test('do not include drafts', async () => {
     const { organizationId, inbox, run } = await arrange();
     const { threadId } = await createAgedMail(database, inbox, { at: daysAgo(60) });
     await database.systemTransaction(async ({ em }) => {
@@ -158,7 +159,7 @@ describe('old mail', () => {
     },
   );
 
-  test('that left lately, or came again lately by its date, counts from then', async () => {
+  test('are dated by when they were sent or received', async () => {
     const { inbox, run } = await arrange();
     const fields = { sentAt: daysAgo(2) };
     const { id } = await createAgedMail(database, inbox, { at: daysAgo(45), direction: 'outbound', fields });
@@ -166,7 +167,7 @@ describe('old mail', () => {
     expect(await isThere(id)).toBe(true);
   });
 
-  test('of every environment goes, and of no other organization', async () => {
+  test('are deleted in every environment, and in no other organization', async () => {
     const { organization, organizationId, inbox, run } = await arrange();
     const sandbox = await createInbox(database, organization, {
       environmentId: organization.sandboxEnvironmentId,
@@ -179,7 +180,7 @@ describe('old mail', () => {
     expect(await countOf(stranger.organizationId)).toBe(1);
   });
 
-  test('is waited for no more where its outcome was still open', async () => {
+  test('stop being tracked', async () => {
     const { inbox, run, commands, organizationId } = await arrange();
     await changePolicy(organizationId, { appliedDays: 1 });
     const tracked = { direction: 'outbound', fields: { tracked: true } } as const;
@@ -195,7 +196,7 @@ describe('old mail', () => {
 describe('a long deletion', () => {
   const MESSAGES = 2 * BATCH_SIZE + 50;
 
-  /** Mail of 60 to 20 days ago, a third of it of the last 30; some of it hidden, labelled, sent, with files. */
+  /** Messages from 60 to 20 days ago, a third of them within 30 days; some hidden, labeled, sent, with attachments. */
   async function fill(inbox: Inbox): Promise<void> {
     const threads = Array.from({ length: 12 }, () => newId('thread'));
     const stamp = (days: number) => daysAgo(days).toISOString();
@@ -214,7 +215,7 @@ describe('a long deletion', () => {
     await database.systemTransaction(async ({ em }) => {
       for (let n = 0; n < MESSAGES; n += 1) {
         const at = new Date(Date.parse(stamp(60)) + (n * 40 * DAY_MS) / MESSAGES);
-        // The first thread has most of the mail, the last ones have old mail alone.
+        // The first thread has most messages; the last threads have only expired ones.
         const turn = Math.floor(n / 2);
         const thread = n % 2 === 0 ? 0 : n < MESSAGES / 2 ? 6 + (turn % 6) : 1 + (turn % 5);
         await insertMessage(em, inbox, { at, threadId: threads[thread] ?? '', n });
@@ -232,30 +233,14 @@ describe('a long deletion', () => {
     const outbound = n % 3 === 0;
     const id = idOf('message', at);
     await em.execute(
-      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+      sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, preview, labels, has_attachments, headers, created_at, updated_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?, '[]', '[]', '[]', '[]', '', ?, ?::text[], ?, '{}', ?, ?)`,
-      [
-        id,
-        inbox.organizationId,
-        inbox.environmentId,
-        inbox.id,
-        threadId,
-        outbound ? 'outbound' : 'inbound',
-        outbound ? 'sent' : 'received',
-        `person-${n % 17}@people.example`,
-        `preview ${n}`,
-        n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`,
-        n % 5 === 0,
-        at,
-        at,
-      ],
+       values (${id}, ${inbox.organizationId}, ${inbox.environmentId}, ${inbox.id}, ${threadId}, ${outbound ? 'outbound' : 'inbound'}, ${outbound ? 'sent' : 'received'}, ${`person-${n % 17}@people.example`}, '[]', '[]', '[]', '[]', '', ${`preview ${n}`}, ${n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`}::text[], ${n % 5 === 0}, '{}', ${at}, ${at})`,
     );
     if (outbound)
       await em.execute(
-        `insert into message_recipients (message_id, position, org_id, field, email, updated_at)
-         values (?, 0, ?, 'to', ?, now())`,
-        [id, inbox.organizationId, `Other-${n % 11}@people.example`],
+        sql`insert into message_recipients (message_id, position, org_id, field, email, updated_at)
+         values (${id}, 0, ${inbox.organizationId}, 'to', ${`Other-${n % 11}@people.example`}, now())`,
       );
   }
 
@@ -264,7 +249,7 @@ describe('a long deletion', () => {
       em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } }),
     );
 
-  /** As if every thread were summed up anew, and the empty ones removed. */
+  /** Recomputes every thread and removes empty ones. */
   async function expectTrueThreads(organizationId: string): Promise<Thread[]> {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
@@ -281,13 +266,12 @@ describe('a long deletion', () => {
     database.systemTransaction(({ em }) => em.count(MessageEntity, { threadId }));
   const countOld = async (organizationId: string) => {
     const [row] = await database.statement<{ count: number }>(
-      'select count(*)::int as count from messages where org_id = ? and created_at < ?',
-      [organizationId, daysAgo(30)],
+      sql`select count(*)::int as count from messages where org_id = ${organizationId} and created_at < ${daysAgo(30)}`,
     );
     return row?.count;
   };
 
-  test('leaves threads that show the rest as if they had never had more', async () => {
+  test('leaves threads as if the deleted messages had never existed', async () => {
     const { organizationId, inbox, run } = await arrange();
     await fill(inbox);
     const old = await countOld(organizationId);
@@ -301,7 +285,7 @@ describe('a long deletion', () => {
     expect(await countOf(organizationId)).toBe(MESSAGES - (old ?? 0));
   });
 
-  test('sums up a conversation whose last old message is on its way and stays', async () => {
+  test('refreshes a thread whose last expired message is still being sent', async () => {
     const { organizationId, inbox, run } = await arrange();
     const first = await createAgedMail(database, inbox, { at: daysAgo(70), labels: ['old'], files: ['f'] });
     await database.systemTransaction(async ({ em }) => {
@@ -320,7 +304,7 @@ describe('a long deletion', () => {
     expect(shown).toMatchObject({ messageCount: 2, labels: [], hasAttachments: false });
   });
 
-  test('counts truly in its middle, and goes on where it ended', async () => {
+  test('keeps counts correct between batches and continues where it ended', async () => {
     const { organizationId, inbox, run } = await arrange();
     await fill(inbox);
     const old = await countOld(organizationId);
@@ -328,8 +312,7 @@ describe('a long deletion', () => {
     expect(first).toMatchObject({ messages: BATCH_SIZE, end: 'more' });
     for (const { id, messageCount } of await threadsOf(organizationId)) {
       const [row] = await database.statement<{ count: number }>(
-        `select count(*)::int as count from messages where thread_id = ? and not labels && '{spam,blocked}'::text[]`,
-        [id],
+        sql`select count(*)::int as count from messages where thread_id = ${id} and not labels && '{spam,blocked}'::text[]`,
       );
       expect(row?.count).toBe(messageCount);
     }
@@ -337,7 +320,7 @@ describe('a long deletion', () => {
     await expectTrueThreads(organizationId);
   });
 
-  test('whose worker dies between two batches is taken up by the next attempt, from its last heartbeat or anew', async () => {
+  test('continues after a worker crash, from the last heartbeat or from the beginning', async () => {
     for (const heartbeats of [true, false]) {
       let batches = 0;
       const { organizationId, inbox, expiredMail } = await arrange({
@@ -371,8 +354,8 @@ describe('a long deletion', () => {
 
   test.each([
     ['postponed', { postponedUntil: daysAgo(-1) }, 'Postponed until'],
-    ['given up', { appliedDays: 0 }, 'kept for ever'],
-  ])('that is %s ends after its batch', async (_name, change, detail) => {
+    ['removed', { appliedDays: 0 }, 'kept forever'],
+  ])('stops after its batch if the policy is %s', async (_name, change, detail) => {
     const { organizationId, inbox, run } = await arrange({
       pause: () => changePolicy(organizationId, change),
     });
@@ -385,7 +368,7 @@ describe('a long deletion', () => {
     expect(await countOf(organizationId)).toBe(MESSAGES - BATCH_SIZE);
   });
 
-  test('of an organization that is suspended meanwhile ends after its batch', async () => {
+  test('stops after its batch if the organization is suspended', async () => {
     const { organizationId, inbox, run } = await arrange({
       pause: () =>
         database.systemTransaction(({ em }) =>
@@ -396,7 +379,7 @@ describe('a long deletion', () => {
     expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'stopped' });
   });
 
-  test('that is canceled ends after its batch', async () => {
+  test('stops after its batch if it is canceled', async () => {
     let isAborted = false;
     const { inbox, run } = await arrange({
       pause: async () => {
@@ -404,13 +387,13 @@ describe('a long deletion', () => {
       },
     });
     await fill(inbox);
-    expect(await run(BEGINNING, { aborted: () => isAborted })).toMatchObject({
+    expect(await run(BEGINNING, { isAborted: () => isAborted })).toMatchObject({
       messages: BATCH_SIZE,
       end: 'more',
     });
   });
 
-  test('that Temporal cancels reports that it was canceled', async () => {
+  test('reports a cancellation to Temporal', async () => {
     const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
     const { organizationId, inbox, expiredMail } = await arrange({
       pause: async () => environment.cancel('CANCELLED'),
@@ -425,7 +408,7 @@ describe('a long deletion', () => {
     expect(await countOf(organizationId)).toBe(0);
   });
 
-  test('pauses after each batch; another one waits for its turn in Temporal meanwhile', async () => {
+  test('pauses after each batch, while another deletion is retried by Temporal', async () => {
     const turns: unknown[] = [];
     const { organizationId, inbox, run, expiredMail } = await arrange({
       pause: async (ms) => {
@@ -441,7 +424,7 @@ describe('a long deletion', () => {
     });
     await createAgedMail(database, inbox, { at: daysAgo(60) });
     expect(await run()).toMatchObject({ messages: 1 });
-    expect(new Set(turns)).toEqual(new Set(['WaitsForItsTurn']));
+    expect(new Set(turns)).toEqual(new Set(['DeletionInProgress']));
     expect(await run()).toMatchObject({ messages: 0, end: 'done' });
   });
 });

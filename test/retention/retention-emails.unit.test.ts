@@ -6,19 +6,23 @@ const organizationId = 'org_01';
 const warning = { organizationId, days: 30, firstDeletionAt: '2026-12-08 15:00 UTC' };
 
 test.each([
-  ['set', renderTemplate('retention-notice', warning), 'Mail older than 30 days will be deleted'],
   [
-    'tomorrow',
+    'notice',
+    renderTemplate('retention-notice', warning),
+    'Messages older than 30 days will be deleted starting 2026-12-08',
+  ],
+  [
+    'final notice',
     renderTemplate('retention-final-notice', warning),
-    'Tomorrow mail older than 30 days is deleted',
+    'Messages older than 30 days will be deleted tomorrow',
   ],
   [
     'reminder',
     renderTemplate('retention-reminder', { organizationId, days: 30, before: '2026-12-08 15:00 UTC' }),
-    'Reminder: mail older than 30 days is deleted every day',
+    'Reminder: messages older than 30 days are deleted daily',
   ],
-])('the mail “%s” says what goes, when, and how to keep it', (_name, letter, subject) => {
-  const { subject: line, text, html } = renderEmail(letter);
+])('the email “%s” says what is deleted, when, and how to prevent it', (_name, content, subject) => {
+  const { subject: line, text, html } = renderEmail(content);
   expect(line).toContain(subject);
   for (const body of [text, html]) {
     expect(body).toContain('2026-12-08 15:00 UTC');
@@ -27,7 +31,7 @@ test.each([
   }
 });
 
-test('a day is a day', () => {
+test('uses the singular for one day', () => {
   expect(renderTemplate('retention-final-notice', { ...warning, days: 1 }).subject).toContain(
     'older than 1 day ',
   );

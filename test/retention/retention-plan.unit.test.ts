@@ -27,37 +27,39 @@ const newPlan = (applied = 0): RetentionPlan => ({
   changedAt: at(-100),
 });
 
-/** The daily runs from one day to another, at 03:00 UTC, and what they told. */
-function runs(plan: RetentionPlan, fromDay: number, toDay: number) {
-  const told: { day: number; kind: string; days: number }[] = [];
+/** Simulates the daily runs at 03:00 UTC and returns their warnings. */
+function simulateRuns(plan: RetentionPlan, fromDay: number, toDay: number) {
+  const warnings: { day: number; kind: string; days: number }[] = [];
   const first = Math.ceil((START + fromDay * DAY_MS - 3 * HOUR_MS) / DAY_MS) * DAY_MS + 3 * HOUR_MS;
   for (let time = first; time < START + toDay * DAY_MS; time += DAY_MS)
     for (const { kind, days } of reviewRetention(plan, new Date(time)))
-      told.push({ day: Math.floor((time - START) / DAY_MS), kind, days });
-  return told;
+      warnings.push({ day: Math.floor((time - START) / DAY_MS), kind, days });
+  return warnings;
 }
 
 describe('a shorter policy', () => {
-  test('is announced at once and a day before, and begins after seven days', () => {
+  test('is announced immediately and one day before, and starts after seven days', () => {
     const plan = newPlan();
     expect(changeRetention(plan, 30, at(0))).toBe(true);
     expect(plan).toMatchObject({ retentionDays: 30, appliedDays: 0 });
-    expect(reviewRetention(plan, at(0))).toMatchObject([{ kind: 'set', days: 30, firstDeletionAt: at(7) }]);
-    expect(runs(plan, 0, 7)).toEqual([{ day: 6, kind: 'tomorrow', days: 30 }]);
+    expect(reviewRetention(plan, at(0))).toMatchObject([
+      { kind: 'announcement', days: 30, firstDeletionAt: at(7) },
+    ]);
+    expect(simulateRuns(plan, 0, 7)).toEqual([{ day: 6, kind: 'final', days: 30 }]);
     expect(isDeleting(plan)).toBe(false);
-    expect(runs(plan, 7, 9)).toEqual([]);
+    expect(simulateRuns(plan, 7, 9)).toEqual([]);
     expect(plan).toMatchObject({ appliedDays: 30, steps: [] });
     expect(isDeleting(plan)).toBe(true);
   });
 
-  test('leaves the old one in force until then', () => {
+  test('leaves the old one in effect until then', () => {
     const plan = newPlan(90);
     changeRetention(plan, 30, at(0));
     expect(plan.appliedDays).toBe(90);
     expect(isDeleting(plan)).toBe(true);
   });
 
-  test('set again is no change', () => {
+  test('set again changes nothing', () => {
     const plan = newPlan();
     changeRetention(plan, 30, at(0));
     const before = structuredClone(plan);
@@ -65,46 +67,48 @@ describe('a shorter policy', () => {
     expect(plan).toEqual(before);
   });
 
-  test('made shorter still keeps what was announced, and waits anew for the stricter part', () => {
+  test('shortened further keeps the announced step and adds a new notice for the stricter part', () => {
     const plan = newPlan();
     changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
     changeRetention(plan, 10, at(4));
-    expect(reviewRetention(plan, at(4))).toMatchObject([{ kind: 'set', days: 10, firstDeletionAt: at(11) }]);
-    runs(plan, 4, 8.5);
+    expect(reviewRetention(plan, at(4))).toMatchObject([
+      { kind: 'announcement', days: 10, firstDeletionAt: at(11) },
+    ]);
+    simulateRuns(plan, 4, 8.5);
     expect(plan.appliedDays).toBe(30);
-    runs(plan, 8.5, 12);
+    simulateRuns(plan, 8.5, 12);
     expect(plan).toMatchObject({ appliedDays: 10, steps: [] });
   });
 
-  test('made longer while it waits begins when the shorter one would have, which was told', () => {
+  test('lengthened while pending starts when the announced shorter one would have', () => {
     const plan = newPlan();
     changeRetention(plan, 10, at(0));
     reviewRetention(plan, at(0));
     changeRetention(plan, 60, at(5));
-    expect(runs(plan, 5, 9)).toEqual([{ day: 6, kind: 'tomorrow', days: 60 }]);
+    expect(simulateRuns(plan, 5, 9)).toEqual([{ day: 6, kind: 'final', days: 60 }]);
     expect(plan.appliedDays).toBe(60);
   });
 
-  test.each([0, 90, 200])('given up for %i days ends at once', (days) => {
+  test.each([0, 90, 200])('replaced by %i days ends immediately', (days) => {
     const plan = newPlan(90);
     changeRetention(plan, 30, at(0));
     changeRetention(plan, days, at(1));
     expect(plan).toMatchObject({ retentionDays: days, appliedDays: days, steps: [] });
-    expect(runs(plan, 1, 20)).toEqual([]);
+    expect(simulateRuns(plan, 1, 20)).toEqual([]);
   });
 
-  test('whose announcement was late begins seven days after it', () => {
+  test('announced late starts seven days after the announcement', () => {
     const plan = newPlan();
     changeRetention(plan, 30, at(0));
-    expect(reviewRetention(plan, at(5))).toMatchObject([{ kind: 'set', firstDeletionAt: at(12) }]);
+    expect(reviewRetention(plan, at(5))).toMatchObject([{ kind: 'announcement', firstDeletionAt: at(12) }]);
   });
 
-  test('nobody was warned of the day before waits for that', () => {
+  test('waits for its final warning', () => {
     const plan = newPlan();
     changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
-    expect(reviewRetention(plan, at(9))).toMatchObject([{ kind: 'tomorrow', firstDeletionAt: at(10) }]);
+    expect(reviewRetention(plan, at(9))).toMatchObject([{ kind: 'final', firstDeletionAt: at(10) }]);
     expect(plan.appliedDays).toBe(0);
     reviewRetention(plan, at(10));
     expect(plan.appliedDays).toBe(30);
@@ -112,51 +116,51 @@ describe('a shorter policy', () => {
 });
 
 describe('a postponement', () => {
-  test('moves the first deletion, and its last warning', () => {
+  test('moves the first deletion and its final warning', () => {
     const plan = newPlan();
     changeRetention(plan, 30, at(0));
     reviewRetention(plan, at(0));
-    runs(plan, 0, 7);
+    simulateRuns(plan, 0, 7);
     expect(postponeRetention(plan, 14, at(6.9))).toBe(true);
     expect(plan.postponedUntil).toEqual(at(21));
-    expect(runs(plan, 7, 20.6)).toEqual([{ day: 20, kind: 'tomorrow', days: 30 }]);
+    expect(simulateRuns(plan, 7, 20.6)).toEqual([{ day: 20, kind: 'final', days: 30 }]);
     expect(isDeleting(plan)).toBe(false);
-    runs(plan, 20.6, 22);
+    simulateRuns(plan, 20.6, 22);
     expect(plan).toMatchObject({ appliedDays: 30, postponedUntil: null });
     expect(isDeleting(plan)).toBe(true);
   });
 
-  test('stops what deletes daily, and the owners hear of it before it goes on', () => {
+  test('stops daily deletion and warns the owners before it resumes', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 10, at(0));
     expect(isDeleting(plan)).toBe(false);
-    expect(runs(plan, 0, 10.5)).toEqual([{ day: 9, kind: 'tomorrow', days: 30 }]);
+    expect(simulateRuns(plan, 0, 10.5)).toEqual([{ day: 9, kind: 'final', days: 30 }]);
     expect(plan.postponedUntil).toEqual(at(10));
-    expect(runs(plan, 10.5, 11)).toEqual([]);
+    expect(simulateRuns(plan, 10.5, 11)).toEqual([]);
     expect(isDeleting(plan)).toBe(true);
   });
 
-  test('together with a shorter policy is told once', () => {
+  test('combined with a shorter policy warns once', () => {
     const plan = newPlan(30);
     changeRetention(plan, 10, at(0));
     reviewRetention(plan, at(0));
     postponeRetention(plan, 20, at(1));
-    expect(runs(plan, 1, 23)).toEqual([{ day: 20, kind: 'tomorrow', days: 10 }]);
+    expect(simulateRuns(plan, 1, 23)).toEqual([{ day: 20, kind: 'final', days: 10 }]);
     expect(plan).toMatchObject({ appliedDays: 10, postponedUntil: null });
   });
 
-  test('never brings a deletion nearer', () => {
+  test('never moves a deletion forward', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 90, at(0));
     postponeRetention(plan, 1, at(1));
     expect(plan.postponedUntil).toEqual(at(90));
   });
 
-  test('of nothing is none', () => {
+  test('without a policy does nothing', () => {
     expect(postponeRetention(newPlan(), 1, at(0))).toBe(false);
   });
 
-  test('ends with the policy', () => {
+  test('ends when the policy is removed', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 90, at(0));
     changeRetention(plan, 0, at(1));
@@ -164,7 +168,7 @@ describe('a postponement', () => {
   });
 });
 
-test('the reminder comes once a month, and not in the month a policy began', () => {
+test('sends the reminder once a month, but not in the month a policy took effect', () => {
   const plan = { ...newPlan(30), appliedSince: new Date('2026-12-09T03:00:00Z') };
   const due = (time: string) => isReminderDue(plan, new Date(time));
   expect(due('2026-12-31T03:00:00Z')).toBe(false);
@@ -174,33 +178,36 @@ test('the reminder comes once a month, and not in the month a policy began', () 
   expect(due('2027-02-01T03:00:00Z')).toBe(true);
 });
 
-test('whatever is asked for in whatever order, mail goes seven days after the owners were told of as much, or more', () => {
+test('never deletes earlier than seven days after the announcement, for any sequence of changes', () => {
   const act = fc.oneof(
-    fc.record({ kind: fc.constant('set' as const), days: fc.constantFrom(0, 1, 5, 10, 30, 90) }),
+    fc.record({ kind: fc.constant('announcement' as const), days: fc.constantFrom(0, 1, 5, 10, 30, 90) }),
     fc.record({ kind: fc.constant('postpone' as const), days: fc.integer({ min: 1, max: 20 }) }),
     fc.record({ kind: fc.constant('wait' as const), days: fc.integer({ min: 0, max: 9 }) }),
   );
   fc.assert(
     fc.property(fc.array(act, { maxLength: 25 }), (acts) => {
       const plan = newPlan();
-      const told: { kind: string; days: number; time: number }[] = [];
+      const warnings: { kind: string; days: number; time: number }[] = [];
       let time = START;
       let applied = 0;
       const review = () => {
-        for (const { kind, days } of reviewRetention(plan, new Date(time))) told.push({ kind, days, time });
+        for (const { kind, days } of reviewRetention(plan, new Date(time)))
+          warnings.push({ kind, days, time });
         if (isDeleting(plan) && isStricter(plan.appliedDays, applied)) {
-          const asMuch = told.filter(({ days }) => !isStricter(plan.appliedDays, days));
-          expect(asMuch.some((mail) => mail.kind === 'set' && mail.time <= time - 7 * DAY_MS)).toBe(true);
-          expect(told.some((mail) => mail.kind === 'tomorrow' && mail.time <= time - 20 * HOUR_MS)).toBe(
-            true,
-          );
+          const covering = warnings.filter(({ days }) => !isStricter(plan.appliedDays, days));
+          expect(
+            covering.some((warning) => warning.kind === 'announcement' && warning.time <= time - 7 * DAY_MS),
+          ).toBe(true);
+          expect(
+            warnings.some((warning) => warning.kind === 'final' && warning.time <= time - 20 * HOUR_MS),
+          ).toBe(true);
         }
         if (isDeleting(plan) || plan.appliedDays === 0) applied = plan.appliedDays;
         expect(isStricter(plan.appliedDays, plan.retentionDays)).toBe(false);
         expect(plan.steps.at(-1)?.days ?? plan.appliedDays).toBe(plan.retentionDays);
       };
       for (const { kind, days } of acts) {
-        if (kind === 'set' && changeRetention(plan, days, new Date(time))) review();
+        if (kind === 'announcement' && changeRetention(plan, days, new Date(time))) review();
         if (kind === 'postpone') postponeRetention(plan, days, new Date(time));
         for (let day = 0; kind === 'wait' && day < days; day += 1) {
           time += DAY_MS;

@@ -44,12 +44,12 @@ async function arrange() {
 }
 
 describe('the retention policy', () => {
-  test('keeps mail for ever until somebody sets one', async () => {
+  test('keeps messages forever by default', async () => {
     const { read } = await arrange();
     expect(await read()).toEqual(KEPT_FOR_EVER);
   });
 
-  test('is announced by a run of its own, and waits seven days', async () => {
+  test('is announced by its own run and takes effect after seven days', async () => {
     const { organization, set, read, starts } = await arrange();
     const before = Date.now();
     const policy = (await set(30)).json<Policy>();
@@ -74,7 +74,7 @@ describe('the retention policy', () => {
     ]);
   });
 
-  test('set twice to the same, also at once, is set once', async () => {
+  test('set twice to the same value, even concurrently, changes once', async () => {
     const { set, read, starts } = await arrange();
     await Promise.all([set(30), set(30), set(30)]);
     const policy = await read();
@@ -82,31 +82,31 @@ describe('the retention policy', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('given up ends at once, and writes nobody', async () => {
+  test('set to 0 ends immediately and sends no email', async () => {
     const { set, starts } = await arrange();
     await set(30);
     expect((await set(0)).json()).toMatchObject({ retention_days: 0, effective_days: 0, pending: false });
     expect(starts()).toHaveLength(1);
   });
 
-  test('set to what holds anyway changes nothing', async () => {
+  test('set to the current value changes nothing', async () => {
     const { set, starts } = await arrange();
     expect((await set(0)).json()).toEqual(KEPT_FOR_EVER);
     expect(starts()).toEqual([]);
   });
 
-  test.each([-1, 3_651, 1.5, '30', null, undefined])('of %p days is refused', async (days) => {
+  test.each([-1, 3_651, 1.5, '30', null, undefined])('rejects %p days', async (days) => {
     const { set, read } = await arrange();
     expectProblem(await set(days), 'validation_error');
     expect(await read()).toEqual(KEPT_FOR_EVER);
   });
 
-  test('may be of 3,650 days', async () => {
+  test('accepts 3,650 days', async () => {
     const { set } = await arrange();
     expect((await set(3_650)).statusCode).toBe(200);
   });
 
-  test('is postponed from its first deletion on, and no further by a repeat', async () => {
+  test('is postponed from its first deletion, and no further by a repeated call', async () => {
     const { set, postpone } = await arrange();
     expectProblem(await postpone(14), 'conflict');
     const { first_deletion_at: first } = (await set(30)).json<Policy>();
@@ -117,7 +117,7 @@ describe('the retention policy', () => {
     for (const days of [0, 91, 'x']) expectProblem(await postpone(days), 'validation_error');
   });
 
-  test('is the same without the prefix, as the specification writes it', async () => {
+  test('is also served without the prefix, as the specification defines it', async () => {
     const { organization, read } = await arrange();
     const inject = (method: 'GET' | 'PUT' | 'POST', path = '', payload?: object) =>
       app.app.inject({
@@ -135,8 +135,8 @@ describe('the retention policy', () => {
   });
 });
 
-describe('who may', () => {
-  test('another organization’s is not there', async () => {
+describe('access', () => {
+  test('is 404 for another organization', async () => {
     const { organization } = await arrange();
     const stranger = await createOrganization(app.worker);
     const token = stranger.token;
@@ -147,7 +147,7 @@ describe('who may', () => {
     expectProblem(await app.call(`${pathOf(organization)}/postpone`, postpone), 'not_found');
   });
 
-  test('reading needs inboxes:read, setting retention:manage', async () => {
+  test('requires inboxes:read to read and retention:manage to set', async () => {
     const { organization, set, call } = await arrange();
     const reader = await createKey(app.worker, { ...organization, permissions: ['inboxes:read'] });
     expect((await call({ token: reader.token })).statusCode).toBe(200);
@@ -156,7 +156,7 @@ describe('who may', () => {
     );
   });
 
-  test('a key of one environment reads it and does not set it', async () => {
+  test('lets a key bound to an environment read but not set it', async () => {
     const { organization, set, call } = await arrange();
     const bound = await createKey(app.worker, {
       ...organization,
@@ -166,7 +166,7 @@ describe('who may', () => {
     expectProblem(await set(30, bound.token), 'permission_denied');
   });
 
-  test('a suspended organization reads it and changes nothing', async () => {
+  test('lets a suspended organization read but not change it', async () => {
     const { organization, set, read } = await arrange();
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),

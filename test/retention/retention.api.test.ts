@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -13,12 +14,12 @@ import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
 
 const DAY_MS = 86_400_000;
-/** The policy is set on the first day, at 15:00 UTC. */
+/** The policy is set on the first day at 15:00 UTC. */
 const START = Date.parse('2026-12-08T15:00:00.000Z');
 
 const database = useWorkerDatabase();
 
-/** An organization whose clock the test turns. */
+/** An organization with a clock that the test controls. */
 async function arrange() {
   const organization = await createOrganization(database);
   const { organizationId } = organization;
@@ -31,7 +32,7 @@ async function arrange() {
   const retention = createRetentionService({ database, outbox, notifications, now });
   const expiredMail = createExpiredMailService({ database, outbox, now, pause: async () => undefined });
   const scope = testScope(organization);
-  /** What a run of `applyRetention` does. */
+  /** Does what a run of `applyRetention` does. */
   const run = async () => {
     const review = await retention.review(organizationId);
     const from = { messages: 0, threads: 0, cursor: null };
@@ -39,7 +40,7 @@ async function arrange() {
     const deleted = review.cutoff && (await expiredMail.deleteExpired(organizationId, options));
     return { ...review, deleted: deleted ? deleted.messages : 0 };
   };
-  /** The days' runs up to a moment, at 03:00 UTC, where there is something to do; the days that deleted something. */
+  /** Simulates the daily runs at 03:00 UTC until a time; returns the days on which something was deleted. */
   const passUntil = async (moment: string) => {
     const days: string[] = [];
     while (time < Date.parse(moment)) {
@@ -50,14 +51,14 @@ async function arrange() {
     }
     return days;
   };
-  /** Whether the day's start names this organization. */
+  /** Whether the daily start includes this organization. */
   const startsToday = async () => {
     const before = commands.length;
     await retention.startDailyRuns(() => undefined);
     const own = `retention/${organizationId}/${now().toISOString().slice(0, 10)}`;
     return commands.slice(before).some(({ start }) => start?.workflowId === own);
   };
-  const letters = () =>
+  const emails = () =>
     database.systemTransaction(async ({ em }) => {
       const rows = await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } });
       return rows.map(({ template, params }) => [
@@ -84,7 +85,7 @@ async function arrange() {
     run,
     passUntil,
     startsToday,
-    letters,
+    emails,
     is,
     set,
     postpone,
@@ -96,16 +97,16 @@ async function arrange() {
 }
 
 describe('a policy of 30 days', () => {
-  test('warns, deletes on its day and daily from then on, and reminds once a month', async () => {
-    const { set, run, passUntil, letters, mailOf, left } = await arrange();
+  test('warns, deletes daily from its start and sends a monthly reminder', async () => {
+    const { set, run, passUntil, emails, mailOf, left } = await arrange();
     await mailOf('2026-10-01');
     await mailOf('2026-11-20');
     await mailOf('2026-12-20');
     await set(30);
-    expect(await run()).toEqual({ deletesBefore: null, warnings: 1, deleted: 0 });
+    expect(await run()).toEqual({ cutoff: null, warnings: 1, deleted: 0 });
     expect(await run()).toMatchObject({ warnings: 0 });
     expect(await passUntil('2026-12-15T14:59:00Z')).toEqual([]);
-    expect(await letters()).toEqual([
+    expect(await emails()).toEqual([
       ['retention-notice', 30, '2026-12-15 15:00 UTC'],
       ['retention-final-notice', 30, '2026-12-16 03:00 UTC'],
     ]);
@@ -113,12 +114,12 @@ describe('a policy of 30 days', () => {
     expect(await left()).toEqual(['2026-11-20', '2026-12-20']);
     expect(await passUntil('2027-04-20T00:00:00Z')).toEqual(['2026-12-20', '2027-01-19']);
     expect(await left()).toEqual([]);
-    // In January mail is about to go; after that there is none.
-    expect((await letters()).slice(2)).toEqual([['retention-reminder', 30, '2027-01-02 03:00 UTC']]);
+    // In January messages are about to be deleted; after that none are left.
+    expect((await emails()).slice(2)).toEqual([['retention-reminder', 30, '2027-01-02 03:00 UTC']]);
   });
 
-  test('postponed in between stands still, and the owners hear before it goes on', async () => {
-    const { set, run, passUntil, postpone, letters, mailOf, left, policies, scope, organizationId } =
+  test('stops while postponed and warns the owners before it resumes', async () => {
+    const { set, run, passUntil, postpone, emails, mailOf, left, policies, scope, organizationId } =
       await arrange();
     await mailOf('2026-10-01');
     await set(30);
@@ -130,7 +131,7 @@ describe('a policy of 30 days', () => {
       firstDeletionAt: new Date('2026-12-25T15:00:00Z'),
     });
     expect(await passUntil('2026-12-25T14:00:00Z')).toEqual([]);
-    expect((await letters()).slice(2)).toEqual([['retention-final-notice', 30, '2026-12-26 03:00 UTC']]);
+    expect((await emails()).slice(2)).toEqual([['retention-final-notice', 30, '2026-12-26 03:00 UTC']]);
     expect(await passUntil('2026-12-28T00:00:00Z')).toEqual(['2026-12-26']);
     await mailOf('2026-10-02');
     await postpone(1);
@@ -139,24 +140,25 @@ describe('a policy of 30 days', () => {
     expect(await passUntil('2026-12-31T00:00:00Z')).toEqual(['2026-12-29']);
   });
 
-  test('taken back and made again on the same day is told once; made again later it is told again', async () => {
-    const { organizationId, set, run, passUntil, letters } = await arrange();
-    const told = async () => (await letters()).filter(([template]) => template === 'retention-notice').length;
+  test('reverted and set again is announced once on the same day, and again on a later day', async () => {
+    const { organizationId, set, run, passUntil, emails } = await arrange();
+    const countNotices = async () =>
+      (await emails()).filter(([template]) => template === 'retention-notice').length;
     for (const days of [30, 0, 30, 0, 30]) {
       await set(days);
       await run();
     }
-    expect(await told()).toBe(1);
+    expect(await countNotices()).toBe(1);
     await set(0);
     await passUntil('2026-12-10T12:00:00Z');
-    // As by an operator: whatever is counted in the row begins anew.
-    await database.statement('delete from retention_policies where org_id = ?', [organizationId]);
+    // Like an operator's change: the row's version restarts.
+    await database.statement(sql`delete from retention_policies where org_id = ${organizationId}`);
     await set(30);
     await run();
-    expect(await told()).toBe(2);
+    expect(await countNotices()).toBe(2);
   });
 
-  test('starts no run on a day without anything to do', async () => {
+  test('starts no run on a day without work', async () => {
     const { set, run, passUntil, startsToday, mailOf } = await arrange();
     expect(await startsToday()).toBe(false);
     await set(30);
@@ -168,32 +170,32 @@ describe('a policy of 30 days', () => {
     expect(await startsToday()).toBe(true);
   });
 
-  test('of a suspended organization neither warns nor deletes', async () => {
-    const { set, run, passUntil, letters, is, mailOf, left } = await arrange();
+  test('neither warns nor deletes while the organization is suspended', async () => {
+    const { set, run, passUntil, emails, is, mailOf, left } = await arrange();
     await mailOf('2026-10-01');
     await set(30);
     await is('suspended');
-    expect(await run()).toEqual({ deletesBefore: null, warnings: 0, deleted: 0 });
+    expect(await run()).toEqual({ cutoff: null, warnings: 0, deleted: 0 });
     expect(await passUntil('2026-12-30T00:00:00Z')).toEqual([]);
-    expect([await letters(), await left()]).toEqual([[], ['2026-10-01']]);
+    expect([await emails(), await left()]).toEqual([[], ['2026-10-01']]);
   });
 
   test.each([
     ['had begun to delete', '2026-12-17T00:00:00Z'],
-    ['had told its owners that it begins tomorrow', '2026-12-15T10:00:00Z'],
-  ])('that %s before its organization was suspended warns once more', async (_name, suspendedAt) => {
-    const { set, run, passUntil, letters, is, mailOf, left } = await arrange();
+    ['had countNotices its owners that it begins tomorrow', '2026-12-15T10:00:00Z'],
+  ])('that %s before its organization was suspended warns again', async (_name, suspendedAt) => {
+    const { set, run, passUntil, emails, is, mailOf, left } = await arrange();
     await set(30);
     await run();
     await passUntil(suspendedAt);
     await mailOf('2026-12-01');
     await is('suspended');
-    const before = await letters();
+    const before = await emails();
     expect(await passUntil('2027-02-10T10:00:00Z')).toEqual([]);
-    expect(await letters()).toEqual(before);
+    expect(await emails()).toEqual(before);
     await is('active');
     expect(await passUntil('2027-02-12T02:00:00Z')).toEqual([]);
-    expect((await letters()).slice(before.length)).toContainEqual([
+    expect((await emails()).slice(before.length)).toContainEqual([
       'retention-final-notice',
       30,
       '2027-02-12 03:00 UTC',
@@ -203,20 +205,18 @@ describe('a policy of 30 days', () => {
   });
 });
 
-test('the day’s start names every organization once, whatever page it is on', async () => {
+test('the daily start includes every organization once across pages', async () => {
   const { organizationId, set, startsToday, commands } = await arrange();
   await set(30);
   const others = Array.from({ length: 230 }, (_, n) => `${organizationId}${String(n).padStart(3, '0')}`);
   await database.systemTransaction(async ({ em }) => {
     for (const id of others) {
       await em.execute(
-        `insert into organizations (id, name, slug, created_at, updated_at) values (?, 'Other', ?, now(), now())`,
-        [id, id],
+        sql`insert into organizations (id, name, slug, created_at, updated_at) values (${id}, 'Other', ${id}, now(), now())`,
       );
       await em.execute(
-        `insert into retention_policies (org_id, retention_days, steps, changed_at, created_at)
-         values (?, 30, '[{"version":1,"days":30,"takesEffectAt":"2027-01-01T00:00:00.000Z","announcedAt":null,"warnedAt":null}]', now(), now())`,
-        [id],
+        sql`insert into retention_policies (org_id, retention_days, steps, changed_at, created_at)
+         values (${id}, 30, '[{"version":1,"days":30,"takesEffectAt":"2027-01-01T00:00:00.000Z","announcedAt":null,"warnedAt":null}]', now(), now())`,
       );
     }
   });
@@ -225,5 +225,5 @@ test('the day’s start names every organization once, whatever page it is on', 
   const started = commands.slice(before).map(({ start }) => start?.workflowId);
   for (const id of others)
     expect(started.filter((run) => run === `retention/${id}/2026-12-08`)).toHaveLength(1);
-  await database.statement(`delete from organizations where id like ?`, [`${organizationId}_%`]);
+  await database.statement(sql`delete from organizations where id like ${`${organizationId}_%`}`);
 });

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { pino } from 'pino';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
   limits = createLimitService({ database: app.worker });
 });
 
-/** Only the organization's own page is looked at: others of the database are other tests'. */
+/** Checks start at this organization; others in the database belong to other tests. */
 async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 'hard' = 'soft') {
   const organization = await createOrganization(app.worker);
   const { organizationId, token, ownerId } = organization;
@@ -34,16 +35,13 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
       logger: pino({ level: 'silent' }),
       now: () => now,
     });
-  // From right before it on; organizations made meanwhile are looked at as well, and left alone.
+  // Starts right before this organization. Newer organizations are checked too, but cross no threshold.
   const check = () =>
     service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, notified: 0 } });
   const use = (amount: number, at = now) =>
-    app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-      organizationId,
-      resource,
-      at.toISOString(),
-      amount,
-    ]);
+    app.worker.statement(
+      sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${resource}, ${at.toISOString()}, ${amount})`,
+    );
   const allow = (limit: number) => allowOnly(limits, organizationId, { resource, limit, kind });
   await allow(1_000);
   const rows = () =>
@@ -71,7 +69,7 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
   };
 }
 
-test('each threshold is told once a month: an event, a mail to the owners, an entry of the ledger', async () => {
+test('notifies each threshold once a month with an event, an email to the owners and a ledger entry', async () => {
   const { organization, token, ownerId, commands, check, use, rows } = await arrange();
   await use(799);
   await check();
@@ -112,7 +110,7 @@ test('each threshold is told once a month: an event, a mail to the owners, an en
   ]);
 });
 
-test('who jumps over both thresholds has both events and one mail', async () => {
+test('emits both events but sends one email if both thresholds are crossed at once', async () => {
   const { check, use, rows } = await arrange('api_calls', 'hard');
   await use(5_000);
   await check();
@@ -121,7 +119,7 @@ test('who jumps over both thresholds has both events and one mail', async () => 
   expect(mails).toMatchObject([{ template: 'usage-exceeded', params: { kind: 'hard' } }]);
 });
 
-test('a threshold of one’s own holds, and a new month tells anew and closes the old one', async () => {
+test('uses a custom threshold, notifies again in a new month and closes the previous one', async () => {
   const { token, check, use, rows, setNow } = await arrange();
   await app.call('/org/limits', {
     method: 'PUT',
@@ -148,7 +146,7 @@ test('a threshold of one’s own holds, and a new month tells anew and closes th
   expect((await rows()).events).toMatchObject([{}, { data: { period_start: '2031-04-01T00:00:00.000Z' } }]);
 });
 
-test('what was used in a month’s last minutes is told, and in its sum', async () => {
+test('notifies usage from the last minutes of a month and includes it in the month’s sum', async () => {
   const { organizationId, token, check, use, rows, setNow } = await arrange();
   const lastMinute = new Date('2031-05-31T23:59:30Z');
   setNow(lastMinute);
@@ -166,17 +164,17 @@ test('what was used in a month’s last minutes is told, and in its sum', async 
   expect((await rows()).mails).toMatchObject([{ params: { resetsAt: '2031-06-01' } }]);
   const closed = async () => (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
   expect(await closed()).toEqual([]);
-  // Locked: it stays a delta while the month is closed.
+  // The lock keeps it a delta while the month is closed.
   setNow(new Date('2031-06-01T01:00:00Z'));
   await use(1, lastMinute);
   await app.worker.systemTransaction(async ({ em }) => {
-    await em.execute('select from usage_deltas where org_id = ? for update', [organizationId]);
+    await em.execute(sql`select from usage_deltas where org_id = ${organizationId} for update`);
     await check();
   });
   expect(await closed()).toMatchObject([{ data: { ...period, amounts: { messages_sent: 1_101 } } }]);
 });
 
-test('a level is told once a month, too', async () => {
+test('notifies storage once a month, too', async () => {
   const { check, use, rows, setNow } = await arrange('storage_bytes');
   setNow(new Date('2031-03-31T20:00:00Z'));
   await use(900);
@@ -193,7 +191,7 @@ test('a level is told once a month, too', async () => {
   expect(mails).toMatchObject([{ params: { resetsAt: null } }, { params: { resetsAt: null } }]);
 });
 
-test('a failure leaves nothing half and stops nobody behind it, and the next check tells', async () => {
+test('rolls back a failed notification, continues with other organizations and retries on the next check', async () => {
   const [broken, behind] = [await arrange(), await arrange()];
   await broken.use(900);
   await behind.use(900);
@@ -206,7 +204,7 @@ test('a failure leaves nothing half and stops nobody behind it, and the next che
     notifications: {
       notifyOwners: (transaction, notice) =>
         notice.organizationId === broken.organizationId
-          ? Promise.reject(new Error('The owners are gone'))
+          ? Promise.reject(new Error('Notification failed'))
           : real.notifyOwners(transaction, notice),
     },
   });
@@ -218,7 +216,7 @@ test('a failure leaves nothing half and stops nobody behind it, and the next che
   expect(await broken.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
 });
 
-test('pages go on where they were, and say how far they came', async () => {
+test('continues page by page and reports its progress', async () => {
   const { organizationId } = await arrange();
   await arrange();
   const { outbox } = recordingOutbox();
@@ -236,23 +234,21 @@ test('pages go on where they were, and say how far they came', async () => {
   expect(result.organizations).toBeGreaterThanOrEqual(2);
 });
 
-test('old hours, entries and alerts go after 400 days; months stay', async () => {
+test('purges hours, ledger entries and alerts after 400 days and keeps months', async () => {
   const { organizationId, token, use, check } = await arrange();
   const long = new Date(Date.now() - 401 * 86_400_000);
   await use(5, long);
   await use(900);
   await check();
-  await app.worker.statement(`update usage_events set at = ? where org_id = ? and kind = 'override_set'`, [
-    long.toISOString(),
-    organizationId,
-  ]);
+  await app.worker.statement(
+    sql`update usage_events set at = ${long.toISOString()} where org_id = ${organizationId} and kind = 'override_set'`,
+  );
   await purgeUsage(app.worker);
   await purgeUsageAlerts(app.worker);
   const [left] = await app.worker.statement<{ hours: number; months: number; alerts: number }>(
-    `select (select count(*)::int from usage_hours where org_id = ?) as hours,
-       (select count(*)::int from usage_counters where org_id = ?) as months,
-       (select count(*)::int from usage_alerts where org_id = ?) as alerts`,
-    [organizationId, organizationId, organizationId],
+    sql`select (select count(*)::int from usage_hours where org_id = ${organizationId}) as hours,
+       (select count(*)::int from usage_counters where org_id = ${organizationId}) as months,
+       (select count(*)::int from usage_alerts where org_id = ${organizationId}) as alerts`,
   );
   expect(left).toEqual({ hours: 1, months: 2, alerts: 1 });
   const kinds = (await app.call('/org/usage/events', { token }))

@@ -19,7 +19,7 @@ beforeAll(async () => {
 const allow = (organizationId: string, limit: number) =>
   allowOnly(limits, organizationId, { resource: 'api_calls', limit });
 
-test('calls are written once a second, counted where they were answered, refused behind a hard limit', async () => {
+test('writes answered calls once a second and rejects calls over a hard limit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
   await allow(organizationId, 3);
   const current = async () => (await app.call('/org/usage', { token })).json().counters.api_calls.current;
@@ -27,7 +27,7 @@ test('calls are written once a second, counted where they were answered, refused
   expect((await list()).statusCode).toBe(200);
   expect((await app.call('/inboxes/inb_none', { token })).statusCode).toBe(404);
   expect((await app.call('/inboxes', { token, method: 'POST', body: { unknown: 1 } })).statusCode).toBe(400);
-  // Reading what was used is a call as well, and never refused.
+  // Reading usage counts as a call, but is never rejected.
   await eventually(async () => expect(await current()).toBeGreaterThanOrEqual(3));
   await eventually(async () => expectProblem(await list(), 'usage_limit_exceeded'));
   const refused = await list();
@@ -39,15 +39,15 @@ test('calls are written once a second, counted where they were answered, refused
 
   const own = await app.call('/org/limits', { token, method: 'PUT', body: { counters: {} } });
   expect(own.statusCode).toBe(200);
-  // A key that leaked, and used all of it up, can still be taken away.
+  // A leaked key that used up the limit can still be revoked.
   const { keyId } = await createKey(app.worker, { organizationId });
   expect((await app.call(`/api-keys/${keyId}`, { token, method: 'DELETE' })).statusCode).toBe(204);
   await allow(organizationId, 1_000);
   await eventually(async () => expect((await list()).statusCode).toBe(200));
 });
 
-describe('the meter', () => {
-  test('writes all organizations in one statement, and what is left when it closes', async () => {
+describe('the API call meter', () => {
+  test('writes all organizations in one statement, and the rest on close', async () => {
     const organizations = await Promise.all([1, 2].map(() => createOrganization(app.worker)));
     let statements = 0;
     const database = {
@@ -68,7 +68,7 @@ describe('the meter', () => {
     }
   });
 
-  test('keeps what could not be written', async () => {
+  test('keeps counts whose write failed', async () => {
     const { organizationId, token } = await createOrganization(app.worker);
     let down = true;
     const database = {
@@ -84,7 +84,7 @@ describe('the meter', () => {
     expect((await app.call('/org/usage', { token })).json().counters.api_calls.current).toBe(2);
   });
 
-  test('lets calls through again with the month', async () => {
+  test('accepts calls again in the new month', async () => {
     const { organizationId } = await createOrganization(app.worker);
     await createInbox(app.worker, await createOrganization(app.worker));
     await allow(organizationId, 1);

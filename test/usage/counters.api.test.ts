@@ -31,9 +31,9 @@ const count = (organizationId: string) =>
     countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: new Date() }),
   );
 
-test('folding beside those who count loses nothing, counts nothing twice and refuses nobody who has room', async () => {
+test('applying deltas during concurrent counting loses nothing, counts nothing twice and refuses nothing below the limit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
-  // As deltas, since nothing can be refused yet.
+  // Written as deltas, since there is no hard limit yet.
   await Promise.all(Array.from({ length: 30 }, () => count(organizationId)));
   await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 60 });
   const counting = Array.from({ length: 50 }, () =>
@@ -56,7 +56,7 @@ test('folding beside those who count loses nothing, counts nothing twice and ref
   expect(hours?.sum).toBe(60);
 });
 
-test('what was given back makes room once, also where it is folded in while somebody waits for the last unit', async () => {
+test('a refund frees quota once, even if it is applied while another change waits for the last unit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
   await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
@@ -67,10 +67,10 @@ test('what was given back makes room once, also where it is folded in while some
   const late = await app.worker.systemTransaction(async ({ em }) => {
     const [own] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
     const given = 'select id from usage_deltas where org_id = ? and amount < 0 for update';
-    // The fold of another test may take it before it is locked.
+    // Another test may apply it before it is locked.
     while ((await em.execute<object[]>(given, [organizationId])).length === 0) await giveBack();
     await em.execute('select from usage_counters where org_id = ? for update', [organizationId]);
-    // It sees what was given back, and waits behind this transaction, which folds it in and takes the room.
+    // It sees the refund and waits for this transaction, which applies it and takes the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
     await eventually(async () => {
       const blocked = 'select pid from pg_stat_activity where ? = any(pg_blocking_pids(pid))';
@@ -84,7 +84,7 @@ test('what was given back makes room once, also where it is folded in while some
   expect((await currentOf(token)).messages_sent.current).toBe(3);
 });
 
-test('what a deleted organization left is dropped', async () => {
+test('drops deltas of a deleted organization', async () => {
   const organization = await createOrganization(app.worker);
   const { organizationId } = organization;
   const inbox = await createInbox(app.worker, organization);
@@ -99,7 +99,7 @@ test('what a deleted organization left is dropped', async () => {
   expect(left).toEqual({ counters: 0, deltas: 0 });
 });
 
-test('a send costs one statement more, whatever the limit', async () => {
+test('counting a send takes one additional statement under any limit', async () => {
   const organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const send = () =>
@@ -125,7 +125,7 @@ test('a send costs one statement more, whatever the limit', async () => {
   }
 });
 
-test('where nothing can be refused, nothing is added up', async () => {
+test('does not sum usage if nothing can be refused', async () => {
   const { organizationId } = await createOrganization(app.worker);
   const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
   const planOf = async () => {
@@ -146,7 +146,7 @@ test('where nothing can be refused, nothing is added up', async () => {
   expect(await planOf()).toMatch(/Aggregate {2}\(cost=[^)]*\) \(actual/);
 });
 
-test('after a mixed day every counter is what a full count finds', async () => {
+test('matches a full count after mixed activity', async () => {
   const { organization, worker, deliveryIds } = await arrangeDeliveries(app.worker, 3);
   const { organizationId, token } = organization;
   const inbox = await createInbox(app.worker, organization);
@@ -197,7 +197,7 @@ test('after a mixed day every counter is what a full count finds', async () => {
   await app.call(`/messages/${first.id}`, { method: 'DELETE', token });
 
   const truth = await app.worker.autocommit(async (em) => ({
-    // One was deleted since.
+    // One was deleted.
     messages_sent: 1 + (await em.count(MessageEntity, { organizationId, direction: 'outbound' })),
     messages_received: await em.count(MessageEntity, { organizationId, direction: 'inbound' }),
     webhook_deliveries: await em.count(DeliveryAttemptEntity, { organizationId }),

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
@@ -57,7 +58,7 @@ describe('the SMTP listener', () => {
     return { recipients, end: await client.command(`${mail({ Subject: subject })}\r\n.`) };
   };
 
-  test('puts a recipient off whose organization may receive no more, and takes the mail once it may', async () => {
+  test('defers a recipient whose organization is over its limit and accepts the message once it is not', async () => {
     const { inboxes, allow, received, receipts } = await arrange(1);
     const to = inboxes.map(({ email }) => email);
     const { listener, objects } = await listen({ receipts: receiptsOf() });
@@ -82,7 +83,7 @@ describe('the SMTP listener', () => {
     expect([await received(), await receipts()]).toEqual([2, 2]);
   });
 
-  test('leaves nothing behind when the last unit went while the mail was on its way', async () => {
+  test('leaves nothing behind if the limit is reached during the transfer', async () => {
     const { inboxes, received, receipts } = await arrange(1);
     const service = receiptsOf();
     const { listener, objects } = await listen({ receipts: service });
@@ -99,7 +100,7 @@ describe('the SMTP listener', () => {
     expect([await received(), await receipts(), objects.size]).toEqual([1, 1, 1]);
   });
 
-  test('takes reports at return paths and complaints whatever the limit', async () => {
+  test('accepts DSNs and complaints regardless of the limit', async () => {
     const { inboxes, organizationId, token, received } = await arrange(0);
     const sent = await app.call(`/inboxes/${inboxes[0]?.id}/messages`, {
       method: 'POST',
@@ -119,18 +120,17 @@ describe('the SMTP listener', () => {
   });
 });
 
-describe('what is counted', () => {
-  test('each inbox a mail comes to once, and not the same mail again', async () => {
+describe('messages_received counts', () => {
+  test('a message once per inbox, and not again for a duplicate', async () => {
     const { organizationId, received, inboxes } = await arrange();
     const { ingest, accept } = await arrangeInbox(app.worker, {}, inboxes[0]);
     const raw = mail({ Subject: 'Once' });
-    // As the listener commits them: counted, and given back where the mail turns out to be here already.
+    // As the listener does: counted on commit, and refunded for a duplicate.
     const commit = async () => {
       const before = await accept(raw);
       await app.worker.autocommit((em) =>
         em.execute(
-          `insert into usage_deltas (org_id, counter, at, amount) values (?, 'messages_received', now(), 1)`,
-          [organizationId],
+          sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, 'messages_received', now(), 1)`,
         ),
       );
       return ingest.ingest(before);
@@ -140,7 +140,7 @@ describe('what is counted', () => {
     expect(await received()).toBe(1);
   });
 
-  test('a report nobody can read, which becomes a mail', async () => {
+  test('an unreadable report that is stored as a message', async () => {
     const { received, inboxes } = await arrange(0);
     const { receive } = await arrangeInbox(app.worker, {}, inboxes[0]);
     const { outcome } = await receive(mail({ Subject: 'On holiday' }), {
@@ -164,7 +164,7 @@ describe('providers', () => {
     },
   });
 
-  test('SES comes again for whom it could not deliver to, the others have the mail', async () => {
+  test('SES retries for recipients over the limit; the others get the message', async () => {
     const full = await arrange(0);
     const free = await arrange();
     const objects = new Map<string, Buffer>();
@@ -197,12 +197,12 @@ describe('providers', () => {
     await full.allow(1);
     expect(await take()).toBe('stored');
     expect([await full.received(), await free.received()]).toEqual([1, 1]);
-    // Known to all, also where one of them is full by this very mail.
+    // All recipients exist; this message itself uses up the limit of one of them.
     expect(await take()).toBe('stored');
     expect([await full.received(), await free.received(), await full.receipts()]).toEqual([1, 1, 1]);
   });
 
-  test('bytes of a mail that is refused at its commit are removed', async () => {
+  test('removes the object of a message that is refused at commit', async () => {
     const { inboxes, allow, received } = await arrange(1);
     const objects = new Map<string, Buffer>();
     const receipts = receiptsOf();

@@ -34,7 +34,7 @@ async function arrange() {
   return { organization, organizationId, token, inbox, send, sent, allow };
 }
 
-test('of fifty sends at once for the last message one wins, and nothing else is written', async () => {
+test('lets one of 50 concurrent sends take the last unit and writes nothing for the others', async () => {
   const { organizationId, send, sent, allow } = await arrange();
   await allow(3);
   await send();
@@ -63,7 +63,7 @@ test('of fifty sends at once for the last message one wins, and nothing else is 
   expect(app.commands.length - before).toBe(1);
 });
 
-test('an idempotent send is counted once, and its refusal can be repeated after the limit was raised', async () => {
+test('counts an idempotent send once and lets a refused one be retried after the limit was raised', async () => {
   const { send, sent, allow } = await arrange();
   await allow(1);
   const first = await send({ 'idempotency-key': 'first' });
@@ -76,7 +76,7 @@ test('an idempotent send is counted once, and its refusal can be repeated after 
   expect(await sent()).toMatchObject({ current: 2, limit: 2 });
 });
 
-test('a soft limit refuses nothing, and what is not folded in counts', async () => {
+test('refuses nothing under a soft limit and counts deltas not applied yet', async () => {
   const { organizationId, send, sent } = await arrange();
   await limits.setTier(organizationId, 'developer', 'test');
   await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 1, kind: 'soft' });
@@ -90,7 +90,7 @@ test('a soft limit refuses nothing, and what is not folded in counts', async () 
   expect(await sent()).toMatchObject({ current: 3 });
 });
 
-test('a cap of one’s own refuses also where a soft limit has come to lie below it', async () => {
+test('enforces a custom limit even if the soft limit of the tier is lower', async () => {
   const { organizationId, token, send, sent } = await arrange();
   const counters = { messages_sent: { own_limit: 2 } };
   await app.call('/org/limits', { method: 'PUT', token, body: { counters } });
@@ -101,11 +101,11 @@ test('a cap of one’s own refuses also where a soft limit has come to lie below
   );
   expect([(await send()).statusCode, (await send()).statusCode]).toEqual([201, 201]);
   const refused = expectProblem(await send(), 'usage_limit_exceeded');
-  expect(refused.fix).toMatch(/own cap/);
+  expect(refused.fix).toMatch(/own_limit/);
   expect(await sent()).toMatchObject({ current: 2, limit: 1, kind: 'soft', percentage: 200 });
 });
 
-test('what was counted softly counts when the limit turns hard', async () => {
+test('includes usage counted under a soft limit when the limit becomes hard', async () => {
   const { send, sent, allow } = await arrange();
   await send();
   await send();
@@ -115,7 +115,7 @@ test('what was counted softly counts when the limit turns hard', async () => {
   expect(await sent()).toMatchObject({ current: 3 });
 });
 
-test('an override that has expired is none', async () => {
+test('ignores an expired override', async () => {
   const { organizationId, send, sent } = await arrange();
   await allowOnly(limits, organizationId, {
     resource: 'messages_sent',
@@ -126,7 +126,7 @@ test('an override that has expired is none', async () => {
   expect(await sent()).toMatchObject({ unlimited: true, limit: Number.MAX_SAFE_INTEGER, percentage: 0 });
 });
 
-test('a scheduled draft beyond the limit stays, and says why; message.rejected tells of it', async () => {
+test('keeps a scheduled draft over the limit with its error and emits message.rejected', async () => {
   const { organizationId, inbox, token, allow } = await arrange();
   await allow(0);
   const draft = (
@@ -158,7 +158,7 @@ test('a scheduled draft beyond the limit stays, and says why; message.rejected t
   ]);
 });
 
-test('replies, forwards and drafts are counted like sends', async () => {
+test('counts replies, forwards and drafts like sends', async () => {
   const { inbox, token, send, sent, allow } = await arrange();
   const post = (path: string, body?: object) => app.call(path, { method: 'POST', token, body });
   const first = (await send()).json();
@@ -175,7 +175,7 @@ test('replies, forwards and drafts are counted like sends', async () => {
   expect(await sent()).toMatchObject({ current: 4 });
 });
 
-test('with the month the counter begins anew', async () => {
+test('resets the counter with the new month', async () => {
   const { inbox, scope } = await arrangeSending(app.worker);
   const { organizationId } = scope;
   let now = new Date('2031-01-31T23:59:59.990Z');

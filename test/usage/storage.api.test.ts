@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
@@ -37,18 +38,16 @@ async function arrange() {
   const level = async () => {
     const { current } = (await app.call('/org/usage', { token })).json().counters.storage_bytes;
     const [row] = await app.worker.statement<{ sum: number }>(
-      'select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ?',
-      [organizationId],
+      sql`select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ${organizationId}`,
     );
     expect(current).toBe(row?.sum);
     return current;
   };
   const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'storage_bytes', limit });
-  /** Bytes are noted before they are put. */
+  /** Objects are registered before they are uploaded. */
   const noted = async () => {
     const [row] = await app.worker.statement<{ count: number }>(
-      'select count(*)::int as count from unclaimed_objects where org_id = ?',
-      [organizationId],
+      sql`select count(*)::int as count from unclaimed_objects where org_id = ${organizationId}`,
     );
     return row?.count;
   };
@@ -60,7 +59,7 @@ const file = (bytes: number) => ({
   content: Buffer.alloc(bytes, 'a').toString('base64'),
 });
 
-test('the level follows uploads, drafts, messages and whatever deletes them', async () => {
+test('tracks storage through uploads, drafts, messages and all deletions', async () => {
   const { inbox, token, post, remove, upload, send, level } = await arrange();
   const uploaded = (await upload(100)).json();
   expect(await level()).toBe(100);
@@ -74,13 +73,13 @@ test('the level follows uploads, drafts, messages and whatever deletes them', as
   await remove(`/drafts/${draft.id}`);
   expect(await level()).toBe(100);
 
-  // An upload that is sent stays the same bytes, a forward refers to them once more.
+  // Sending an upload keeps its bytes; a forward counts them again.
   const first = (await send([{ attachment_id: uploaded.id }, file(7)])).json();
   expect(await level()).toBe(107);
   const forwarded = await post(`/messages/${first.id}/forward`, { to: [{ email: 'other@example.com' }] });
   expect(forwarded.statusCode).toBe(201);
   expect(await level()).toBe(214);
-  // Only what is not on its way can be deleted.
+  // A message still being sent cannot be deleted.
   for (const { id } of [first, forwarded.json()]) await post(`/messages/${id}/cancel`, undefined);
   expect((await remove(`/messages/${first.id}`)).statusCode).toBe(204);
   expect(await level()).toBe(107);
@@ -100,7 +99,7 @@ test('the level follows uploads, drafts, messages and whatever deletes them', as
   expect(today).toMatchObject({ storage_bytes: 0 });
 });
 
-test('bytes beyond a hard limit are refused before they are stored; what is there can still be used', async () => {
+test('rejects bytes over a hard limit before storing them and keeps existing files usable', async () => {
   const { inbox, post, upload, send, level, allow, noted } = await arrange();
   await allow(100);
   const uploaded = (await upload(60)).json();
@@ -121,7 +120,7 @@ test('bytes beyond a hard limit are refused before they are stored; what is ther
   expect((await send([])).statusCode).toBe(201);
 });
 
-test('a file used once more needs room like a new one; a draft with its files does not', async () => {
+test('requires quota for a file used again, but not for sending a draft with its files', async () => {
   const { inbox, post, upload, send, level, allow } = await arrange();
   const to = [{ email: 'other@example.com' }];
   const first = (await send([file(60)])).json();
@@ -141,7 +140,7 @@ test('a file used once more needs room like a new one; a draft with its files do
     await post(`/inboxes/${inbox.id}/drafts`, again),
   ])
     expectProblem(refused, 'usage_limit_exceeded');
-  // Each of the two would fit alone.
+  // Each of the two would fit on its own.
   await allow(139);
   expectProblem(await forward({ attachments: [file(10)] }), 'usage_limit_exceeded');
   expect(await level()).toBe(70);

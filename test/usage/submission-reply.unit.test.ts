@@ -8,7 +8,7 @@ import { type SubmissionListener, startSubmissionListener } from '../../workers/
 let listener: SubmissionListener | undefined;
 afterEach(() => listener?.close());
 
-test('a mail program beyond the limit is put off with 452, which it tries again', async () => {
+test('answers submissions over the limit with 452, which mail clients retry', async () => {
   const limit = { limit: 3_000, kind: 'hard', source: 'tier', enforcedLimit: 3_000 } as const;
   const submissions: SubmissionService = {
     authenticate: async () => ({
@@ -48,7 +48,7 @@ test('a mail program beyond the limit is put off with 452, which it tries again'
     host: '127.0.0.1',
     port: listener.port,
     requireTLS: true,
-    // Of the development certificate.
+    // The development certificate.
     tls: { rejectUnauthorized: false },
     auth: { user: 'agent@mail.test', pass: 'secret' },
   });
@@ -56,7 +56,7 @@ test('a mail program beyond the limit is put off with 452, which it tries again'
     const sending = program.sendMail({ from: 'agent@mail.test', to: 'bob@people.example', text: 'Hello' });
     await expect(sending).rejects.toMatchObject({
       responseCode: 452,
-      response: expect.stringMatching(/^452 4\.3\.1 The organization has used up its messages_sent/),
+      response: expect.stringMatching(/^452 4\.3\.1 The organization has used all 3000 messages_sent/),
     });
   } finally {
     program.close();

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import type { Tier } from '../../domain/organizations/tier.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
@@ -24,20 +25,17 @@ async function arrange(tier?: Tier) {
   const put = (counters: object, by = token) =>
     app.call('/org/limits', { method: 'PUT', token: by, body: { counters } });
   const add = (counter: string, amount: number, at: Date) =>
-    app.worker.statement('insert into usage_deltas (org_id, counter, at, amount) values (?, ?, ?, ?)', [
-      organizationId,
-      counter,
-      at.toISOString(),
-      amount,
-    ]);
+    app.worker.statement(
+      sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
+    );
   return { ...organization, get, put, add };
 }
 
-/** The calls of a test are summed up as well, where an hour ends in its middle. */
+/** Excludes the API calls of the test itself, which become an hourly sum if the hour ends during the test. */
 const isNoSum = ({ type }: { type: string }) => type !== 'hourly_sum';
 
 describe('GET /org/usage', () => {
-  test('has numbers everywhere, also without limits', async () => {
+  test('returns numbers everywhere, even without limits', async () => {
     const { get } = await arrange();
     const { period, counters } = await get('/org/usage');
     expect(Object.keys(counters)).toEqual([...USAGE_COUNTERS]);
@@ -53,7 +51,7 @@ describe('GET /org/usage', () => {
     expect(period.start).toMatch(/-01T00:00:00\.000Z$/);
   });
 
-  test('needs usage:read', async () => {
+  test('requires usage:read', async () => {
     const { organizationId } = await arrange();
     const { token } = await createKey(app.worker, { organizationId, permissions: ['inboxes:read'] });
     for (const path of ['/org/usage', '/org/limits', '/org/usage/history', '/org/usage/events'])
@@ -62,7 +60,7 @@ describe('GET /org/usage', () => {
       });
   });
 
-  test('two organizations know nothing of each other', async () => {
+  test('does not show other organizations', async () => {
     const [one, other] = [await arrange(), await arrange()];
     await one.add('messages_sent', 7, new Date());
     expect((await one.get('/org/usage')).counters.messages_sent.current).toBe(7);
@@ -74,7 +72,7 @@ describe('GET /org/usage', () => {
 });
 
 describe('limits', () => {
-  test.each(Object.entries(TIER_LIMITS))('of the tier %s', async (tier, { kind, limits: table }) => {
+  test.each(Object.entries(TIER_LIMITS))('match the tier %s', async (tier, { kind, limits: table }) => {
     const { get } = await arrange(tier as Tier);
     const shown = await get('/org/limits');
     expect(shown.tier).toBe(tier);
@@ -92,7 +90,7 @@ describe('limits', () => {
     expect(shown.domains).toMatchObject({ current: 0, kind, unlimited: table.domains === null });
   });
 
-  test('caps of one’s own: at most what is allowed, hard, taken away by null', async () => {
+  test('custom limits are hard, at most the allowed limit, and removed by null', async () => {
     const { get, put, organizationId, keyId } = await arrange('developer');
     const refused = await put({
       messages_sent: { own_limit: 10_001 },
@@ -114,7 +112,7 @@ describe('limits', () => {
       warning_threshold: 50,
     });
     expect(set.json().counters.api_calls).toMatchObject({ source: 'tier', kind: 'soft' });
-    // A tier that allows less still holds.
+    // A lower tier limit still applies.
     await limits.setTier(organizationId, 'free', 'support@example.com');
     await put({ messages_sent: { own_limit: 3_000 } });
     expect((await get('/org/limits')).counters.messages_sent).toMatchObject({ limit: 3_000, source: 'own' });
@@ -145,7 +143,7 @@ describe('limits', () => {
     ]);
   });
 
-  test('of many who set one at once each sets it, and the ledger is a chain', async () => {
+  test('concurrent changes all succeed, and the ledger entries form a chain', async () => {
     const { get, put } = await arrange();
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, index) => put({ api_calls: { own_limit: 1_000 + index } })),
@@ -158,7 +156,7 @@ describe('limits', () => {
     expect((await get('/org/limits')).counters.api_calls.own_limit).toBe(limitsOf('to').at(-1));
   });
 
-  test('refuses what is no limit', async () => {
+  test('rejects invalid limits', async () => {
     const { put, organizationId, productionEnvironmentId: environmentId } = await arrange();
     for (const wrong of [
       { messages_sent: { own_limit: -1 } },
@@ -176,23 +174,22 @@ describe('limits', () => {
     expectProblem(await put({}, bound.token), 'permission_denied');
   });
 
-  test('words that an operator mistyped do not get in', async () => {
+  test('check constraints reject mistyped values from operators', async () => {
     const { organizationId } = await arrange();
     const override = (limited: string, kind: string) =>
       app.worker.statement(
-        `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
-         values (?, ?, 1, ?, 'Test', 'test', now())`,
-        [organizationId, limited, kind],
+        sql`insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
+         values (${organizationId}, ${limited}, 1, ${kind}, 'Test', 'test', now())`,
       );
     await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_resource');
     await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
-    const tier = app.worker.statement(`update organizations set tier = 'gold' where id = ?`, [
-      organizationId,
-    ]);
+    const tier = app.worker.statement(
+      sql`update organizations set tier = 'gold' where id = ${organizationId}`,
+    );
     await expect(tier).rejects.toThrow('organizations_tier');
   });
 
-  test('an override beats the tier while it lasts, soft and unlimited ones too', async () => {
+  test('an override replaces the tier’s limit until it expires, including soft and unlimited ones', async () => {
     const { get, organizationId } = await arrange('free');
     const override = (limit: number | null, kind: 'soft' | 'hard') =>
       limits.setOverride(
@@ -218,7 +215,7 @@ describe('limits', () => {
     await expect(limits.setTier('org_none', 'free', 'x')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('of inboxes and domains hold exactly where they are hard, and refuse nothing where they are soft', async () => {
+  test('of inboxes and domains are exact if hard and refuse nothing if soft', async () => {
     const { get, token, organizationId } = await arrange('free');
     const inbox = () => app.call('/inboxes', { method: 'POST', token, body: {} });
     const domain = (name: string) =>
@@ -242,7 +239,7 @@ describe('limits', () => {
 });
 
 describe('history', () => {
-  test('by day, empty ones as zeros, folded or not', async () => {
+  test('has one row per day, zeros included, with or without pending deltas', async () => {
     const { get, add } = await arrange();
     await add('messages_sent', 2, new Date('2031-01-01T00:00:00.000Z'));
     await add('messages_sent', 3, new Date('2031-01-01T23:59:59.999Z'));
@@ -262,12 +259,12 @@ describe('history', () => {
     expect((await get(range)).data).toMatchObject(expected);
   });
 
-  test('is of one moment, whatever comes meanwhile', async () => {
+  test('is consistent under concurrent changes', async () => {
     const { organizationId, add } = await arrange();
     const [yesterday, today] = [new Date(Date.now() - 86_400_000), new Date()];
     await add('storage_bytes', 500, today);
     const days = await app.worker.autocommit((em) => {
-      // What comes behind each statement.
+      // A change after each statement.
       const meddled = {
         async execute(...query: Parameters<typeof em.execute>) {
           const rows = await em.execute(...query);
@@ -280,7 +277,7 @@ describe('history', () => {
     expect(days.map(({ amounts }) => amounts.storage_bytes)).toEqual([0, 500]);
   });
 
-  test('of at most 366 days', async () => {
+  test('covers at most 366 days', async () => {
     const { get, token } = await arrange();
     expect((await get('/org/usage/history?start=2031-01-01&end=2032-01-01')).data).toHaveLength(366);
     expect((await get('/org/usage/history')).data).toHaveLength(31);
@@ -298,14 +295,14 @@ describe('history', () => {
   });
 });
 
-test('the ledger is paged, with the hourly sums in their place', async () => {
+test('pages through the ledger with hourly sums in order', async () => {
   const { get, add, organizationId } = await arrange('free');
   const hour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000);
-  // The hour before may still be settling.
+  // The previous hour may not be settled yet.
   for (let ago = 2; ago <= 4; ago += 1)
     await add('messages_sent', ago, new Date(hour.getTime() - ago * 3_600_000 + 1));
   await add('messages_received', 9, new Date(hour.getTime() - 2 * 3_600_000));
-  // Of an hour that is not over.
+  // The current hour.
   await add('messages_sent', 100, new Date(hour.getTime() + 7_200_000));
   await applyUsageDeltas(app.worker);
   await limits.setTier(organizationId, 'business', 'support@example.com');

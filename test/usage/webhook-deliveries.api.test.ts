@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
@@ -35,7 +36,7 @@ const nextMonth = () => {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1, 12));
 };
 
-/** An endpoint with deliveries of which one may be made, and has been. */
+/** An endpoint with deliveries, and a limit of one that is used up. */
 async function arrange(count = 3) {
   const given = await arrangeDeliveries(app.worker, count);
   const { organizationId, token } = given.organization;
@@ -64,7 +65,7 @@ async function arrange(count = 3) {
 
 const HELD = 'held: usage limit of webhook_deliveries reached';
 
-test('beyond a hard limit deliveries wait, and the API says what for', async () => {
+test('holds deliveries over a hard limit and shows the reason', async () => {
   const { deliveryIds, endpointId, token, attemptAll, statuses, posted, current } = await arrange();
   expect(await attemptAll()).toEqual(['delivered', HELD, HELD]);
   expect(await statuses()).toEqual(['delivered', 'held', 'held']);
@@ -73,14 +74,14 @@ test('beyond a hard limit deliveries wait, and the API says what for', async () 
   expect(shown.json()).toMatchObject({ status: 'held', held_for: 'usage_limit', next_attempt_at: null });
   const listed = await app.call(`/webhooks/endpoints/${endpointId}/deliveries?status=delivered`, { token });
   expect(listed.json().data).toMatchObject([{ held_for: null, attempt_count: 1 }]);
-  // Nothing that looks after endpoints lets them go.
+  // Endpoint maintenance does not release them.
   await releaseHeldOfEnabledEndpoints(app.worker, outbox);
   await app.worker.systemTransaction((transaction) => releaseHeldDeliveries(transaction, outbox, endpointId));
   expect(await statuses()).toEqual(['delivered', 'held', 'held']);
 });
 
-describe('what waited goes out', () => {
-  test('when the override is raised, as many as there is room for', async () => {
+describe('held deliveries are released', () => {
+  test('when the override is raised, up to the new limit', async () => {
     const { deliveryIds, allow, attemptAll, statuses, current } = await arrange(4);
     await attemptAll();
     await allow(3);
@@ -92,7 +93,7 @@ describe('what waited goes out', () => {
     expect(await current()).toBe(3);
   });
 
-  test('when the override goes', async () => {
+  test('when the override is removed', async () => {
     const { organizationId, attemptAll, statuses } = await arrange();
     await attemptAll();
     await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
@@ -100,14 +101,13 @@ describe('what waited goes out', () => {
     expect(await attemptAll()).toEqual(['delivered', 'delivered']);
   });
 
-  test('when the override has expired, by the sweep', async () => {
+  test('by the sweep after the override has expired', async () => {
     const { organizationId, allow, attemptAll, statuses } = await arrange();
     await attemptAll();
     await allow(1, new Date(Date.now() + 3_600_000));
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
     await app.worker.statement(
-      `update limit_overrides set expires_at = now() - interval '1 second' where org_id = ?`,
-      [organizationId],
+      sql`update limit_overrides set expires_at = now() - interval '1 second' where org_id = ${organizationId}`,
     );
     await releaseUsageLimitedOfAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
@@ -118,14 +118,13 @@ describe('what waited goes out', () => {
     await attemptAll();
     await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
     await app.worker.statement(
-      `update webhook_deliveries set status = 'held', held_for = 'usage_limit' where org_id = ? and status = 'pending'`,
-      [organizationId],
+      sql`update webhook_deliveries set status = 'held', held_for = 'usage_limit' where org_id = ${organizationId} and status = 'pending'`,
     );
     await limits.setTier(organizationId, 'free', 'test');
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 
-  test('when the organization takes its own cap away', async () => {
+  test('when the organization removes its custom limit', async () => {
     const { organizationId, token, attemptAll, statuses } = await arrange();
     await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
     const cap = (own_limit: number | null) =>
@@ -142,7 +141,7 @@ describe('what waited goes out', () => {
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 
-  test('with the month, by the sweep', async () => {
+  test('by the sweep in the new month', async () => {
     const { attemptAll, statuses } = await arrange();
     await attemptAll();
     await releaseUsageLimitedOfAll(app.worker, outbox);
@@ -151,11 +150,11 @@ describe('what waited goes out', () => {
     expect(await statuses()).toEqual(['delivered', 'pending', 'held']);
   });
 
-  test('only where the endpoint is enabled', async () => {
+  test('only if the endpoint is enabled', async () => {
     const { endpointId, allow, attemptAll, statuses } = await arrange();
     await attemptAll();
     const disable = (disabled: boolean) =>
-      app.worker.statement('update webhook_endpoints set disabled = ? where id = ?', [disabled, endpointId]);
+      app.worker.statement(sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
     await disable(true);
     await allow(10);
     await releaseUsageLimitedOfAll(app.worker, outbox);
@@ -166,11 +165,11 @@ describe('what waited goes out', () => {
   });
 });
 
-test('the purge of old events leaves what waits for the next month', async () => {
+test('keeps events of held deliveries when old events are purged', async () => {
   const { organizationId, endpointId, organization } = await arrange(0);
   const oldId = (days: number) => lowestIdAt('event', new Date(Date.now() - days * 86_400_000));
   const add = async (days: number, heldFor: 'usage_limit' | null) => {
-    // Of this test alone: the lowest id of a time may be another's.
+    // Only this test's events: the lowest id of a time may belong to another test.
     const eventId = `${oldId(days).slice(0, -8)}${newId('event').slice(-8)}`;
     await app.worker.systemTransaction(async ({ em }) => {
       em.create(EventEntity, {
@@ -201,7 +200,7 @@ test('the purge of old events leaves what waits for the next month', async () =>
   expect(left.filter(({ id }) => old.includes(id))).toEqual([]);
 });
 
-test('an organization without a hard limit costs no statement for a while', async () => {
+test('caches that an organization has no hard limit', async () => {
   const { organization } = await arrangeDeliveries(app.worker, 0);
   let now = Date.now();
   const room = createQuotaCache({

@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
 const BEFORE = '2026-11-01T03:00:00.000Z';
-const PLACE = { environmentId: 'env_1', after: 'msg_1' };
+const CURSOR = { environmentId: 'env_1', after: 'msg_1' };
 
 let environment: WorkflowTestEnvironment;
 beforeAll(async () => {
@@ -28,20 +28,20 @@ type Deletion = (from: DeletionProgress) => DeletionSlice | Promise<DeletionSlic
 const reached = (from: DeletionProgress, end: DeletionSlice['end'], detail = ''): DeletionSlice => ({
   messages: from.messages + 200,
   threads: from.threads + 10,
-  cursor: PLACE,
+  cursor: CURSOR,
   end,
   detail,
 });
 
-/** Activities that review as told and delete as `deletions` say, the last one again and again. */
-function fakes({ deletesBefore = BEFORE as string | null, deletions = [] as Deletion[] } = {}) {
+/** Fake activities: the review returns `cutoff`, and each deletion runs the next of `deletions`, repeating the last. */
+function fakes({ cutoff = BEFORE as string | null, deletions = [] as Deletion[] } = {}) {
   const froms: DeletionProgress[] = [];
   const postponements: number[] = [];
   let reviews = 0;
   const activities: RetentionActivities = {
     async reviewRetention() {
       reviews += 1;
-      return { cutoff: deletesBefore, warnings: 1 };
+      return { cutoff: cutoff, warnings: 1 };
     },
     async deleteExpiredMail({ from }) {
       froms.push(from);
@@ -65,18 +65,18 @@ const start = (taskQueue: string, workflowId = `retention/${randomUUID()}`) =>
   });
 
 describe('applyRetention', () => {
-  test('warns, and deletes nothing before its day', async () => {
+  test('warns and deletes nothing before the first deletion', async () => {
     const queue = randomUUID();
-    const { activities, froms } = fakes({ deletesBefore: null });
+    const { activities, froms } = fakes({ cutoff: null });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await expect(handle.result()).resolves.toBe('1 warning(s); nothing to delete');
+      await expect(handle.result()).resolves.toBe('1 warning(s) sent; nothing to delete');
       expect((await handle.fetchHistory()).events).toHaveLength(11);
     });
     expect(froms).toEqual([]);
   });
 
-  test('deletes in stretches, each from where the last one ended, with a rest in between', async () => {
+  test('deletes in slices, each continuing after the last, with a pause in between', async () => {
     const queue = randomUUID();
     const more: Deletion = (from) => reached(from, 'more');
     const { activities, froms } = fakes({ deletions: [more, more, (from) => reached(from, 'done')] });
@@ -84,30 +84,30 @@ describe('applyRetention', () => {
       const startedAt = await environment.temporal.currentTimeMs();
       const handle = await start(queue);
       await expect(handle.result()).resolves.toBe(
-        `1 warning(s); deleted 600 message(s), 30 thread(s) of before ${BEFORE}`,
+        `1 warning(s) sent; deleted 600 message(s), 30 thread(s) from before ${BEFORE}`,
       );
       const tookMs = (await environment.temporal.currentTimeMs()) - startedAt;
       expect(tookMs).toBeGreaterThanOrEqual(2 * DELETION_PAUSE_MS);
     });
-    expect(froms.map(({ messages, cursor: place }) => [messages, place])).toEqual([
+    expect(froms.map(({ messages, cursor }) => [messages, cursor])).toEqual([
       [0, null],
-      [200, PLACE],
-      [400, PLACE],
+      [200, CURSOR],
+      [400, CURSOR],
     ]);
   });
 
-  test('leaves what a day is too short for to the next day, in a history that stays small', async () => {
+  test('leaves the rest to the next daily run and keeps its history small', async () => {
     const queue = randomUUID();
     const { activities, froms } = fakes({ deletions: [(from) => reached(from, 'more')] });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await expect(handle.result()).resolves.toContain('the next day’s run goes on');
+      await expect(handle.result()).resolves.toContain('the next daily run continues');
       expect((await handle.fetchHistory()).events?.length).toBeLessThan(3_000);
     });
     expect(froms).toHaveLength(MAX_SLICES_PER_RUN);
   }, 170_000);
 
-  test('tries a deletion that fails again, and goes on', async () => {
+  test('retries a failed deletion and continues', async () => {
     const queue = randomUUID();
     const fail: Deletion = () => {
       throw ApplicationFailure.create({ type: 'Down', message: 'the database is down' });
@@ -123,7 +123,7 @@ describe('applyRetention', () => {
     expect(reviews()).toBe(1);
   });
 
-  test('whose deletion fails all day has failed, so that the next day’s run is not held up', async () => {
+  test('fails if its deletion fails all day, so that the next daily run can start', async () => {
     const queue = randomUUID();
     const fail: Deletion = () => {
       throw ApplicationFailure.create({ type: 'Down', message: 'down' });
@@ -135,7 +135,7 @@ describe('applyRetention', () => {
     });
   });
 
-  test('postponed in the middle ends with the batch under way, and says so', async () => {
+  test('ends after the current batch when postponed', async () => {
     const queue = randomUUID();
     const postponed = Promise.withResolvers<void>();
     const isDeleting = Promise.withResolvers<void>();
@@ -149,28 +149,28 @@ describe('applyRetention', () => {
       ],
     });
     const record = activities.postponeRetention;
-    activities.postponeRetention = async (wish) => {
+    activities.postponeRetention = async (request) => {
       postponed.resolve();
-      return record(wish);
+      return record(request);
     };
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await isDeleting.promise;
       await handle.signal(POSTPONE_RETENTION, { days: 14 });
       await expect(handle.result()).resolves.toBe(
-        `1 warning(s); deleted 200 message(s), 10 thread(s) of before ${BEFORE}, then stopped: Postponed until then.; postponed for 14 days`,
+        `1 warning(s) sent; deleted 200 message(s), 10 thread(s) from before ${BEFORE}; stopped: Postponed until then.; postponed for 14 days`,
       );
     });
     expect(postponements).toEqual([14]);
   });
 
-  test('takes no postponement of nonsense', async () => {
+  test('ignores invalid postponements', async () => {
     const queue = randomUUID();
     const { activities, postponements } = fakes();
     const handle = await start(queue);
-    // No worker runs yet, so that all of it comes before the run's first step.
-    for (const wish of [{ days: 0 }, { days: 91 }, { days: '7' }, {}, undefined, 3])
-      await handle.signal(POSTPONE_RETENTION, wish);
+    // No worker runs yet, so all signals arrive before the run's first step.
+    for (const request of [{ days: 0 }, { days: 91 }, { days: '7' }, {}, undefined, 3])
+      await handle.signal(POSTPONE_RETENTION, request);
     await handle.signal(POSTPONE_RETENTION, { days: 90 });
     await environment.withWorker(queue, activities, async () => {
       await expect(handle.result()).resolves.toContain('postponed for 90 days');
@@ -178,14 +178,14 @@ describe('applyRetention', () => {
     expect(postponements).toEqual([90]);
   });
 
-  test('canceled in the Temporal UI ends with the batch under way, and shows as canceled then', async () => {
+  test('ends after the current batch when canceled in the Temporal UI, and shows as canceled', async () => {
     const queue = randomUUID();
     let isOver = false;
     const isDeleting = Promise.withResolvers<void>();
     const { activities, froms } = fakes({
       deletions: [
         async () => {
-          const { cancellationSignal, heartbeat } = beating();
+          const { cancellationSignal, heartbeat } = heartbeatContext();
           isDeleting.resolve();
           while (!cancellationSignal.aborted) await heartbeat();
           isOver = true;
@@ -203,8 +203,8 @@ describe('applyRetention', () => {
     expect(froms).toHaveLength(1);
   });
 
-  /** Learns of a cancellation with its heartbeats, as batches do. */
-  function beating() {
+  /** Receives cancellations through heartbeats, like the real activity. */
+  function heartbeatContext() {
     const context = Context.current();
     return {
       cancellationSignal: context.cancellationSignal,
@@ -215,7 +215,7 @@ describe('applyRetention', () => {
     };
   }
 
-  test('terminated is followed by the next day’s run', async () => {
+  test('lets the next daily run start after a termination', async () => {
     const queue = randomUUID();
     const ended = Promise.withResolvers<void>();
     const { activities, froms } = fakes({
@@ -239,7 +239,7 @@ describe('applyRetention', () => {
   });
 });
 
-test('startRetention starts what is due', async () => {
+test('startRetention starts the runs that are due', async () => {
   const queue = randomUUID();
   await environment.withWorker(queue, fakes().activities, async () => {
     const handle = await environment.temporal.client.workflow.start(START_RETENTION, {

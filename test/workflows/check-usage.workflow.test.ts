@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { UsageActivities } from '../../activities/usage-alerts.activities.ts';
+import type { UsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
@@ -10,9 +10,9 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => environment?.stop());
 
-const run = (tellOfThresholds: UsageActivities['tellOfThresholds']) => {
+const run = (notifyThresholds: UsageAlertActivities['notifyThresholds']) => {
   const taskQueue = randomUUID();
-  return environment.withWorker(taskQueue, { tellOfThresholds }, async () => {
+  return environment.withWorker(taskQueue, { notifyThresholds }, async () => {
     const handle = await environment.temporal.client.workflow.start(CHECK_USAGE, {
       taskQueue,
       workflowId: `check-usage/${randomUUID()}`,
@@ -22,20 +22,20 @@ const run = (tellOfThresholds: UsageActivities['tellOfThresholds']) => {
   });
 };
 
-test('a look that failed is repeated within the minutes until the next one', async () => {
-  const looks: number[] = [];
+test('retries a failed check before the next one is due', async () => {
+  const attempts: number[] = [];
   const result = await run(async () => {
-    looks.push(await environment.temporal.currentTimeMs());
-    if (looks.length < 4) throw new Error('The database is down');
-    return { organizations: 3, told: 1 };
+    attempts.push(await environment.temporal.currentTimeMs());
+    if (attempts.length < 4) throw new Error('The database is down');
+    return { organizations: 3, notified: 1 };
   });
-  expect(result).toEqual({ organizations: 3, told: 1 });
-  const tookMs = (looks.at(-1) ?? 0) - (looks[0] ?? 0);
+  expect(result).toEqual({ organizations: 3, notified: 1 });
+  const tookMs = (attempts.at(-1) ?? 0) - (attempts[0] ?? 0);
   // 10, 20 and 40 seconds of skipped time.
   expect(tookMs).toBeGreaterThanOrEqual(70_000);
   expect(tookMs).toBeLessThan(15 * 60_000);
 });
 
-test('one that keeps failing ends, and leaves the rest to the next', async () => {
+test('ends a check that keeps failing', async () => {
   await expect(run(() => Promise.reject(new Error('The database is down')))).rejects.toThrow();
 });

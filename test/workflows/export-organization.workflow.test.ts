@@ -24,15 +24,15 @@ const start = (taskQueue: string) =>
 type GivenUp = Parameters<ExportActivities['abortExport']>[0];
 
 function fakes(writeArchive: ExportActivities['writeArchive']) {
-  const givenUp: GivenUp[] = [];
+  const aborted: GivenUp[] = [];
   const activities: ExportActivities = {
     writeArchive,
     async abortExport(wish) {
-      givenUp.push(wish);
+      aborted.push(wish);
       return wish.status;
     },
   };
-  return { activities, givenUp };
+  return { activities, aborted };
 }
 
 const down = () =>
@@ -42,10 +42,10 @@ const down = () =>
   });
 
 describe('exportOrganization', () => {
-  test('writes a while at a time until the archive is ready, through hours without storage', async () => {
+  test('writes in slices until the archive is ready, through hours without storage', async () => {
     const queue = randomUUID();
     let calls = 0;
-    const { activities, givenUp } = fakes(async () => {
+    const { activities, aborted } = fakes(async () => {
       calls += 1;
       if (calls > 1 && calls < 100) throw down();
       return calls < 102
@@ -58,35 +58,32 @@ describe('exportOrganization', () => {
       expect((await handle.describe()).searchAttributes?.Stage).toEqual(['ready']);
     });
     expect(calls).toBe(102);
-    expect(givenUp).toEqual([]);
+    expect(aborted).toEqual([]);
   });
 
   test.each([
-    ['storage', down(), 'Storage could not be read or written for too long.'],
-    ['a database', new Error('select 1 - no such table'), 'The archive could not be written.'],
-  ])(
-    'without %s for a day has failed: whose and where is in Temporal alone',
-    async (_name, failure, detail) => {
-      const queue = randomUUID();
-      let calls = 0;
-      const { activities, givenUp } = fakes(async () => {
-        calls += 1;
-        throw failure;
-      });
-      await environment.withWorker(queue, activities, async () => {
-        const failed = await (await start(queue)).result().catch((error) => error);
-        expect(failed).toBeInstanceOf(WorkflowFailedError);
-        expect(failed.cause.cause.message).toBe(failure.message);
-      });
-      expect(calls).toBeGreaterThan(100);
-      expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'failed', detail }]);
-    },
-  );
+    ['storage', down(), 'Storage was unavailable for too long.'],
+    ['a database', new Error('select 1 - no such table'), 'Writing the archive failed.'],
+  ])('fails without %s for a day and shows details only in Temporal', async (_name, failure, detail) => {
+    const queue = randomUUID();
+    let calls = 0;
+    const { activities, aborted } = fakes(async () => {
+      calls += 1;
+      throw failure;
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const failed = await (await start(queue)).result().catch((error) => error);
+      expect(failed).toBeInstanceOf(WorkflowFailedError);
+      expect(failed.cause.cause.message).toBe(failure.message);
+    });
+    expect(calls).toBeGreaterThan(100);
+    expect(aborted).toEqual([{ exportId: 'exp_1', status: 'failed', detail }]);
+  });
 
-  test('canceled by signal waits until nobody writes, then gives up what there is', async () => {
+  test('waits for the writing activity after a cancel signal, then removes the upload', async () => {
     const queue = randomUUID();
     const order: string[] = [];
-    const { activities, givenUp } = fakes(async () => {
+    const { activities, aborted } = fakes(async () => {
       order.push('writing');
       const context = Context.current();
       const heart = setInterval(() => context.heartbeat(), 50);
@@ -104,13 +101,13 @@ describe('exportOrganization', () => {
       await expect(handle.result()).resolves.toBe('canceled');
     });
     expect(order).toEqual(['writing', 'ended']);
-    expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled.' }]);
+    expect(aborted).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled.' }]);
   });
 
-  test('canceled in the Temporal UI leaves a row that says so', async () => {
+  test('marks the export as canceled when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     let calls = 0;
-    const { activities, givenUp } = fakes(async () => {
+    const { activities, aborted } = fakes(async () => {
       calls += 1;
       throw ApplicationFailure.create({ type: 'Down', message: 'down', nextRetryDelay: '10 hours' });
     });
@@ -120,15 +117,15 @@ describe('exportOrganization', () => {
       await handle.cancel();
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
     });
-    expect(givenUp).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled by an operator.' }]);
+    expect(aborted).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled by an operator.' }]);
   });
 
-  test('found canceled in its row cleans up and ends', async () => {
+  test('cleans up and ends if the row is already canceled', async () => {
     const queue = randomUUID();
-    const { activities, givenUp } = fakes(async () => ({ status: 'canceled', progress: '' }));
+    const { activities, aborted } = fakes(async () => ({ status: 'canceled', progress: '' }));
     await environment.withWorker(queue, activities, async () => {
       await expect((await start(queue)).result()).resolves.toBe('canceled');
     });
-    expect(givenUp).toHaveLength(1);
+    expect(aborted).toHaveLength(1);
   });
 });

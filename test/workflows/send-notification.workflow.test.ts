@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => environment?.stop());
 
-/** A relay that puts the mail off until attempt `sentAt`; keeps the schedule the use-case would keep. */
+/** A relay that defers the email until attempt `sentAt`, with the delays of the real service. */
 function relay(sentAt: number) {
   const attemptedAt: number[] = [];
   let stopped = 0;
@@ -45,7 +45,7 @@ async function start(taskQueue: string) {
 }
 
 describe('sendNotification', () => {
-  test('keeps the schedule of a day, and is 11 events long all the same', async () => {
+  test('retries for a day with a history of 11 events', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt } = relay(99);
     await environment.withWorker(queue, activities, async () => {
@@ -61,7 +61,7 @@ describe('sendNotification', () => {
     });
   });
 
-  test('ends with the mail sent', async () => {
+  test('ends when the email is sent', async () => {
     const queue = randomUUID();
     const { activities } = relay(3);
     await environment.withWorker(queue, activities, async () => {
@@ -69,7 +69,7 @@ describe('sendNotification', () => {
     });
   });
 
-  test('canceled in the Temporal UI it leaves a row that says so', async () => {
+  test('marks the notification when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, stopped } = relay(99);
     await environment.withWorker(queue, activities, async () => {
