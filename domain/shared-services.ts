@@ -8,7 +8,8 @@ import {
 import { createSecretBox } from '../platform/crypto.ts';
 import type { Database } from '../platform/database/database.ts';
 import { createDnsLookup } from '../platform/dns.ts';
-import { simulatorDomain } from '../platform/mail-transport/simulator-transport.ts';
+import { simulatorDomainOf } from '../platform/mail-transport/simulator-transport.ts';
+import { once } from '../platform/once.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
 import type { Storage } from '../platform/storage.ts';
@@ -31,7 +32,10 @@ export interface SharedServicesOptions {
 
 export type SharedServices = ReturnType<typeof createSharedServices>;
 
-/** What both the API and the workers use, built once here so that both follow the same settings. */
+/**
+ * What both the API and the workers use, built in one place so that both follow the same settings. Services are built
+ * when a process first asks for them.
+ */
 export function createSharedServices({
   config,
   database,
@@ -41,29 +45,48 @@ export function createSharedServices({
 }: SharedServicesOptions) {
   const events = createWebhookEvents({ outbox });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
-  return {
-    events,
-    returnPaths,
-    secretBox: createSecretBox(config.ENCRYPTION_KEY),
-    notifications: createNotificationService({ outbox }),
-    drafts: createDraftService({ database, outbox, events }),
-    credentials: createCredentialService({ database }),
-    attachments: createAttachmentService({ database, storage }),
-    receipts: createReceiptService({
+  const drafts = once(() => createDraftService({ database, outbox, events }));
+  const attachments = once(() => createAttachmentService({ database, storage }));
+  const credentials = once(() => createCredentialService({ database }));
+  const receipts = once(() =>
+    createReceiptService({
       database: workerDatabase,
       outbox,
       returnPaths,
       storage,
       feedbackAddress: feedbackAddress(config),
     }),
-    outcomes: createOutcomeService({
+  );
+  const outcomes = once(() =>
+    createOutcomeService({
       events,
       outbox,
       retryWindowMs: config.MAIL_RETRY_WINDOW_HOURS * 3_600_000,
-      simulatorDomain: simulatorDomain(config.MAIL_DOMAIN),
+      simulatorDomain: simulatorDomainOf(config.MAIL_DOMAIN),
     }),
+  );
+  return {
+    events,
+    returnPaths,
+    secretBox: createSecretBox(config.ENCRYPTION_KEY),
+    notifications: createNotificationService({ outbox }),
     dns: createDnsLookup(config),
     /** Values of the DNS records that a domain has to publish. */
     dnsSettings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
+    get drafts() {
+      return drafts();
+    },
+    get attachments() {
+      return attachments();
+    },
+    get credentials() {
+      return credentials();
+    },
+    get receipts() {
+      return receipts();
+    },
+    get outcomes() {
+      return outcomes();
+    },
   };
 }

@@ -14,6 +14,7 @@ import type { MailTransport } from '../platform/mail-transport/mail-transport.ts
 import { createSesTransport, SES_OVERWRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
 import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
 import { createSmtpTransport } from '../platform/mail-transport/smtp-transport.ts';
+import { once } from '../platform/once.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { purgeRateBuckets } from '../platform/rate-limit/purge-buckets.ts';
@@ -161,15 +162,6 @@ export async function compose(
       storage.close();
       await database.close();
     },
-  };
-}
-
-/** Calls `build` on the first call, and returns the same value from then on. */
-function once<T>(build: () => T): () => T {
-  let built: { value: T } | undefined;
-  return () => {
-    built ??= { value: build() };
-    return built.value;
   };
 }
 

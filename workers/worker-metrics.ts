@@ -14,7 +14,7 @@ export function meterBacklog(
     database,
     logger,
     now = Date.now,
-  }: { database: Pick<Database, 'statement'>; logger: Logger; now?: () => number },
+  }: { database: Pick<Database, 'query'>; logger: Logger; now?: () => number },
 ): void {
   const failures = new Counter({
     name: 'agent_email_backlog_failures_total',
