@@ -8,15 +8,15 @@ export type DomainActivities = ReturnType<typeof createDomainActivities>;
 export function createDomainActivities({ verifications }: { verifications: VerificationService }) {
   return {
     /**
-     * One look. Where it saw too little it is thrown with the time of the next, so that Temporal's own retry is the
-     * schedule and the UI shows what is missing.
+     * Checks the records once. If some are missing, it throws with the delay until the next check: Temporal's own retry is
+     * the schedule, and the UI shows what is missing.
      *
-     * @param lookNow on the first attempt; a run that begins waits for its first pause, since nothing can be published yet.
+     * @param checkImmediately check even if none is due. A new run waits first, because nothing can be published yet.
      */
     checkDomainRecords: ({
       domainId,
       episode,
-      checkImmediately: checkImmediately,
+      checkImmediately,
     }: {
       domainId: string;
       episode: number;

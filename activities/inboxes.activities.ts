@@ -7,7 +7,7 @@ export type InboxActivities = ReturnType<typeof createInboxActivities>;
 
 export function createInboxActivities({ purges }: { purges: PurgeService }) {
   return {
-    /** May run again at any time; what is gone is gone. */
+    /** Idempotent: continues with whatever is left. */
     purgeInboxMail: ({ inboxId }: { inboxId: string }): Promise<PurgeCounts> =>
       withApplicationFailures(() => purges.purge(inboxId, (soFar) => Context.current().heartbeat(soFar))),
   };

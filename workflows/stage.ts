@@ -5,11 +5,11 @@ const STAGE = defineSearchAttributeKey('Stage', SearchAttributeType.KEYWORD);
 
 export interface StageReporter<Stage extends string> {
   readonly current: Stage;
-  /** Changing the stage costs one history event, showing other details none. */
+  /** Changing the stage costs one history event; changing the details costs none. */
   report(stage: Stage, details: string): void;
 }
 
-/** What an operator sees of a run in the Temporal UI: its stage, to list by, and what it waits for, to read. */
+/** Reports a run's stage as a search attribute and what it waits for as current details in the Temporal UI. */
 export function createStageReporter<Stage extends string>(initial: Stage): StageReporter<Stage> {
   let current = initial;
   return {

@@ -39,7 +39,7 @@ export function storeBodyFiles(attachments: AttachmentService): (request: Fastif
   };
 }
 
-type ParsedEntry = { facts: FileMetadata; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;
+type ParsedEntry = { metadata: FileMetadata; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;
 
 /** @throws AppError `validation_error`, `payload_too_large`. */
 function parseEntry(entry: Entry, index: number): ParsedEntry {
@@ -57,8 +57,8 @@ function parseEntry(entry: Entry, index: number): ParsedEntry {
   } = changes;
   if (filename === undefined)
     throw invalid(`${path}/filename`, 'is required with content', 'Give the file a name.');
-  const facts = { filename, contentType, contentId, disposition };
-  return { facts, bytes: decodeBase64(content ?? '', `${path}/content`) };
+  const metadata = { filename, contentType, contentId, disposition };
+  return { metadata, bytes: decodeBase64(content ?? '', `${path}/content`) };
 }
 
 function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {

@@ -37,8 +37,8 @@ export function storeUpload(attachments: AttachmentService): (request: FastifyRe
     if (Number(request.headers['content-length'] ?? 0) > MAX_FILE_BYTES + FORM_OVERHEAD_BYTES)
       throw tooLarge();
     const { inboxId } = request.params as { inboxId: string };
-    const upload = await readSingleFile(request, (facts, content) =>
-      attachments.storeUpload(request.scope, inboxId, facts, content),
+    const upload = await readSingleFile(request, (metadata, content) =>
+      attachments.storeUpload(request.scope, inboxId, metadata, content),
     ).catch(async ({ stored, error }: UploadFailure) => {
       if (stored) await attachments.discard(request.scope, stored.storageKey);
       // What still comes is read and dropped: a client that is cut off while it sends never sees the answer.
@@ -57,7 +57,7 @@ interface UploadFailure {
   stored: StoredFile | undefined;
 }
 
-type StoreFile = (facts: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
+type StoreFile = (metadata: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
 
 /** @throws Failure */
 async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<StoredFile> {

@@ -21,7 +21,7 @@ export const domainRoutes =
           operationId: 'domains.create',
           summary: 'Add a domain',
           description:
-            'Answers the records to publish; DNS is asked for them from then on. With a client_id that was used before: 200 and the domain made then.',
+            'Returns the records to publish; the service starts checking DNS for them. A client_id that was used before returns 200 and the existing domain.',
           tags: ['Domains'],
           body: ref(CreateDomain),
           response: { 200: ref(DomainRecordSchema), 201: ref(DomainRecordSchema), ...postProblems() },
@@ -59,7 +59,7 @@ export const domainRoutes =
         config: { permission: 'domains:read' },
         schema: {
           operationId: 'domains.get',
-          summary: 'Read a domain and its records',
+          summary: 'Get a domain and its records',
           tags: ['Domains'],
           params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...problems() },
@@ -74,13 +74,13 @@ export const domainRoutes =
         config: { permission: 'domains:read' },
         schema: {
           operationId: 'domains.zoneFile',
-          summary: 'Read the records as a zone file',
-          description: 'In the format of BIND, which most DNS providers import.',
+          summary: 'Get the records as a zone file',
+          description: 'In BIND format, which most DNS providers can import.',
           tags: ['Domains'],
           params: DomainParams,
           response: {
             200: {
-              description: 'The records.',
+              description: 'The zone file.',
               content: { 'text/plain': { schema: Type.String({ maxLength: 16_384 }) } },
             },
             ...problems(),
@@ -94,7 +94,7 @@ export const domainRoutes =
       },
     );
 
-    // DNS is asked before the handler: with an Idempotency-Key that one runs within a transaction.
+    // DNS is queried before the handler, which runs inside a transaction when there is an Idempotency-Key.
     const dnsChecks = new WeakMap<FastifyRequest, DnsCheck>();
     app.post(
       '/domains/:id/verify',
@@ -102,20 +102,21 @@ export const domainRoutes =
         config: { permission: 'domains:manage' },
         preHandler: async (request) => {
           const { id: domainId } = request.params as { id: string };
-          dnsChecks.set(request, await domains.look(request.scope, domainId));
+          dnsChecks.set(request, await domains.checkDns(request.scope, domainId));
         },
         schema: {
           operationId: 'domains.verify',
-          summary: 'Look at the records now',
-          description: 'Answers what DNS says now. A domain that has failed is looked at again for 72 hours.',
+          summary: 'Check the records now',
+          description:
+            'Queries DNS and returns the result. A failed domain is then checked for another 72 hours.',
           tags: ['Domains'],
           params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...postProblems() },
         },
       },
       async (request) => {
-        const look = dnsChecks.get(request) ?? new Map();
-        return presentDomain(await domains.verify(request.scope, request.params.id, look));
+        const dnsCheck = dnsChecks.get(request) ?? new Map();
+        return presentDomain(await domains.verify(request.scope, request.params.id, dnsCheck));
       },
     );
 
@@ -125,9 +126,9 @@ export const domainRoutes =
         config: { permission: 'domains:manage' },
         schema: {
           operationId: 'domains.rotateDkim',
-          summary: 'Make a new DKIM key',
+          summary: 'Rotate the DKIM key',
           description:
-            'The new key signs from the moment its record is seen; until then the present one does.',
+            'The new key becomes active once its record is found; until then the current key signs.',
           tags: ['Domains'],
           params: DomainParams,
           response: { 200: ref(DomainRecordSchema), ...postProblems() },

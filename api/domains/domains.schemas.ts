@@ -9,29 +9,32 @@ const Status = (description: string) => enumOf(['pending', 'verified', 'failed']
 export const DomainRecordSchema = strictObject(
   {
     id: id('Domain id (dom_…).'),
-    domain_name: text(253, { description: 'ASCII form (IDNA), lower case.' }),
-    client_id: nullableText(255, { description: 'The key its creation was idempotent under.' }),
-    verification_status: Status('verified once every required record was seen.'),
-    spf_status: Status('Of the SPF record.'),
-    dkim_status: Status('Of the record of the DKIM key that signs.'),
-    dmarc_status: Status('Of the DMARC record, which is advised and not required.'),
+    domain_name: text(253, { description: 'ASCII form (IDNA), in lower case.' }),
+    client_id: nullableText(255, { description: 'Idempotency key given at creation.' }),
+    verification_status: Status('verified once every required record has been found.'),
+    spf_status: Status('Status of the SPF record.'),
+    dkim_status: Status('Status of the record of the active DKIM key.'),
+    dmarc_status: Status('Status of the DMARC record, which is recommended but not required.'),
     status_reason: nullableText(1024, {
-      description: 'What is missing, or why it failed. Null where all is well.',
+      description: 'What is missing or why verification failed. Null if there is no problem.',
     }),
     records: Type.Array(
       strictObject({
         purpose: enumOf(['ownership', 'spf', 'dkim', 'mx', 'dmarc']),
         type: enumOf(['TXT', 'MX']),
-        name: text(255, { description: 'Whole name, without a trailing dot.' }),
+        name: text(255, { description: 'Fully qualified, without a trailing dot.' }),
         value: text(1024, {
-          description: 'What to publish; an SPF record you have already is to be merged.',
+          description: 'The value to publish. Merge it with an existing SPF record.',
         }),
-        priority: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Of an MX record.' }),
-        ttl: Type.Integer({ description: 'Suggested, in seconds.' }),
-        required: Type.Boolean({ description: 'Without it the domain is not verified.' }),
-        status: enumOf(['missing', 'invalid', 'valid'], { description: 'As of the last look.' }),
+        priority: Type.Unsafe<number | null>({
+          type: ['integer', 'null'],
+          description: 'For MX records only.',
+        }),
+        ttl: Type.Integer({ description: 'Suggested TTL in seconds.' }),
+        required: Type.Boolean({ description: 'Whether verification requires this record.' }),
+        status: enumOf(['missing', 'invalid', 'valid'], { description: 'As of the last check.' }),
         found: nullableText(MAX_FOUND_LENGTH, {
-          description: 'What is published there of this kind; one a line.',
+          description: 'What is currently published, one record per line.',
         }),
       }),
       { maxItems: 10 },
@@ -46,11 +49,14 @@ export const DomainRecordSchema = strictObject(
 
 export const CreateDomain = strictObject(
   {
-    domain_name: text(253, { minLength: 1, description: 'A domain you own; Unicode is made ASCII.' }),
+    domain_name: text(253, {
+      minLength: 1,
+      description: 'A domain you own. Unicode names are converted to ASCII (IDNA).',
+    }),
     client_id: Type.Optional(
       singleLineText(255, {
         minLength: 1,
-        description: 'The same again answers 200 with the domain made first.',
+        description: 'Makes creation idempotent: repeating it returns 200 and the existing domain.',
       }),
     ),
   },

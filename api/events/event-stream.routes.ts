@@ -4,8 +4,9 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { serializeEnvelope } from '../../domain/events/envelope.ts';
 import { type FeedPosition, parsePosition, positionOf } from '../../domain/events/event-feed.ts';
+import type { Follower } from '../../domain/events/event-follower.ts';
 import type { EventReaderService } from '../../domain/events/event-reader.service.ts';
-import type { EventStreams, Follower } from '../../domain/events/event-stream.ts';
+import type { EventStreams } from '../../domain/events/event-stream.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
@@ -69,7 +70,7 @@ export const eventStreamRoutes =
         config: { permission: 'events:read', heldOpen: true },
         schema: {
           operationId: 'events.stream',
-          summary: 'Follow events as they happen',
+          summary: 'Stream events live',
           tags: ['Events'],
           querystring: StreamQuery,
           headers: StreamHeaders,

@@ -16,7 +16,7 @@ export const eventRoutes =
         config: { permission: 'events:read' },
         schema: {
           operationId: 'events.list',
-          summary: 'List what happened, in the order of commits',
+          summary: 'List events in commit order',
           tags: ['Events'],
           querystring: EventQuery,
           response: { 200: listOf(ref(EventRecord)), ...problems() },
@@ -42,7 +42,7 @@ export const eventRoutes =
         config: { permission: 'events:read' },
         schema: {
           operationId: 'events.get',
-          summary: 'Read an event',
+          summary: 'Get an event',
           tags: ['Events'],
           params: EventParams,
           response: { 200: ref(EventRecord), ...problems() },

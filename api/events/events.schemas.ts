@@ -6,7 +6,7 @@ import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { pageQuery } from '../lists.ts';
 import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
 
-/** Largest mail the service takes; nothing read from one is longer. */
+/** The largest message the service accepts; no text in it can be longer. */
 const MAX_TEXT_LENGTH = 37_748_736;
 const address = text(1024, { description: 'Email address.' });
 const addresses = Type.Array(address, { maxItems: 10_000 });
@@ -20,18 +20,18 @@ const message = {
 const usage = strictObject({
   counter: enumOf(USAGE_COUNTERS),
   current: Type.Number({ minimum: 0 }),
-  limit: Type.Number({ minimum: 0, description: 'What the plan, or a cap of your own, allows.' }),
+  limit: Type.Number({ minimum: 0, description: 'What the plan or your own cap allows.' }),
   percentage: Type.Number({
     minimum: 0,
-    description: 'current as a share of limit; 100 and above: exceeded.',
+    description: 'current as a percentage of limit. 100 or more: exceeded.',
   }),
   threshold: Type.Integer({
     minimum: 1,
     maximum: 100,
-    description: 'The percentage that was reached: the warning threshold, or 100.',
+    description: 'The threshold that was reached: the warning threshold or 100.',
   }),
   period_start: timestamp('Start of the month.'),
-  period_end: timestamp('Start of the next one; all counters but storage_bytes start anew.'),
+  period_end: timestamp('Start of the next month, when all counters except storage_bytes reset.'),
 });
 const recordStatus = enumOf(['pending', 'verified', 'failed']);
 
@@ -42,13 +42,15 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
     from_address: address,
     to_addresses: addresses,
     subject,
-    extracted_text: text(MAX_TEXT_LENGTH, { description: 'What was written anew, without quoted history.' }),
+    extracted_text: text(MAX_TEXT_LENGTH, {
+      description: 'The new text of the message, without quoted history.',
+    }),
     has_attachments: Type.Boolean(),
     received_at: timestamp(),
     truncated: Type.Optional(
       Type.Literal(true, {
         description:
-          'Only where the body would have been over 256 KiB: extracted_text is cut, the message has it whole.',
+          'Present only if the body would exceed 256 KiB: extracted_text is truncated; the message has the full text.',
       }),
     ),
   }),
@@ -64,7 +66,10 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
     ...message,
     to_addresses: addresses,
     delivered_at: timestamp(),
-    processing_time_ms: Type.Number({ minimum: 0, description: 'From sending to the confirmation.' }),
+    processing_time_ms: Type.Number({
+      minimum: 0,
+      description: 'Time from sending to the delivery confirmation.',
+    }),
   }),
   'message.bounced': strictObject({
     ...message,
@@ -108,11 +113,11 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
 const eventSchema = (type: TSchema, data: TSchema, name: string, description: string) =>
   strictObject(
     {
-      id: id('Event (evt_…); the same however often it is delivered.'),
+      id: id('Event (evt_…). The same in every delivery of the event.'),
       type,
-      timestamp: timestamp('When it happened.'),
+      timestamp: timestamp('When the event happened.'),
       org_id: id('Organization.'),
-      env_id: id('Environment; of what concerns the whole organization, the production one.'),
+      env_id: id('Environment. Organization-wide events carry the production environment.'),
       data,
     },
     { $id: name, title: name, description },
@@ -138,23 +143,33 @@ export const EventRecord = eventSchema(
   Type.Unsafe<Envelope['data']>({
     type: 'object',
     additionalProperties: true,
-    description: 'By type, as the schemas of the webhooks say.',
+    description: 'Depends on the type; see the webhook schemas.',
   }),
   'Event',
-  'Something that happened, as webhooks tell it.',
+  'An event, as webhooks carry it.',
 );
 
 export const EventQuery = strictObject({
   ...pageQuery,
   type: Type.Optional(enumOf(EVENT_TYPES)),
   inbox_id: Type.Optional(id('Only events of this inbox.')),
-  before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Recorded before.' })),
+  before: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      description: 'Only events recorded before this time.',
+    }),
+  ),
   after: Type.Optional(
-    Type.String({ format: 'date-time', maxLength: 40, description: 'Recorded at or after.' }),
+    Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      description: 'Only events recorded at or after this time.',
+    }),
   ),
   starting_after: Type.Optional(
     id(
-      'An event id: those behind it, in the order asked for. With order=asc and the last event you know, you hear of everything since, late commits too.',
+      'An event id: lists the events after it, in the requested order. Use order=asc and the last event you know to get everything since, including late commits.',
     ),
   ),
 });

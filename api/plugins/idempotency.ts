@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { sha256 } from '../../platform/crypto.ts';
-import { type Database, runLast, type Transaction } from '../../platform/database/database.ts';
+import { type Database, runBeforeCommit, type Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import {
   createIdempotencyId,
@@ -129,7 +129,7 @@ async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredR
       request.scope = { ...request.scope, transaction: inner } satisfies Scope;
       try {
         const presented = await handle();
-        await runLast(em, last);
+        await runBeforeCommit(em, last);
         await em.flush();
         body = String(reply.serialize(presented as object));
       } catch (error) {

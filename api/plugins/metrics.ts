@@ -7,7 +7,7 @@ import type { OpenResponses } from './open-responses.ts';
 
 export interface MetricsOptions {
   token: string | undefined;
-  database: Pick<Database, 'connections'>;
+  database: Pick<Database, 'poolUsage'>;
   openResponses: Pick<OpenResponses, 'count'>;
 }
 

@@ -28,7 +28,7 @@ export const deliveryRoutes =
         config: { permission: 'webhooks:read' },
         schema: {
           operationId: 'webhookDeliveries.get',
-          summary: 'Read a delivery with its attempts',
+          summary: 'Get a delivery and its attempts',
           tags: ['Webhook deliveries'],
           params: DeliveryParams,
           response: { 200: ref(DeliveryRecord), ...problems() },
@@ -43,7 +43,8 @@ export const deliveryRoutes =
         config: { permission: 'webhooks:manage' },
         schema: {
           operationId: 'webhookDeliveries.retry',
-          summary: 'Deliver now, with the same event id',
+          summary: 'Retry a delivery now',
+          description: 'The event id stays the same.',
           tags: ['Webhook deliveries'],
           params: DeliveryParams,
           response: { 202: ref(DeliverySummary), ...postProblems() },
@@ -62,7 +63,7 @@ export const deliveryRoutes =
         config: { permission: 'webhooks:manage' },
         schema: {
           operationId: 'webhookDeliveries.cancel',
-          summary: 'Give up a delivery that waits',
+          summary: 'Cancel a pending or held delivery',
           tags: ['Webhook deliveries'],
           params: DeliveryParams,
           response: { 200: ref(DeliverySummary), ...postProblems() },
@@ -78,7 +79,7 @@ export const deliveryRoutes =
         config: { permission: 'webhooks:read' },
         schema: {
           operationId: 'webhookJobs.get',
-          summary: 'See how far a replay, or a cancellation of all that waits, has come',
+          summary: 'Get the progress of a replay or cancellation job',
           tags: ['Webhook deliveries'],
           params: JobParams,
           response: { 200: ref(BulkJobRecord), ...problems() },

@@ -7,7 +7,7 @@ import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.ser
 import { pageQuery } from '../lists.ts';
 import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
 
-/** The error of an attempt is ours; what a receiver answered is kept up to 4 KiB. */
+/** The service writes the errors itself; of a receiver's response it stores up to 4 KiB. */
 const MAX_ERROR_LENGTH = 4_096;
 const MAX_RESPONSE_BODY_LENGTH = 4_096;
 const nullableInteger = (description: string) =>
@@ -15,31 +15,31 @@ const nullableInteger = (description: string) =>
 
 const summaryFields = {
   id: id('Delivery id (whd_…).'),
-  endpoint_id: id('Endpoint it goes to.'),
-  event_id: id('Event it carries; receivers deduplicate by it.'),
+  endpoint_id: id('Endpoint it is sent to.'),
+  event_id: id('Event it carries. Receivers use it to deduplicate.'),
   event_type: enumOf(EVENT_TYPES),
   test: Type.Boolean({ description: 'Carries a test event.' }),
   status: enumOf(DELIVERY_STATUSES, {
     description:
-      'pending: on its way or waiting for the next attempt. held: waits, held_for says what for. exhausted: every attempt failed. blocked: the URL leads where nothing is sent.',
+      'pending: in progress or waiting for the next attempt. held: on hold, see held_for. exhausted: every attempt failed. blocked: the URL resolves to a host or port that is not allowed.',
   }),
   held_for: Type.Unsafe<'endpoint_disabled' | 'usage_limit' | null>({
     type: ['string', 'null'],
     enum: ['endpoint_disabled', 'usage_limit', null],
     description:
-      'endpoint_disabled: until the endpoint is enabled. usage_limit: until the month, the tier or a limit changes. Null unless held.',
+      'endpoint_disabled: held until the endpoint is enabled. usage_limit: held until a new month begins or the tier or limit changes. Null unless held.',
   }),
   attempt_count: Type.Integer({ minimum: 0 }),
   next_attempt_at: nullableTimestamp('Null unless pending.'),
-  last_status_code: nullableInteger('Of the last answer; null where none came.'),
+  last_status_code: nullableInteger('HTTP status of the last attempt. Null without a response.'),
   last_error: nullableText(MAX_ERROR_LENGTH, {
-    description: 'Why the last attempt failed, or nothing more follows.',
+    description: 'Why the last attempt failed or the delivery ended.',
   }),
   created_at: timestamp(),
-  completed_at: nullableTimestamp('Null while it is pending or held.'),
+  completed_at: nullableTimestamp('Null while the delivery is pending or held.'),
 };
 
-/** A delivery in a list: without its attempts. */
+/** A delivery in a list, without its attempts. */
 export const DeliverySummary = strictObject(summaryFields, {
   $id: 'WebhookDeliverySummary',
   title: 'WebhookDeliverySummary',
@@ -52,15 +52,15 @@ export const DeliveryRecord = strictObject(
       strictObject({
         number: Type.Integer({ minimum: 1 }),
         started_at: timestamp(),
-        finished_at: nullableTimestamp('Null while it is under way, or where a crash cut it short.'),
-        duration_ms: nullableInteger('Until the answer was read, or the attempt failed.'),
-        status_code: nullableInteger('Null where no answer came.'),
+        finished_at: nullableTimestamp('Null while in progress, or if a crash interrupted it.'),
+        duration_ms: nullableInteger('Time until the response was read or the attempt failed.'),
+        status_code: nullableInteger('HTTP status. Null without a response.'),
         response_body: nullableText(MAX_RESPONSE_BODY_LENGTH, {
-          description: 'The first 4 KiB of the answer.',
+          description: 'The first 4 KiB of the response.',
         }),
-        error: nullableText(MAX_ERROR_LENGTH, { description: 'Null where it arrived.' }),
+        error: nullableText(MAX_ERROR_LENGTH, { description: 'Null if the attempt succeeded.' }),
       }),
-      { maxItems: 10_000, description: 'The first one first, those of earlier retries and replays too.' },
+      { maxItems: 10_000, description: 'Oldest first, including those before a retry or replay.' },
     ),
   },
   { $id: 'WebhookDelivery', title: 'WebhookDelivery' },
@@ -78,7 +78,7 @@ export const RotateSecret = strictObject(
       minimum: 0,
       maximum: 604_800,
       default: 86_400,
-      description: 'How long deliveries are signed with the old secret as well. 0: not at all.',
+      description: 'How long deliveries are also signed with the old secret. 0: not at all.',
     }),
   },
   { $id: 'RotateWebhookSecret', title: 'RotateWebhookSecret' },
@@ -87,7 +87,7 @@ export const RotateSecret = strictObject(
 export const SendTestEvent = strictObject(
   {
     event_type: Type.Optional(
-      enumOf(EVENT_TYPES, { description: 'Empty: the first the endpoint subscribes to.' }),
+      enumOf(EVENT_TYPES, { description: 'Default: the first type the endpoint subscribes to.' }),
     ),
   },
   { $id: 'SendTestEvent', title: 'SendTestEvent' },
@@ -99,19 +99,19 @@ const requiredTime = (description: string) =>
 export const ReplayEvents = strictObject(
   {
     since: requiredTime('Events recorded at or after this time.'),
-    until: Type.Optional(requiredTime('Events recorded before this time. Empty: until now.')),
+    until: Type.Optional(requiredTime('Events recorded before this time. Default: now.')),
     event_types: Type.Optional(
       Type.Array(enumOf(EVENT_TYPES), {
         minItems: 1,
         maxItems: EVENT_TYPES.length,
         uniqueItems: true,
-        description: 'Empty: those the endpoint subscribes to.',
+        description: 'Default: the types the endpoint subscribes to.',
       }),
     ),
     only_failed: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Only what did not arrive: exhausted, blocked or canceled.',
+        description: 'Only deliveries that are exhausted, blocked or canceled.',
       }),
     ),
   },
@@ -121,22 +121,22 @@ export const ReplayEvents = strictObject(
 export const BulkJobRecord = strictObject(
   {
     id: id('Job id (whj_…).'),
-    endpoint_id: id('Endpoint it is about.'),
+    endpoint_id: id('Endpoint whose deliveries it changes.'),
     kind: enumOf(['replay', 'cancel']),
     status: enumOf(['running', 'completed', 'stopped']),
-    detail: nullableText(1024, { description: 'Why it was stopped; null otherwise.' }),
+    detail: nullableText(1024, { description: 'Why it was stopped. Null otherwise.' }),
     since: nullableTimestamp(),
     until: timestamp(),
     event_types: Type.Unsafe<(typeof EVENT_TYPES)[number][] | null>({
       type: ['array', 'null'],
       items: enumOf(EVENT_TYPES),
       maxItems: 100,
-      description: 'Null: those the endpoint subscribes to.',
+      description: 'Null: the types the endpoint subscribes to.',
     }),
     only_failed: Type.Boolean(),
-    deliveries: Type.Integer({ minimum: 0, description: 'Started, or given up, so far.' }),
+    deliveries: Type.Integer({ minimum: 0, description: 'Deliveries restarted or canceled so far.' }),
     created_at: timestamp(),
-    completed_at: nullableTimestamp('Null while it runs.'),
+    completed_at: nullableTimestamp('Null while the job is running.'),
   },
   { $id: 'WebhookJob', title: 'WebhookJob' },
 );

@@ -45,7 +45,7 @@ export const endpointOperationRoutes =
       {
         config: { permission: 'webhooks:read' },
         schema: {
-          ...operation('listDeliveries', 'List the deliveries to a receiver'),
+          ...operation('listDeliveries', 'List the deliveries to an endpoint'),
           querystring: DeliveryQuery,
           response: { 200: listOf(ref(DeliverySummary)), ...problems() },
         },
@@ -64,7 +64,7 @@ export const endpointOperationRoutes =
       {
         config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
         schema: {
-          ...operation('test', 'Send a receiver a test event'),
+          ...operation('test', 'Send a test event to an endpoint'),
           body: ref(SendTestEvent),
           response: { 202: ref(DeliverySummary), ...postProblems() },
         },
@@ -85,7 +85,7 @@ export const endpointOperationRoutes =
       {
         config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
         schema: {
-          ...operation('rotateSecret', 'Give a receiver a new signing secret'),
+          ...operation('rotateSecret', 'Rotate the signing secret of an endpoint'),
           body: ref(RotateSecret),
           response: { 200: ref(CreatedEndpoint), ...postProblems() },
         },
@@ -106,7 +106,7 @@ export const endpointOperationRoutes =
       {
         config: { permission: 'webhooks:manage' },
         schema: {
-          ...operation('replay', 'Deliver the events of a time once more'),
+          ...operation('replay', 'Replay the events of a time range'),
           body: ref(ReplayEvents),
           response: { 202: ref(BulkJobRecord), ...postProblems() },
         },
@@ -129,7 +129,7 @@ export const endpointOperationRoutes =
       {
         config: { permission: 'webhooks:manage' },
         schema: {
-          ...operation('cancelPending', 'Give up all that waits for a receiver'),
+          ...operation('cancelPending', 'Cancel all pending and held deliveries of an endpoint'),
           response: { 202: ref(BulkJobRecord), ...postProblems() },
         },
       },

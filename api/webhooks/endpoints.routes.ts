@@ -15,7 +15,7 @@ const EndpointParams = strictObject({ id: id('Endpoint id (whe_…).') });
 export interface EndpointRoutesOptions {
   webhookEndpoints: WebhookEndpointService;
   lists: Lists;
-  /** The specification writes two paths for the same operations. */
+  /** The specification names two paths for the same operations. */
   path: '/webhooks/endpoints' | '/webhook-endpoints';
 }
 
@@ -34,7 +34,7 @@ export const endpointRoutes =
       {
         config: { permission: 'webhooks:manage' },
         schema: {
-          ...operation('create', 'Subscribe a receiver to events'),
+          ...operation('create', 'Create a webhook endpoint'),
           body: ref(CreateEndpoint),
           response: { 201: ref(CreatedEndpoint), ...postProblems() },
         },
@@ -55,7 +55,7 @@ export const endpointRoutes =
       {
         config: { permission: 'webhooks:read' },
         schema: {
-          ...operation('list', 'List receivers'),
+          ...operation('list', 'List webhook endpoints'),
           querystring: PageQuery,
           response: { 200: listOf(ref(EndpointRecord)), ...problems() },
         },
@@ -71,7 +71,7 @@ export const endpointRoutes =
       {
         config: { permission: 'webhooks:read' },
         schema: {
-          ...operation('get', 'Read a receiver'),
+          ...operation('get', 'Get a webhook endpoint'),
           params: EndpointParams,
           response: { 200: ref(EndpointRecord), ...problems() },
         },
@@ -84,7 +84,7 @@ export const endpointRoutes =
       {
         config: { permission: 'webhooks:manage' },
         schema: {
-          ...operation('update', 'Change a receiver'),
+          ...operation('update', 'Update a webhook endpoint'),
           params: EndpointParams,
           body: ref(UpdateEndpoint),
           response: { 200: ref(EndpointRecord), ...changeProblems() },
@@ -105,7 +105,7 @@ export const endpointRoutes =
       {
         config: { permission: 'webhooks:manage' },
         schema: {
-          ...operation('delete', 'Remove a receiver'),
+          ...operation('delete', 'Delete a webhook endpoint'),
           params: EndpointParams,
           response: { 204: NoContent, ...changeProblems() },
         },

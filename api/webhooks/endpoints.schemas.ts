@@ -15,17 +15,17 @@ const inboxIds = Type.Unsafe<string[] | null>({
   items: text(128, { minLength: 1 }),
   minItems: 1,
   maxItems: 100,
-  description: 'Only events of these inboxes; null: of every inbox of the environment.',
+  description: 'Only events of these inboxes. Null: events of every inbox of the environment.',
 });
 
 const fields = {
   id: id('Endpoint id (whe_…).'),
-  env_id: id('Environment whose events it hears.'),
+  env_id: id('Environment whose events it receives.'),
   url,
   events: Type.Array(enumOf(EVENT_TYPES), { maxItems: 100 }),
   description: nullableText(255),
   inbox_ids: inboxIds,
-  disabled: Type.Boolean({ description: 'Deliveries wait until it is enabled again.' }),
+  disabled: Type.Boolean({ description: 'While true, deliveries are held.' }),
   disabled_reason: nullableText(1024, { description: 'Null unless disabled.' }),
   created_at: timestamp(),
   updated_at: timestamp(),
@@ -34,7 +34,7 @@ const fields = {
 export const EndpointRecord = strictObject(fields, { $id: 'WebhookEndpoint', title: 'WebhookEndpoint' });
 
 export const CreatedEndpoint = strictObject(
-  { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Shown this once.' }) },
+  { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Returned only once.' }) },
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
 

@@ -3,23 +3,29 @@ import { eventSchemaName } from '../events/events.schemas.ts';
 
 const text = (maxLength: number) => ({ type: 'string' as const, maxLength });
 
-/** What every delivery carries beside its body. */
+/** Headers of every delivery. */
 const REQUIRED_HEADERS = [
-  ['x-service-timestamp', 'Unix time in seconds of this attempt; refuse what is older than 5 minutes.'],
+  ['x-service-timestamp', 'Unix time of this attempt in seconds. Reject requests older than 5 minutes.'],
   [
     'x-service-signature',
-    'HMAC-SHA256, as lowercase hex, of the timestamp, a period and the raw body; the key is the whole whsec_ secret.',
+    'HMAC-SHA256 of the timestamp, a period and the raw body, in lowercase hex. The key is the whole whsec_ secret.',
   ],
-  ['webhook-id', 'The event id, for libraries of Standard Webhooks.'],
-  ['webhook-timestamp', 'As x-service-timestamp.'],
-  ['webhook-signature', 'Standard Webhooks: v1, and the signature; two while a rotated secret overlaps.'],
+  ['webhook-id', 'The event id (Standard Webhooks).'],
+  ['webhook-timestamp', 'Same as x-service-timestamp (Standard Webhooks).'],
+  [
+    'webhook-signature',
+    '`v1,` and the signature (Standard Webhooks). Two signatures during a rotation overlap.',
+  ],
 ] as const;
 const OPTIONAL_HEADERS = [
-  ['x-service-signature-previous', 'The same by the old secret, while a rotated one overlaps.'],
-  ['x-service-test', '`true` on test events; real ones lack it.'],
+  [
+    'x-service-signature-previous',
+    'x-service-signature with the previous secret, during a rotation overlap.',
+  ],
+  ['x-service-test', '`true` on test events; absent otherwise.'],
 ] as const;
 
-/** The `webhooks` of the API's description (OpenAPI 3.1): what is sent to receivers, by event type. */
+/** The `webhooks` section of the OpenAPI 3.1 document: one request per event type. */
 export function describeWebhooks() {
   return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: describeWebhook(type) }]));
 }
@@ -43,8 +49,8 @@ function describeWebhook(type: EventType) {
       content: { 'application/json': { schema: { $ref: `#/components/schemas/${eventSchemaName(type)}` } } },
     },
     responses: {
-      '2XX': { description: 'Received. Anything else, or nothing within 15 s, is tried again.' },
-      '410': { description: 'The endpoint is disabled.' },
+      '2XX': { description: 'Received. Any other response, or none within 15 s, is retried.' },
+      '410': { description: 'Disables the endpoint.' },
     },
   };
 }

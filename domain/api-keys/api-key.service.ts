@@ -1,8 +1,9 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -60,17 +61,9 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const [after] = page.after ?? [];
-        const where: FilterQuery<ApiKey>[] = [keysInScope(scope)];
-        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-        const keys = await em.find(
-          ApiKeyEntity,
-          { $and: where },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        return pageOf(keys, page.limit, ({ id }) => [id]);
-      }),
+      database.transaction(scope, ({ em }) =>
+        findPage(em, ApiKeyEntity, { where: keysInScope(scope), page }),
+      ),
 
     get: (scope, keyId) => database.transaction(scope, ({ em }) => findKey(em, scope, keyId)),
 

@@ -96,7 +96,7 @@ async function findKey(
   // What is no id can be no environment's, and must not reach the database as text it cannot hold.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.statement<KeyRow>(sql`select *, expires_at <= now() as expired,
+  const [row] = await database.query<KeyRow>(sql`select *, expires_at <= now() as expired,
     last_used_at > now() - interval '1 minute' as recently_used
     from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
   return row;

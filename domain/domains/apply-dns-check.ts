@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -17,7 +18,7 @@ export interface DomainWithKeys {
   keys: DkimKey[];
 }
 
-/** Re-checks in a row that may miss a required record before a verified domain has failed. */
+/** Consecutive rechecks that may miss a required record; one more, and the verified domain fails. */
 export const MAX_MISSED_CHECKS = 2;
 
 export interface DnsCheckContext {
@@ -25,40 +26,41 @@ export interface DnsCheckContext {
   events: EventService;
   settings: DomainRecordSettings;
   now: Date;
-  /** A miss counts towards the end of a verified domain: the daily re-check's only, so that nobody hastens it. */
+  /** Whether a miss counts towards failure. Only the daily recheck counts, so that manual checks cannot speed it up. */
   countMissedChecks: boolean;
 }
 
 /**
- * Folds what DNS said into the domain. Afterwards `observed` says what is published, a waiting DKIM key whose record
- * was seen signs, and the statuses follow: a pending domain is verified by one look that saw every required record, a
- * verified one fails after some re-checks in a row that missed one. What DNS did not answer changes nothing.
+ * Applies the result of a DNS check to the domain: stores what is published in `observed`, activates a pending DKIM key
+ * whose record was found, and updates the statuses. A pending domain is verified by one check that finds every required
+ * record; a verified one fails after several consecutive rechecks that miss one. Unanswered queries change nothing.
  */
 export async function applyDnsCheck(
   context: DnsCheckContext,
   locked: DomainWithKeys,
-  look: DnsCheck,
+  dnsCheck: DnsCheck,
 ): Promise<void> {
   const { domain, keys } = locked;
   domain.lastCheckedAt = context.now;
-  activatePublishedKey(keys, look, context.now);
+  activatePublishedKey(keys, dnsCheck, context.now);
   const records = buildDomainRecords(domain, keys, context.settings);
   domain.observed = Object.fromEntries(
     records.flatMap(({ key }) => {
-      const observation = look.get(key) ?? domain.observed[key];
+      const observation = dnsCheck.get(key) ?? domain.observed[key];
       return observation ? [[key, observation]] : [];
     }),
   );
-  if (domain.verificationStatus === 'verified') return recheckVerified(context, domain, records, look);
-  updateRecordStatuses(domain, records, look);
+  if (domain.verificationStatus === 'verified') return recheckVerified(context, domain, records, dnsCheck);
+  updateRecordStatuses(domain, records, dnsCheck);
   const required = records.filter((record) => record.required);
-  if (required.every(({ key }) => look.get(key)?.status === 'valid')) await claimAndVerify(context, domain);
-  else domain.statusReason = describeMissing(domain, records, look);
+  if (required.every(({ key }) => dnsCheck.get(key)?.status === 'valid'))
+    await claimAndVerify(context, domain);
+  else domain.statusReason = describeMissing(domain, records, dnsCheck);
 }
 
-function activatePublishedKey(keys: DkimKey[], look: DnsCheck, now: Date): void {
+function activatePublishedKey(keys: DkimKey[], dnsCheck: DnsCheck, now: Date): void {
   const waiting = keys.find(({ state }) => state === 'pending');
-  if (!waiting || look.get(dkimRecordKey(waiting))?.status !== 'valid') return;
+  if (!waiting || dnsCheck.get(dkimRecordKey(waiting))?.status !== 'valid') return;
   for (const key of keys) {
     if (key.state !== 'active') continue;
     key.state = 'retiring';
@@ -67,7 +69,7 @@ function activatePublishedKey(keys: DkimKey[], look: DnsCheck, now: Date): void 
   waiting.state = 'active';
 }
 
-/** The purposes that have a status of their own; a domain's DKIM status is that of the key that signs. */
+/** Purposes with a status of their own. The DKIM status is that of the active key. */
 const STATUS_FIELDS = { spf: 'spfStatus', dkim: 'dkimStatus', dmarc: 'dmarcStatus' } as const;
 
 function statusFieldOf({ purpose, required }: DomainRecord) {
@@ -75,19 +77,18 @@ function statusFieldOf({ purpose, required }: DomainRecord) {
   return STATUS_FIELDS[purpose];
 }
 
-function updateRecordStatuses(domain: Domain, records: DomainRecord[], look: DnsCheck): void {
+function updateRecordStatuses(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): void {
   for (const record of records) {
     const field = statusFieldOf(record);
-    const observation = look.get(record.key);
+    const observation = dnsCheck.get(record.key);
     if (field && observation) domain[field] = observation.status === 'valid' ? 'verified' : 'pending';
   }
 }
 
-/** The name may be another's by now: who was first has it, and this claim ends with the reason. */
+/** Another organization may have verified the name first; then this domain fails. */
 async function claimAndVerify({ transaction, events, now }: DnsCheckContext, domain: Domain): Promise<void> {
   const [claim] = await transaction.em.execute<{ claimed: boolean }[]>(
-    'select claim_domain(?, ?) as claimed',
-    [domain.domainName, domain.organizationId],
+    sql`select claim_domain(${domain.domainName}, ${domain.organizationId}) as claimed`,
   );
   domain.nextCheckAt = null;
   if (!claim?.claimed) {
@@ -103,7 +104,7 @@ async function claimAndVerify({ transaction, events, now }: DnsCheckContext, dom
 }
 
 const NAME_TAKEN =
-  'Every required record is there, but another organization of this service has this name verified; it has to delete its domain first.';
+  'Every required record is published, but another organization has verified this name. It must delete its domain first.';
 
 async function announceVerified(
   transaction: Transaction,
@@ -138,26 +139,26 @@ function recheckVerified(
   { countMissedChecks }: DnsCheckContext,
   domain: Domain,
   records: DomainRecord[],
-  look: DnsCheck,
+  dnsCheck: DnsCheck,
 ): void {
   const missed = records.filter(({ required, key }) => {
-    const observation = look.get(key);
+    const observation = dnsCheck.get(key);
     return required && observation && observation.status !== 'valid';
   });
   for (const record of records) {
     const field = statusFieldOf(record);
-    if (field && look.get(record.key)?.status === 'valid') domain[field] = 'verified';
+    if (field && dnsCheck.get(record.key)?.status === 'valid') domain[field] = 'verified';
   }
-  const dmarc = look.get('dmarc');
+  const dmarc = dnsCheck.get('dmarc');
   if (dmarc && dmarc.status !== 'valid' && domain.dmarcStatus === 'verified') domain.dmarcStatus = 'failed';
   if (missed.length === 0) {
-    const answered = records.every(({ required, key }) => !required || look.get(key));
+    const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
     if (answered) domain.failedChecks = 0;
-    domain.statusReason = answered ? null : describeMissing(domain, records, look);
+    domain.statusReason = answered ? null : describeMissing(domain, records, dnsCheck);
     return;
   }
   if (countMissedChecks) domain.failedChecks += 1;
-  domain.statusReason = describeMissing(domain, records, look);
+  domain.statusReason = describeMissing(domain, records, dnsCheck);
   if (domain.failedChecks > MAX_MISSED_CHECKS) failVerified(domain, missed);
 }
 
@@ -170,7 +171,7 @@ function failVerified(domain: Domain, missed: DomainRecord[]): void {
   }
 }
 
-/** The series of looks is over without success: what is not verified by now has failed. */
+/** Fails the domain and every status that is not verified when a series of checks ends without success. */
 export function failPending(domain: Domain, reason: string): void {
   const fail = (status: DomainStatus): DomainStatus => (status === 'verified' ? status : 'failed');
   domain.verificationStatus = 'failed';
@@ -180,18 +181,18 @@ export function failPending(domain: Domain, reason: string): void {
   domain.statusReason = reason;
 }
 
-/** `Required records missing: spf. Invalid: dkim. DNS did not answer for: ownership.` Null: nothing is. */
-export function describeMissing(domain: Domain, records: DomainRecord[], look: DnsCheck): string | null {
+/** `Required records missing: spf. Invalid: dkim. No DNS answer for: ownership.` The present reason if there is nothing to say. */
+export function describeMissing(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): string | null {
   const required = records.filter((record) => record.required);
-  const named = (which: (record: DomainRecord) => boolean) =>
+  const purposesOf = (which: (record: DomainRecord) => boolean) =>
     required
       .filter(which)
       .map(({ purpose }) => purpose)
       .join(', ');
   const parts = [
-    ['Required records missing', named(({ key }) => look.get(key)?.status === 'missing')],
-    ['Invalid', named(({ key }) => look.get(key)?.status === 'invalid')],
-    ['DNS did not answer for', named(({ key }) => !look.get(key))],
+    ['Required records missing', purposesOf(({ key }) => dnsCheck.get(key)?.status === 'missing')],
+    ['Invalid', purposesOf(({ key }) => dnsCheck.get(key)?.status === 'invalid')],
+    ['No DNS answer for', purposesOf(({ key }) => !dnsCheck.get(key))],
   ].flatMap(([what, names]) => (names ? [`${what}: ${names}.`] : []));
   return parts.length > 0 ? parts.join(' ') : domain.statusReason;
 }

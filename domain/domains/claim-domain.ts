@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -29,11 +30,11 @@ export interface ClaimOptions {
   database: Database;
   outbox: Outbox;
   secretBox: SecretBox;
-  /** Domains of the service itself, which nobody may claim, nor anything below them. */
+  /** Domains of the service itself. Neither they nor their subdomains can be claimed. */
   ownDomains: string[];
 }
 
-/** As {@link DomainService.create} says. */
+/** See {@link DomainService.create}. */
 export async function claimDomain(
   options: ClaimOptions,
   scope: Scope,
@@ -65,12 +66,12 @@ export async function claimDomain(
   });
 }
 
-/** Creations under one client_id wait for each other, so that the later one finds what the earlier one made. */
+/** Serializes creations with the same client_id, so that the second finds the domain of the first. */
 async function lockClientId(em: EntityManager, scope: Scope, clientId: string | undefined): Promise<void> {
   if (clientId === undefined) return;
-  await em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    JSON.stringify(['domain', scope.organizationId, clientId]),
-  ]);
+  await em.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['domain', scope.organizationId, clientId])}, 0))`,
+  );
 }
 
 async function findByClientId(
@@ -89,7 +90,7 @@ async function requireUnclaimed(
   const existing = await em.findOne(DomainEntity, { organizationId, domainName });
   if (!existing) return;
   throw new AppError('already_exists', {
-    detail: `The organization has the domain ${domainName} already.`,
+    detail: `The organization already has the domain ${domainName}.`,
     fix: `Use the domain ${existing.id}, or delete it first.`,
   });
 }
@@ -133,13 +134,13 @@ function addDomain(
 }
 
 const NAME_PROBLEMS: Record<DomainNameProblem, [string, string]> = {
-  malformed: ['is not a domain name', 'Give a name such as mail.example.com, without scheme, port or path.'],
+  malformed: ['is not a domain name', 'Use a name such as mail.example.com, without scheme, port or path.'],
   too_long: [
-    `is longer than ${MAX_DOMAIN_LENGTH} characters`,
-    'Give a shorter name; records are published below it.',
+    `must not be longer than ${MAX_DOMAIN_LENGTH} characters`,
+    'Use a shorter name; records are published below it.',
   ],
-  address: ['is an IP address', 'Give a domain name.'],
-  public_suffix: ['is a registry, not a domain', 'Give a domain you have registered.'],
+  address: ['is an IP address', 'Use a domain name.'],
+  public_suffix: ['is a public suffix, not a registrable domain', 'Use a domain you have registered.'],
 };
 
 function parseClaimableName(given: string, ownDomains: string[]): string {
@@ -149,7 +150,7 @@ function parseClaimableName(given: string, ownDomains: string[]): string {
     throw invalid(
       '/body/domain_name',
       'belongs to the service itself',
-      'Inboxes on the shared domain need no domain of their own; give one of yours.',
+      'Use a domain of your own. Inboxes on the shared domain need none.',
     );
   return parsed.name;
 }
@@ -157,8 +158,8 @@ function parseClaimableName(given: string, ownDomains: string[]): string {
 export function requireWholeOrganization(scope: Scope): void {
   if (!scope.environmentBound && scope.inboxId === undefined) return;
   throw new AppError('permission_denied', {
-    detail: 'Domains belong to the whole organization; this credential is bound to a part of it.',
-    fix: 'Use a key that is bound to neither an environment nor an inbox.',
+    detail: 'Domains belong to the whole organization, but this credential is bound to a part of it.',
+    fix: 'Use a key that is not bound to an environment or inbox.',
     extensions: { permission: 'domains:manage' },
   });
 }

@@ -4,8 +4,8 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { DomainEntity } from './domain.entity.ts';
 
 /**
- * A domain's signing key. `active` signs. `pending` waits until its record is seen and then takes over. `retiring`
- * signs nothing more, but its record still verifies mail on its way. A domain has two selectors, so two keys at most.
+ * A domain's signing key. `active`: signs. `pending`: becomes active once its record is found. `retiring`: no longer signs,
+ * but its record still verifies messages in transit. A domain has two selectors, so at most two keys.
  */
 export const DkimKeyEntity = defineEntity({
   name: 'DkimKey',
@@ -16,7 +16,7 @@ export const DkimKeyEntity = defineEntity({
     selector: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),
     state: p.text().$type<'pending' | 'active' | 'retiring'>(),
-    /** SubjectPublicKeyInfo, base64: what the record publishes. */
+    /** SubjectPublicKeyInfo in base64, as the record publishes it. */
     publicKey: p.text(),
     /** PKCS#8 PEM, sealed (AES-256-GCM). */
     privateKey: p.blob().hidden(),

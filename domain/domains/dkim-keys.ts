@@ -1,5 +1,6 @@
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
+import { sql } from '@mikro-orm/core';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
@@ -7,13 +8,13 @@ import type { DkimKey } from './dkim-key.entity.ts';
 
 const KEY_BITS = 2048;
 
-/** A key pair as it is kept: the public half as the record publishes it, the private one as PKCS#8 PEM. */
+/** The public key as the record publishes it (SubjectPublicKeyInfo, base64), the private key as PKCS#8 PEM. */
 export interface DkimKeyPair {
   publicKey: string;
   privateKey: string;
 }
 
-/** Takes a tenth of a second or more, off the main thread: not inside of a transaction where it can be helped. */
+/** Takes 100 ms or more, off the main thread. Do not call it inside a transaction. */
 export async function createDkimKeyPair(): Promise<DkimKeyPair> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', {
     modulusLength: KEY_BITS,
@@ -23,23 +24,23 @@ export async function createDkimKeyPair(): Promise<DkimKeyPair> {
   return { publicKey: publicKey.toString('base64'), privateKey };
 }
 
-/** Binds a sealed key to its domain and selector: copied to another row it does not open. */
+/** Binds a sealed key to its domain and selector: it cannot be opened after being copied to another row. */
 export function dkimKeyContext({ domainId, selector }: Pick<DkimKey, 'domainId' | 'selector'>): string {
   return `dkim-key/${domainId}/${selector}`;
 }
 
 /**
- * The selectors of a domain. The token's beginning keeps several claims to a name, and several installations, out of
- * each other's way.
+ * The two selectors of a domain. The prefix of the token keeps the selectors of several claims to one name, and of several
+ * installations, distinct.
  */
 export function selectorsOf(ownershipToken: string): [string, string] {
   const suffix = ownershipToken.slice(0, 8);
   return [`ae1-${suffix}`, `ae2-${suffix}`];
 }
 
-/** Finds what a mail is signed with. */
+/** Finds the key that signs a message. */
 export interface DkimKeys {
-  /** Null: nobody signs for this domain. @param domain of the From address. */
+  /** Returns null if there is no key for the domain. @param domain of the From address. */
   findSigningKey(organizationId: string, domain: string): Promise<DkimSigningKey | null>;
 }
 
@@ -47,13 +48,13 @@ export interface DkimKeysOptions {
   database: Pick<Database, 'autocommit'>;
   secretBox: SecretBox;
   mailDomain: string;
-  /** Of the shared domain; null where none is configured. */
+  /** Key of the shared domain; null if none is configured. */
   shared: { selector: string; privateKey: KeyObject } | null;
-  /** Fields the transport writes itself; lower case. */
+  /** Header fields the transport writes itself, in lower case. */
   unsigned: readonly string[];
 }
 
-/** For workers: looks across tenants, scoped by its own statement. */
+/** For workers: reads across tenants; the statement itself names the organization. */
 export function createDkimKeys({
   database,
   secretBox,
@@ -75,10 +76,9 @@ export function createDkimKeys({
         );
       const [key] = await database.autocommit((em) =>
         em.execute<{ domainId: string; selector: string; privateKey: Buffer }[]>(
-          `select k.domain_id as "domainId", k.selector, k.private_key as "privateKey"
+          sql`select k.domain_id as "domainId", k.selector, k.private_key as "privateKey"
            from dkim_keys k join domains d on d.id = k.domain_id
-           where d.org_id = ? and d.domain_name = ? and k.state = 'active'`,
-          [organizationId, domain],
+           where d.org_id = ${organizationId} and d.domain_name = ${domain} and k.state = 'active'`,
         ),
       );
       if (!key) return null;

@@ -2,17 +2,17 @@ import type { DnsAnswer, DnsLookup } from '../../platform/dns.ts';
 import type { DomainRecord } from './domain-records.ts';
 import type { Observation } from './record-checks.ts';
 
-/** What DNS said of a domain's records, by their key. Null where it gave no answer that one may act on. */
+/** What DNS returned for a domain's records, by record key. Null if DNS gave no conclusive answer. */
 export type DnsCheck = Map<string, Observation | null>;
 
-/** Asks for all records at once. Belongs outside of any transaction: a name server may take its time. */
+/** Queries all records in parallel. Call it outside any transaction, because name servers may be slow. */
 export async function checkRecords(dns: DnsLookup, records: DomainRecord[]): Promise<DnsCheck> {
-  const seen = await Promise.all(
+  const observations = await Promise.all(
     records.map(
       async (record): Promise<[string, Observation | null]> => [record.key, await checkRecord(dns, record)],
     ),
   );
-  return new Map(seen);
+  return new Map(observations);
 }
 
 async function checkRecord(dns: DnsLookup, record: DomainRecord): Promise<Observation | null> {
@@ -32,10 +32,10 @@ async function queryMx(dns: DnsLookup, name: string): Promise<DnsAnswer<string>>
   };
 }
 
-/** Names above a domain that are asked for a policy. */
+/** Maximum number of parent domains queried for a policy. */
 const MAX_PARENT_LOOKUPS = 4;
 
-/** A domain without a DMARC record lives under that of the domain above it (RFC 7489 section 6.6.3). */
+/** Without a DMARC record of its own, a domain inherits the policy of a parent domain (RFC 7489 section 6.6.3). */
 async function findInheritedPolicy(
   dns: DnsLookup,
   { name, evaluate }: DomainRecord,

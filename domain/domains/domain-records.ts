@@ -11,28 +11,28 @@ import {
 
 export type RecordPurpose = 'ownership' | 'spf' | 'dkim' | 'mx' | 'dmarc';
 
-/** A record a domain ought to publish. */
+/** A DNS record that a domain should publish. */
 export interface DomainRecord {
-  /** Names it among the domain's records; what was observed is kept under it. */
+  /** Identifies it among the domain's records; observations are stored under it. */
   key: string;
   purpose: RecordPurpose;
   type: 'TXT' | 'MX';
-  /** Whole name, without a trailing dot. */
+  /** Fully qualified, without a trailing dot. */
   name: string;
   value: string;
-  /** Of an MX; null otherwise. */
+  /** For MX records; null otherwise. */
   priority: number | null;
   ttl: number;
-  /** Without it the domain is not verified. */
+  /** Whether verification requires it. */
   required: boolean;
   evaluate: RecordEvaluator;
 }
 
-/** What the records of this installation's domains point to. */
+/** What the records of customer domains point to. */
 export interface DomainRecordSettings {
-  /** Term of the SPF record: `include:bounces.example.net`. */
+  /** SPF mechanism, such as `include:bounces.example.net`. */
   spfMechanism: string;
-  /** Host that takes inbound mail. */
+  /** Host that receives inbound mail. */
   mxHost: string;
 }
 
@@ -41,13 +41,13 @@ const MX_PRIORITY = 10;
 
 export const OWNERSHIP_LABEL = '_agent-email-verification';
 
-/** Another key under the same selector is another record: what was seen of the one says nothing of the other. */
+/** Includes part of the key, because observations of an old key under the same selector must not apply to a new one. */
 export const dkimRecordKey = ({ selector, publicKey }: Pick<DkimKey, 'selector' | 'publicKey'>): string =>
   `dkim:${selector}:${publicKey.slice(60, 76)}`;
 
 /**
- * All records of a domain. Ownership, SPF and the active DKIM key are required. A key that waits to take over is
- * required of nobody but itself; MX is for receiving, DMARC is advised.
+ * All records of a domain. Ownership, SPF and the active DKIM key are required. The record of a pending key is not: only
+ * the key's own activation waits for it. MX is for receiving, DMARC is recommended.
  */
 export function buildDomainRecords(
   { domainName, ownershipToken }: Pick<Domain, 'domainName' | 'ownershipToken'>,

@@ -7,8 +7,8 @@ import type { Observation } from './record-checks.ts';
 export type DomainStatus = 'pending' | 'verified' | 'failed';
 
 /**
- * A domain of a customer's own. Several organizations may claim one name; one at most has it verified, which the
- * function `claim_domain` and, behind it, the unique index see to.
+ * A customer's domain. Several organizations may claim one name, but at most one has it verified: the function
+ * `claim_domain` and a unique index ensure it.
  */
 export const DomainEntity = defineEntity({
   name: 'Domain',
@@ -39,26 +39,26 @@ export const DomainEntity = defineEntity({
     /** ASCII, lower case, no trailing dot. */
     domainName: p.text(),
     clientId: p.text().strictNullable(),
-    /** What the ownership record says; another organization's claim to the name has another. */
+    /** Value of the ownership record; differs for each organization that claims the name. */
     ownershipToken: p.text(),
     verificationStatus: p.text().$type<DomainStatus>().default('pending'),
     spfStatus: p.text().$type<DomainStatus>().default('pending'),
     dkimStatus: p.text().$type<DomainStatus>().default('pending'),
     dmarcStatus: p.text().$type<DomainStatus>().default('pending'),
-    /** Why it is as it is, for a person. Empty where there is nothing to say. */
+    /** Explains the status to people. Null if there is nothing to explain. */
     statusReason: p.text().strictNullable(),
-    /** What the last look found, by record key. */
+    /** What the last DNS check found, by record key. */
     observed: p.json().$type<Record<string, Observation>>(),
-    /** Daily re-checks in a row that missed a required record of a verified domain. */
+    /** Consecutive daily rechecks in which a required record of the verified domain was missing or invalid. */
     failedChecks: p.integer().default(0),
-    /** Rises with every series of looks (a creation, a `verify` after the end, a rotation): the run's id carries it. */
+    /** Incremented with every series of DNS checks (creation, `verify` after the end, key rotation); part of the workflow id. */
     episode: p.integer().default(1),
     episodeStartedAt: timestamp(),
-    /** When the episode's run looks next. Empty: no run is due. */
+    /** When the episode's run checks next. Null: no run is due. */
     nextCheckAt: timestamp().strictNullable(),
     lastCheckedAt: timestamp().strictNullable(),
     verifiedAt: timestamp().strictNullable(),
-    /** When the reconciler last looked after its run. */
+    /** When the reconciler last checked its run. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

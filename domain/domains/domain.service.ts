@@ -1,9 +1,10 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -16,10 +17,10 @@ import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecord, type DomainRecordSettings } from './domain-records.ts';
 import { rotateDkim } from './rotate-dkim.ts';
-import { loadKeys } from './verification.service.ts';
+import { awaitsRecords, loadKeys } from './verification.service.ts';
 import { signalCheckNow, startEpisode } from './verification-episode.ts';
 
-/** A domain with the records it ought to publish. */
+/** A domain with the records it should publish. */
 export interface DomainDetails {
   domain: Domain;
   records: DomainRecord[];
@@ -27,38 +28,37 @@ export interface DomainDetails {
 
 export interface DomainService {
   /**
-   * Claims a name and begins to look for its records, or finds the domain the organization made under the same
-   * `clientId`, whatever else is asked for. Other organizations may claim the same name.
+   * Claims a name and starts checking its records, or returns the domain created earlier with the same `clientId`,
+   * whatever the other input. Other organizations may claim the same name.
    *
-   * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` where the organization has the name; `permission_denied` for
-   * a credential that is not the whole organization's.
+   * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` if the organization already has the name;
+   * `permission_denied` for a credential that is bound to an environment or inbox.
    */
   create(scope: Scope, input: NewDomain): Promise<DomainDetails & { created: boolean }>;
   list(scope: Scope, page: PageRequest): Promise<Page<DomainDetails>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, domainId: string): Promise<DomainDetails>;
   /**
-   * Asks DNS for the domain's records. A step of its own before {@link verify}: no transaction is open meanwhile.
+   * Queries DNS for the domain's records. Separate from {@link verify}, so that no transaction is open meanwhile.
    *
    * @throws AppError `not_found`, `permission_denied`.
    */
-  look(scope: Scope, domainId: string): Promise<DnsCheck>;
+  checkDns(scope: Scope, domainId: string): Promise<DnsCheck>;
   /**
-   * Folds a look into the domain. Where a domain that has failed is still not as it should be, a new series of looks
-   * begins.
+   * Applies a DNS check to the domain. If a failed domain is still not verified, a new series of checks starts.
    *
    * @throws AppError `not_found`, `permission_denied`.
    */
-  verify(scope: Scope, domainId: string, checkDns: DnsCheck): Promise<DomainDetails>;
+  verify(scope: Scope, domainId: string, dnsCheck: DnsCheck): Promise<DomainDetails>;
   /**
-   * Makes a new DKIM key under the other selector. It signs from the moment its record is seen; until then the present
-   * one does.
+   * Creates a new DKIM key under the other selector. It becomes active once its record is found; until then the current
+   * key signs.
    *
-   * @throws AppError `not_found`, `permission_denied`; `conflict` unless the domain is verified and no key waits.
+   * @throws AppError `not_found`, `permission_denied`; `conflict` unless the domain is verified and has no pending key.
    */
   rotateDkim(scope: Scope, domainId: string): Promise<DomainDetails>;
   /**
-   * Afterwards the domain, its keys and its claim to the name are gone, and its verification ends.
+   * Deletes the domain, its keys and its claim to the name, and ends its verification.
    *
    * @throws AppError `not_found`, `permission_denied`; `conflict` while inboxes use it.
    */
@@ -86,12 +86,8 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
 
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
-        const domains = await em.find(
-          DomainEntity,
-          { $and: [await domainsInScope(em, scope), afterCursor(page)] },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        const { items, next } = pageOf(domains, page.limit, ({ id }) => [id]);
+        const where = await domainsInScope(em, scope);
+        const { items, next } = await findPage(em, DomainEntity, { where, page });
         const keys = await em.find(
           DkimKeyEntity,
           { domainId: { $in: items.map(({ id }) => id) } },
@@ -109,7 +105,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         detailsOf(await loadKeys(em, await findDomain(em, scope, domainId))),
       ),
 
-    async look(scope, domainId) {
+    async checkDns(scope, domainId) {
       const { records } = await database.transaction(
         { organizationId: scope.organizationId },
         async ({ em }) => detailsOf(await loadKeys(em, await findManageableDomain(em, scope, domainId))),
@@ -117,11 +113,11 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
       return checkRecords(dns, records);
     },
 
-    verify: (scope, domainId, look) =>
+    verify: (scope, domainId, dnsCheck) =>
       database.transaction(scope, async (transaction) => {
         const domain = await lockDomain(transaction.em, scope, domainId);
         const locked = await loadKeys(transaction.em, domain);
-        await verify(options, transaction, locked, look);
+        await applyRequestedCheck(options, transaction, locked, dnsCheck);
         return detailsOf(locked);
       }),
 
@@ -149,22 +145,21 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
   };
 }
 
-async function verify(
+/** Applies a check and starts or ends the series of checks as the new status requires. */
+async function applyRequestedCheck(
   { events, outbox, settings }: DomainServiceOptions,
   transaction: Transaction,
   locked: DomainWithKeys,
-  look: DnsCheck,
+  dnsCheck: DnsCheck,
 ): Promise<void> {
-  const { domain, keys } = locked;
+  const { domain } = locked;
   const now = new Date();
-  const ran = domain.nextCheckAt !== null;
+  const wasRunning = domain.nextCheckAt !== null;
   if (domain.verificationStatus === 'failed') domain.verificationStatus = 'pending';
-  await applyDnsCheck({ transaction, events, settings, now, countMissedChecks: false }, locked, look);
-  const waits =
-    domain.verificationStatus === 'pending' ||
-    (domain.verificationStatus === 'verified' && keys.some(({ state }) => state === 'pending'));
-  if (waits === ran) return;
-  if (waits) {
+  await applyDnsCheck({ transaction, events, settings, now, countMissedChecks: false }, locked, dnsCheck);
+  const needsRun = awaitsRecords(locked);
+  if (needsRun === wasRunning) return;
+  if (needsRun) {
     domain.episode += 1;
     startEpisode(transaction, outbox, domain, now);
   } else {
@@ -198,7 +193,7 @@ async function findDomain(
   return domain;
 }
 
-/** For what changes a domain. One out of reach is not there; one in reach of a bound credential is not its to change. */
+/** For changes. A bound credential may read the domain it sees but gets `permission_denied` here. */
 async function findManageableDomain(
   em: EntityManager,
   scope: Scope,
@@ -214,14 +209,9 @@ function lockDomain(em: EntityManager, scope: Scope, domainId: string): Promise<
   return findManageableDomain(em, scope, domainId, LockMode.PESSIMISTIC_WRITE);
 }
 
-/** Domains are the whole organization's. A credential bound to one inbox sees the domain of that inbox alone. */
+/** Domains belong to the organization. A credential bound to one inbox sees only that inbox's domain. */
 async function domainsInScope(em: EntityManager, { organizationId, inboxId }: Scope) {
   if (inboxId === undefined) return { organizationId };
   const inbox = await em.findOne(InboxEntity, { id: inboxId, organizationId }, { fields: ['domainId'] });
   return { organizationId, id: inbox?.domainId ?? '' };
-}
-
-function afterCursor({ after: [id] = [], order }: PageRequest) {
-  if (id === undefined) return {};
-  return { id: order === 'asc' ? { $gt: id } : { $lt: id } };
 }

@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { DomainEntity } from './domain.entity.ts';
 
-/** The id of a domain that the organization has verified, locked against deletion until the transaction ends. */
+/** Finds a verified domain of the organization and locks it against deletion until the transaction ends. Returns its id. */
 export async function lockVerifiedDomain(
   em: EntityManager,
   organizationId: string,

@@ -4,7 +4,7 @@ import type { Domain } from './domain.entity.ts';
 import type { VerificationService } from './verification.service.ts';
 import { buildVerificationStart } from './verification-episode.ts';
 
-/** Domains whose next look has not happened. A verification an operator ended is over, and the domain says so. */
+/** Domains whose next check is overdue. If an operator ended the run, the verification ends with that reason. */
 export function overdueDomains(
   database: Database,
   verifications: Pick<VerificationService, 'stop'>,

@@ -1,24 +1,24 @@
-/** What a look saw of one record. */
+/** What DNS has published for one record. */
 export interface Observation {
   status: 'missing' | 'invalid' | 'valid';
-  /** What is published instead, or as well; null where nothing of the kind is. At most {@link MAX_FOUND_LENGTH} characters. */
+  /** The published text, at most {@link MAX_FOUND_LENGTH} characters; null if there is none of this kind. */
   found: string | null;
 }
 
-/** Looks at what is published under a record's name: TXT as joined text, MX as `priority host`. */
+/** Evaluates what is published under a record's name: TXT as joined text, MX as `priority host`. */
 export type RecordEvaluator = (published: string[]) => Observation;
 
 export const MAX_FOUND_LENGTH = 1024;
 
-/** One of the texts is the token, whatever else is there: other claims to the name publish theirs beside it. */
+/** One of the texts must be the token. Other texts are allowed, because other claims to the name publish theirs there too. */
 export const isOwnershipRecord =
   (value: string): RecordEvaluator =>
   (published) =>
     observe(published, (texts) => texts.some((text) => text.trim() === value));
 
 /**
- * The one SPF record names our mechanism before its `all` (RFC 7208: two records are a permanent error, terms behind
- * `all` count for nothing, names and mechanisms have no case).
+ * The only SPF record must contain the mechanism before `all` (RFC 7208: several records are a permanent error, terms after
+ * `all` are ignored, names and mechanisms are case-insensitive).
  */
 export const isSpfRecord =
   (mechanism: string): RecordEvaluator =>
@@ -39,8 +39,8 @@ function sameTerm(term: string, mechanism: string): boolean {
 }
 
 /**
- * The one record of the selector carries our public key, exactly (RFC 6376 section 3.6.1). Order, case of the names and
- * white space are the publisher's. A key in testing (`t=y`) counts for nothing at receivers, so it does not here.
+ * The only record of the selector must contain exactly the public key (RFC 6376 section 3.6.1). Tag order, case of tag names
+ * and white space do not matter. Receivers ignore a key in testing mode (`t=y`), so it is invalid here.
  */
 export const isDkimRecord =
   (publicKey: string): RecordEvaluator =>
@@ -59,7 +59,7 @@ export const isDkimRecord =
       );
     });
 
-/** Any policy will do; it is the domain's own affair (RFC 7489 section 6.3: `v` comes first, `p` is named). */
+/** Accepts any valid policy (RFC 7489 section 6.3: `v` comes first, `p` is required). */
 export const isDmarcRecord: RecordEvaluator = (published) =>
   observe(
     published.filter((text) => /^\s*v\s*=\s*DMARC1\s*(?:;|$)/.test(text)),
@@ -67,7 +67,7 @@ export const isDmarcRecord: RecordEvaluator = (published) =>
       others.length === 0 && /^(?:none|quarantine|reject)$/i.test(readTags(record)?.get('p') ?? ''),
   );
 
-/** Our host is among those that take the domain's mail. */
+/** The host must be one of the domain's mail exchangers. */
 export const isMxRecord =
   (host: string): RecordEvaluator =>
   (published) =>
@@ -77,7 +77,7 @@ export const isMxRecord =
       ),
     );
 
-/** `a=b; c=d` (RFC 6376 section 3.2) with names in lower case and all white space taken out of values. Null: no such list. */
+/** Parses `a=b; c=d` (RFC 6376 section 3.2): names in lower case, values without white space. Returns null if malformed. */
 function readTags(text: string): Map<string, string> | null {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {
@@ -92,7 +92,7 @@ function readTags(text: string): Map<string, string> | null {
 
 function observe(candidates: string[], accept: (candidates: string[]) => boolean): Observation {
   if (candidates.length === 0) return { status: 'missing', found: null };
-  // Control characters in a stranger's zone stay out of our answers and database.
+  // Keeps control characters from foreign zones out of responses and the database.
   const found = candidates
     .join('\n')
     .slice(0, MAX_FOUND_LENGTH)

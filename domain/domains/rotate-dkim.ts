@@ -9,7 +9,7 @@ import { type DkimKeyPair, dkimKeyContext, selectorsOf } from './dkim-keys.ts';
 import type { Domain } from './domain.entity.ts';
 import { startEpisode } from './verification-episode.ts';
 
-/** Keeps the private key sealed; goes with the caller's flush. */
+/** Persists a key with its private half sealed, on the caller's next flush. */
 export function addDkimKey(
   { em, secretBox }: { em: EntityManager; secretBox: SecretBox },
   domain: Domain,
@@ -29,9 +29,9 @@ export function addDkimKey(
 }
 
 /**
- * Adds a key under the selector that is not in use, and begins to look for its record.
+ * Adds a key under the unused selector and starts checking for its record.
  *
- * @throws AppError `conflict` unless the domain is verified and no key waits.
+ * @throws AppError `conflict` unless the domain is verified and has no pending key.
  */
 export async function rotateDkim(
   { outbox, secretBox }: { outbox: Outbox; secretBox: SecretBox },
@@ -41,19 +41,19 @@ export async function rotateDkim(
 ): Promise<void> {
   if (domain.verificationStatus !== 'verified')
     throw new AppError('conflict', {
-      detail: `The domain is ${domain.verificationStatus}; only a verified one has a key to rotate.`,
-      fix: 'Publish its records and verify the domain first.',
+      detail: `The domain is ${domain.verificationStatus}; keys can only be rotated on a verified domain.`,
+      fix: 'Publish the records and verify the domain first.',
     });
   const waiting = keys.find(({ state }) => state === 'pending');
   if (waiting)
     throw new AppError('conflict', {
-      detail: `The key of selector ${waiting.selector} waits for its record already.`,
-      fix: 'Publish that record; the key takes over as soon as it is seen.',
+      detail: `The key of selector ${waiting.selector} is still waiting for its record.`,
+      fix: 'Publish that record; the key becomes active once it is found.',
     });
   const { em } = transaction;
   const active = keys.find(({ state }) => state === 'active');
   const selector = selectorsOf(domain.ownershipToken).find((name) => name !== active?.selector) ?? '';
-  // A key that retired a while ago gives up its selector: it signs nothing, and its mail has long arrived.
+  // A retired key frees its selector: it no longer signs, and its messages have been delivered long ago.
   for (const key of keys) if (key.selector === selector) em.remove(key);
   await em.flush();
   addDkimKey({ em, secretBox }, domain, { selector, state: 'pending', pair });

@@ -12,7 +12,7 @@ import type { Domain } from './domain.entity.ts';
 
 type Episode = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
 
-/** The start of an episode's run; also what the reconciler uses for one that has lost its run. */
+/** Also used by the reconciler when the run of an episode is missing. */
 export function buildVerificationStart({ id, organizationId, episode }: Episode): StartCommand {
   return {
     workflowType: VERIFY_DOMAIN,
@@ -24,14 +24,14 @@ export function buildVerificationStart({ id, organizationId, episode }: Episode)
   };
 }
 
-/** A series of looks begins with the commit. */
+/** Starts a new series of DNS checks after the commit. */
 export function startEpisode(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
   domain.episodeStartedAt = now;
   domain.nextCheckAt = new Date(now.getTime() + nextCheckDelayMs(0));
   outbox.enqueue(transaction, domain.organizationId, { start: buildVerificationStart(domain) });
 }
 
-/** Tells the run that its row says something else now. One that is gone needs no telling. */
+/** Makes the run re-read its row. Has no effect if the run has ended. */
 export function signalCheckNow(transaction: Transaction, outbox: Outbox, domain: Episode): void {
   outbox.enqueue(transaction, domain.organizationId, {
     signal: {

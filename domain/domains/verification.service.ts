@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
@@ -14,31 +14,31 @@ import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecordSettings } from './domain-records.ts';
 
-/** A look that saw too little, and when the next is due. */
+/** Some records are still missing or invalid; another check is due. */
 export interface PendingRecords {
   nextCheckInMs: number;
-  /** What is missing, for the Temporal UI. */
+  /** Which records are missing, for the Temporal UI. */
   detail: string;
 }
 
-/** What the lifecycles of domains ask for. Every step may be repeated. */
+/** The steps of the domain workflows. Each may be repeated. */
 export interface VerificationService {
   /**
-   * Looks at the records and folds what is seen into the domain. Before its time a look is put off.
+   * Checks the records and applies the result to the domain. A check that is not due yet is postponed.
    *
-   * @param options.now a person asked: look whatever the time.
-   * @returns how the episode ended, or when to look again.
+   * @param options.now check now even if the schedule says later.
+   * @returns how the episode ended, or when to check again.
    */
   check(domainId: string, episode: number, options: { now: boolean }): Promise<string | PendingRecords>;
-  /** An operator ended the run: the episode is over, and the domain says so. */
+  /** Ends the episode after an operator ended its run, with that reason as the domain's `statusReason`. */
   stop(domainId: string, episode: number): Promise<void>;
   /**
-   * Looks at every verified domain that was not looked at for most of a day. Retired keys are forgotten after a week.
+   * Checks every verified domain whose last check was most of a day ago. Also deletes keys a week after their retirement.
    *
-   * @param progress called between domains.
+   * @param onProgress called after each domain.
    * @returns counts.
    */
-  recheckVerified(progress: () => void): Promise<Record<string, number>>;
+  recheckVerified(onProgress: () => void): Promise<Record<string, number>>;
 }
 
 export interface VerificationServiceOptions {
@@ -48,12 +48,12 @@ export interface VerificationServiceOptions {
   settings: DomainRecordSettings;
 }
 
-/** A timer may fire a little early by another clock. */
+/** Another host's clock may be slightly ahead when its timer fires. */
 const MAX_CLOCK_SKEW_MS = 1_000;
 const RECHECK_AFTER = '20 hours';
 const RECHECK_BATCH_SIZE = 100;
 const MAX_CONCURRENT_RECHECKS = 10;
-/** Mail is retried for five days at most; then nobody verifies a signature of before any more. */
+/** Messages are retried for at most five days; after that no receiver verifies an old signature. */
 const RETIRED_KEY_RETENTION = '7 days';
 
 export function createVerificationService(options: VerificationServiceOptions): VerificationService {
@@ -64,11 +64,11 @@ export function createVerificationService(options: VerificationServiceOptions): 
     stop: (domainId, episode) =>
       database.systemTransaction(async ({ em }) => {
         const locked = await lockDomain(em, domainId);
-        if (!locked || locked.domain.episode !== episode || !isVerificationPending(locked)) return;
-        endEpisode(locked, 'The verification was stopped by an operator; ask for it again.');
+        if (!locked || locked.domain.episode !== episode || !isEpisodeRunning(locked)) return;
+        endEpisode(locked, 'An operator stopped the verification. Start it again with verify.');
       }),
 
-    async recheckVerified(progress) {
+    async recheckVerified(onProgress) {
       const keysDeleted = await deleteRetiredKeys(database);
       let rechecked = 0;
       for (;;) {
@@ -78,11 +78,11 @@ export function createVerificationService(options: VerificationServiceOptions): 
           for (const id of queue) {
             await recheck(options, id);
             rechecked += 1;
-            progress();
+            onProgress();
           }
         };
         await Promise.all(Array.from({ length: MAX_CONCURRENT_RECHECKS }, recheckQueued));
-        if (ids.length < RECHECK_BATCH_SIZE) return { rechecked, keysForgotten: keysDeleted };
+        if (ids.length < RECHECK_BATCH_SIZE) return { rechecked, keysDeleted };
       }
     },
   };
@@ -90,41 +90,45 @@ export function createVerificationService(options: VerificationServiceOptions): 
 
 async function check(
   options: VerificationServiceOptions,
-  { domainId, episode, now: asked }: { domainId: string; episode: number; now: boolean },
+  { domainId, episode, now: checkNow }: { domainId: string; episode: number; now: boolean },
 ): Promise<string | PendingRecords> {
   const { database } = options;
   const before = await database.autocommit((em) => readDomain(em, domainId));
   const ended = findEpisodeResult(before, episode);
   if (ended !== null || !before) return ended ?? 'deleted';
   const dueInMs = (before.domain.nextCheckAt?.getTime() ?? 0) - Date.now();
-  if (!asked && dueInMs > MAX_CLOCK_SKEW_MS)
-    return { nextCheckInMs: dueInMs, detail: 'Before the first look.' };
-  const seen = await checkDns(options, before);
+  if (!checkNow && dueInMs > MAX_CLOCK_SKEW_MS)
+    return { nextCheckInMs: dueInMs, detail: 'Waiting for the first check.' };
+  const dnsCheck = await checkDns(options, before);
   return database.systemTransaction(async (transaction) => {
     const locked = await lockDomain(transaction.em, domainId);
     const endedMeanwhile = findEpisodeResult(locked, episode);
     if (endedMeanwhile !== null || !locked) return endedMeanwhile ?? 'deleted';
     const now = new Date();
-    await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, seen);
+    await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, dnsCheck);
     const records = buildDomainRecords(locked.domain, locked.keys, options.settings);
-    const answered = records.every(({ required, key }) => !required || seen.get(key));
+    const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
     return concludeCheck(locked, { answered, now });
   });
 }
 
-/** Null: the episode goes on. */
+/** Returns null while the episode continues. */
 function findEpisodeResult(found: DomainWithKeys | null, episode: number): string | null {
   if (!found) return 'deleted';
   if (found.domain.episode !== episode) return 'superseded';
-  return isVerificationPending(found) ? null : found.domain.verificationStatus;
+  return isEpisodeRunning(found) ? null : found.domain.verificationStatus;
 }
 
-/** Whether there is still something a look may find: the domain itself, or the record of a new key. */
-export function isVerificationPending({ domain, keys }: DomainWithKeys): boolean {
+/** Whether the episode continues: a check is scheduled and can still change something. */
+function isEpisodeRunning(found: DomainWithKeys): boolean {
+  return found.domain.nextCheckAt !== null && awaitsRecords(found);
+}
+
+/** Whether another check can change anything: for the domain itself or for the record of a new key. */
+export function awaitsRecords({ domain, keys }: DomainWithKeys): boolean {
   return (
-    domain.nextCheckAt !== null &&
-    (domain.verificationStatus === 'pending' ||
-      (domain.verificationStatus === 'verified' && keys.some(({ state }) => state === 'pending')))
+    domain.verificationStatus === 'pending' ||
+    (domain.verificationStatus === 'verified' && keys.some(({ state }) => state === 'pending'))
   );
 }
 
@@ -133,13 +137,13 @@ function concludeCheck(
   { answered, now }: { answered: boolean; now: Date },
 ): string | PendingRecords {
   const { domain } = locked;
-  if (!isVerificationPending(locked)) {
+  if (!isEpisodeRunning(locked)) {
     domain.nextCheckAt = null;
     return domain.verificationStatus;
   }
   const elapsedMs = now.getTime() - domain.episodeStartedAt.getTime();
   if (elapsedMs >= (answered ? VERIFICATION_WINDOW_MS : UNANSWERED_VERIFICATION_WINDOW_MS)) {
-    endEpisode(locked, `Not verified within the time. ${domain.statusReason ?? ''}`.trim());
+    endEpisode(locked, `Not verified in time. ${domain.statusReason ?? ''}`.trim());
     return domain.verificationStatus;
   }
   const nextCheckInMs = nextCheckDelayMs(elapsedMs);
@@ -147,7 +151,7 @@ function concludeCheck(
   return { nextCheckInMs, detail: domain.statusReason ?? 'The record of the new DKIM key is missing.' };
 }
 
-/** A verified domain whose new key was not seen stays verified: the old key signs on, and re-checks look for the new. */
+/** A verified domain stays verified if its new key was not found: the old key keeps signing, and rechecks look for the new one. */
 function endEpisode({ domain }: DomainWithKeys, reason: string): void {
   if (domain.verificationStatus === 'pending') failPending(domain, reason);
   domain.nextCheckAt = null;
@@ -157,11 +161,15 @@ async function recheck(options: VerificationServiceOptions, domainId: string): P
   const { database } = options;
   const before = await database.autocommit((em) => readDomain(em, domainId));
   if (before?.domain.verificationStatus !== 'verified') return;
-  const seen = await checkDns(options, before);
+  const dnsCheck = await checkDns(options, before);
   await database.systemTransaction(async (transaction) => {
     const locked = await lockDomain(transaction.em, domainId);
     if (locked?.domain.verificationStatus !== 'verified') return;
-    await applyDnsCheck({ ...options, transaction, now: new Date(), countMissedChecks: true }, locked, seen);
+    await applyDnsCheck(
+      { ...options, transaction, now: new Date(), countMissedChecks: true },
+      locked,
+      dnsCheck,
+    );
   });
 }
 
@@ -182,7 +190,7 @@ async function lockDomain(em: EntityManager, domainId: string): Promise<DomainWi
   return domain && loadKeys(em, domain);
 }
 
-/** Keys in the order they were made. */
+/** Loads the keys in order of creation. */
 export async function loadKeys(em: EntityManager, domain: Domain): Promise<DomainWithKeys> {
   const keys = await em.find(
     DkimKeyEntity,
@@ -192,16 +200,15 @@ export async function loadKeys(em: EntityManager, domain: Domain): Promise<Domai
   return { domain, keys };
 }
 
-/** Marked before they are looked at: a domain that breaks its look does not keep the others from theirs. */
+/** Marks domains before they are checked: one whose check fails does not block the others. */
 async function claimDueDomains(database: Database): Promise<string[]> {
   const rows = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      `update domains set last_checked_at = now() where id in (
+      sql`update domains set last_checked_at = now() where id in (
          select id from domains where verification_status = 'verified'
-           and last_checked_at < now() - interval '${RECHECK_AFTER}'
-         order by last_checked_at limit ? for update skip locked)
+           and last_checked_at < now() - ${RECHECK_AFTER}::interval
+         order by last_checked_at limit ${RECHECK_BATCH_SIZE} for update skip locked)
        returning id`,
-      [RECHECK_BATCH_SIZE],
     ),
   );
   return rows.map(({ id }) => id);
@@ -210,7 +217,7 @@ async function claimDueDomains(database: Database): Promise<string[]> {
 async function deleteRetiredKeys(database: Database): Promise<number> {
   const rows = await database.autocommit((em) =>
     em.execute<unknown[]>(
-      `delete from dkim_keys where state = 'retiring' and retired_at < now() - interval '${RETIRED_KEY_RETENTION}'
+      sql`delete from dkim_keys where state = 'retiring' and retired_at < now() - ${RETIRED_KEY_RETENTION}::interval
        returning 1`,
     ),
   );

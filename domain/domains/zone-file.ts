@@ -3,14 +3,17 @@ import type { DomainRecord } from './domain-records.ts';
 /** Longest `<character-string>` of a TXT record (RFC 1035 section 3.3.14). */
 const MAX_STRING_OCTETS = 255;
 
-/** The records as BIND and most providers' import read them (RFC 1035 section 5). Names are whole, so any origin will do. */
-export function formatZoneFile(domainName: string, records: Omit<DomainRecord, 'key' | 'judge'>[]): string {
+/** Formats records for import by BIND and most DNS providers (RFC 1035 section 5). Names are absolute, so no origin is needed. */
+export function formatZoneFile(
+  domainName: string,
+  records: Omit<DomainRecord, 'key' | 'evaluate'>[],
+): string {
   const lines = records.flatMap((record) => [
     `; ${record.purpose}${record.required ? '' : ', not required'}`,
     `${record.name}. ${record.ttl} IN ${record.type} ${formatData(record)}`,
   ]);
   return [
-    `; Records of ${domainName}. Merge an SPF record you have already: a domain may have one.`,
+    `; Records of ${domainName}. Merge the SPF record with an existing one: a domain may have only one.`,
     ...lines,
     '',
   ].join('\n');
@@ -20,7 +23,7 @@ function formatData({ type, value, priority }: Pick<DomainRecord, 'type' | 'valu
   return type === 'MX' ? `${priority ?? 0} ${value}.` : quoteText(value);
 }
 
-/** A text as quoted strings: split where it is too long for one, everything but plain ASCII as `\DDD`. */
+/** Quotes a text as one or more character-strings; octets outside printable ASCII are escaped as `\DDD`. */
 export function quoteText(text: string): string {
   const octets = Buffer.from(text);
   const strings: string[] = [];

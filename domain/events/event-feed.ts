@@ -102,8 +102,8 @@ function toPosition(transactionId: string, id: string): FeedPosition {
 function buildBranches(scope: FeedScope, inboxIds: readonly string[] | undefined): Sql[] {
   const { organizationId, environmentId, inboxId } = scope;
   const own = sql`org_id = ${organizationId} and env_id = ${environmentId}`;
-  const wanted = inboxIds?.filter((id) => inboxId === undefined || id === inboxId) ?? (inboxId && [inboxId]);
-  if (wanted) return [sql`${own} and ${inList(sql`inbox_id`, wanted)}`];
+  const visible = inboxIds?.filter((id) => inboxId === undefined || id === inboxId) ?? (inboxId && [inboxId]);
+  if (visible) return [sql`${own} and ${inList(sql`inbox_id`, visible)}`];
   return [own, sql`org_id = ${organizationId} and inbox_id is null and env_id <> ${environmentId}`];
 }
 

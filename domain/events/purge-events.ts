@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -22,12 +23,11 @@ export async function purgeEvents(database: Database, retentionDays: number): Pr
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
     const count = await deleteRows(
       database,
-      `delete from events where id in (
-         select id from events where id < ? and (id < ? or not exists (
+      sql`delete from events where id in (
+         select id from events where id < ${lowestIdAt('event', cutoff)} and (id < ${lowestIdAt('event', holdCutoff)} or not exists (
            select from webhook_deliveries d
            where d.event_id = events.id and d.status = 'held' and d.held_for = 'usage_limit'))
-         order by id limit ?)`,
-      [lowestIdAt('event', cutoff), lowestIdAt('event', holdCutoff), BATCH_SIZE],
+         order by id limit ${BATCH_SIZE})`,
     );
     deleted += count;
     if (count < BATCH_SIZE) break;

@@ -2,10 +2,11 @@ import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
@@ -89,13 +90,9 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const inboxes = await em.find(InboxEntity, buildListFilter(scope, page), {
-          orderBy: { id: page.order },
-          limit: page.limit + 1,
-        });
-        return pageOf(inboxes, page.limit, ({ id }) => [id]);
-      }),
+      database.transaction(scope, ({ em }) =>
+        findPage(em, InboxEntity, { where: inboxesInScope(scope), page }),
+      ),
 
     get: (scope, inboxId) => database.transaction(scope, ({ em }) => findInbox(em, scope, inboxId)),
 
@@ -140,16 +137,12 @@ async function closeInbox({ em }: Transaction, inbox: Inbox): Promise<void> {
   );
 }
 
-function buildListFilter(scope: Scope, page: PageRequest): FilterQuery<Inbox> {
-  const [after] = page.after ?? [];
+function inboxesInScope({ organizationId, environmentId, inboxId }: Scope): FilterQuery<Inbox> {
   return {
-    organizationId: scope.organizationId,
-    environmentId: scope.environmentId,
+    organizationId,
+    environmentId,
     deletedAt: null,
-    $and: [
-      scope.inboxId === undefined ? {} : { id: scope.inboxId },
-      after === undefined ? {} : { id: page.order === 'asc' ? { $gt: after } : { $lt: after } },
-    ],
+    ...(inboxId === undefined ? {} : { id: inboxId }),
   };
 }
 

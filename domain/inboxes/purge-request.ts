@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 
 /** Whether somebody asked to purge the inbox. */
 export async function findRequestedPurge(database: Database, inboxId: string): Promise<boolean> {
-  const rows = await database.statement<{ id: string }>(
+  const rows = await database.query<{ id: string }>(
     sql`select id from inboxes where id = ${inboxId} and purge_requested_at is not null`,
   );
   return rows.length > 0;
@@ -11,5 +11,5 @@ export async function findRequestedPurge(database: Database, inboxId: string): P
 
 /** Records that nothing of the inbox's mail is left. */
 export async function markPurged(database: Database, inboxId: string): Promise<void> {
-  await database.statement(sql`update inboxes set purged_at = now() where id = ${inboxId}`);
+  await database.query(sql`update inboxes set purged_at = now() where id = ${inboxId}`);
 }

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { insertUsageDeltasSql } from '../usage/count-usage.ts';
 
@@ -27,9 +28,8 @@ export async function openAttempt(em: EntityManager, attempt: NewAttempt): Promi
   const taken = await tryOpenAttempt(em, attempt);
   if (taken.slot !== null || taken.hasSlots) return taken.slot;
   await em.execute(
-    `insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
-     select ?, slot, ?, 'epoch' from generate_series(0, ?) slot on conflict do nothing`,
-    [attempt.endpointId, attempt.organizationId, MAX_CONCURRENT_ATTEMPTS - 1],
+    sql`insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
+     select ${attempt.endpointId}, slot, ${attempt.organizationId}, 'epoch' from generate_series(0, ${MAX_CONCURRENT_ATTEMPTS - 1}) slot on conflict do nothing`,
   );
   return (await tryOpenAttempt(em, attempt)).slot;
 }
@@ -39,36 +39,23 @@ async function tryOpenAttempt(
   { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt,
 ): Promise<{ slot: number | null; hasSlots: boolean }> {
   const [taken] = await em.execute<{ slot: number | null; hasSlots: boolean }[]>(
-    `with free as (
-       select slot from webhook_slots where endpoint_id = ? and slot < ? and leased_until <= clock_timestamp()
+    sql`with free as (
+       select slot from webhook_slots
+       where endpoint_id = ${endpointId} and slot < ${slotCount} and leased_until <= clock_timestamp()
        order by slot limit 1 for update skip locked),
      taken as (
        update webhook_slots s
-       set leased_until = clock_timestamp() + ? * interval '1 millisecond', delivery_id = ?
-       from free where s.endpoint_id = ? and s.slot = free.slot returning s.slot),
+       set leased_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond', delivery_id = ${deliveryId}
+       from free where s.endpoint_id = ${endpointId} and s.slot = free.slot returning s.slot),
      opened as (
        insert into webhook_delivery_attempts (delivery_id, number, org_id, started_at)
-       select ?, ?, ?, clock_timestamp() from taken),
+       select ${deliveryId}, ${number}, ${organizationId}, clock_timestamp() from taken),
      counted as (
-       ${insertUsageDeltasSql(`select ?, 'webhook_deliveries', clock_timestamp(), 1 from taken`)}),
+       ${insertUsageDeltasSql(sql`select ${organizationId}, 'webhook_deliveries', clock_timestamp(), 1 from taken`)}),
      tried as (
-       update webhook_deliveries set attempts = ? where id = ? and exists (select from taken))
+       update webhook_deliveries set attempts = ${number} where id = ${deliveryId} and exists (select from taken))
      select (select slot from taken) as slot,
-       exists (select from webhook_slots where endpoint_id = ?) as "hasSlots"`,
-    [
-      endpointId,
-      slotCount,
-      leaseMs,
-      deliveryId,
-      endpointId,
-      deliveryId,
-      number,
-      organizationId,
-      organizationId,
-      number,
-      deliveryId,
-      endpointId,
-    ],
+       exists (select from webhook_slots where endpoint_id = ${endpointId}) as "hasSlots"`,
   );
   return taken ?? { slot: null, hasSlots: true };
 }
@@ -88,12 +75,11 @@ export interface AttemptResult {
 export async function closeAttempt(em: EntityManager, result: AttemptResult): Promise<void> {
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
   await em.execute(
-    `with freed as (
-       update webhook_slots set leased_until = 'epoch' where endpoint_id = ? and slot = ? and delivery_id = ?)
+    sql`with freed as (
+       update webhook_slots set leased_until = 'epoch' where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id = ${deliveryId})
      update webhook_delivery_attempts
-     set finished_at = clock_timestamp(), duration_ms = ?, status_code = ?, response_body = ?, error = ?
-     where delivery_id = ? and number = ?`,
-    [endpointId, slot, deliveryId, durationMs, statusCode, responseBody, error, deliveryId, number],
+     set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode}, response_body = ${responseBody}, error = ${error}
+     where delivery_id = ${deliveryId} and number = ${number}`,
   );
 }
 
@@ -115,21 +101,20 @@ export async function closeDelivered(
   }: Omit<AttemptResult, 'error'>,
 ): Promise<boolean> {
   const arrived = await em.execute<{ id: string }[]>(
-    `with arrived as (
+    sql`with arrived as (
        update webhook_deliveries
-       set status = 'delivered', last_status_code = ?, last_error = null, next_attempt_at = null,
+       set status = 'delivered', last_status_code = ${statusCode}, last_error = null, next_attempt_at = null,
          completed_at = clock_timestamp()
-       where id = ? and status in ('pending', 'held')
+       where id = ${deliveryId} and status in ('pending', 'held')
        returning id),
      freed as (
        update webhook_slots set leased_until = 'epoch'
-       where endpoint_id = ? and slot = ? and delivery_id in (select id from arrived)),
+       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id in (select id from arrived)),
      closed as (
        update webhook_delivery_attempts
-       set finished_at = clock_timestamp(), duration_ms = ?, status_code = ?, response_body = ?, error = null
-       where delivery_id in (select id from arrived) and number = ?)
+       set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode}, response_body = ${responseBody}, error = null
+       where delivery_id in (select id from arrived) and number = ${number})
      select id from arrived`,
-    [statusCode, deliveryId, endpointId, slot, durationMs, statusCode, responseBody, number],
   );
   return arrived.length > 0;
 }

@@ -1,6 +1,7 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
@@ -8,6 +9,7 @@ import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { lowestEventIdSince } from '../events/event-feed.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { buildBulkJobStart } from './bulk-job-start.ts';
@@ -101,22 +103,16 @@ async function replayBatch(
   for (const event of missing) addDelivery(transaction, outbox, event, endpoint);
   job.deliveries += missing.length;
   if (known.size > 0)
-    job.deliveries += await restartDeliveries(transaction, outbox, {
-      sql: [...known.values()].map(() => '?').join(),
-      values: [...known.values()],
-    });
+    job.deliveries += await restartDeliveries(transaction, outbox, sql`${[...known.values()]}`);
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
 /** Only deliveries that settled before the job began: one that fails again during the job is not restarted twice. */
-function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): { sql: string; values: unknown[] } {
-  const { sql, values } = buildEventFilter(job, endpoint);
-  return {
-    sql: `select f.id from webhook_deliveries f join events e on e.id = f.event_id
-      where f.endpoint_id = ? and f.status in ('exhausted', 'blocked', 'canceled') and f.completed_at < ? and ${sql}
-      limit ${BATCH_SIZE} for update of f`,
-    values: [endpoint.id, job.createdAt, ...values],
-  };
+function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): Sql {
+  return sql`select f.id from webhook_deliveries f join events e on e.id = f.event_id
+      where f.endpoint_id = ${endpoint.id} and f.status in ('exhausted', 'blocked', 'canceled')
+        and f.completed_at < ${job.createdAt} and ${buildEventFilter(job, endpoint)}
+      limit ${BATCH_SIZE} for update of f`;
 }
 
 /** The next events in order of id: those of the endpoint's environment and organization-wide ones. */
@@ -125,44 +121,26 @@ async function findNextEvents(
   job: BulkJob,
   endpoint: WebhookEndpoint,
 ): Promise<Parameters<typeof addDelivery>[2][]> {
-  const { sql, values } = buildEventFilter(job, endpoint);
   // Without `data`, which may be large and is not needed here.
-  const columns = `e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type`;
-  const branch = (
-    where: string,
-  ) => `(select ${columns} from events e where e.org_id = ? and ${where} and e.id > ? and ${sql}
+  const columns = sql`e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type`;
+  const branch = (where: Sql) => sql`(select ${columns} from events e
+    where e.org_id = ${endpoint.organizationId} and ${where} and e.id > ${job.position ?? ''}
+      and ${buildEventFilter(job, endpoint)}
     order by e.id limit ${BATCH_SIZE})`;
-  const key = [endpoint.organizationId, endpoint.environmentId, job.position ?? '', ...values];
+  const inEnvironment = branch(sql`e.env_id = ${endpoint.environmentId}`);
+  const ofOrganization = branch(sql`e.inbox_id is null and e.env_id <> ${endpoint.environmentId}`);
   return em.execute(
-    `select * from (${branch('e.env_id = ?')} union all ${branch('e.inbox_id is null and e.env_id <> ?')}) found
-     order by id limit ${BATCH_SIZE}`,
-    [...key, ...key],
+    sql`select * from (${inEnvironment} union all ${ofOrganization}) found order by id limit ${BATCH_SIZE}`,
   );
 }
 
-/** Ids are made just before their row's time is taken. */
-const ID_BEFORE_TIME_MS = 1_000;
-
 /** SQL condition on events `e`: those that match the job and the endpoint's subscription. */
-function buildEventFilter(
-  job: BulkJob,
-  { events, inboxIds }: WebhookEndpoint,
-): { sql: string; values: unknown[] } {
+function buildEventFilter(job: BulkJob, { events, inboxIds }: WebhookEndpoint): Sql {
   const types = job.eventTypes ?? events;
   const since = job.since ?? new Date(0);
-  const placeholders = (list: readonly unknown[]) => list.map(() => '?').join();
-  return {
-    sql: `not e.test and e.created_at >= ? and e.created_at < ? and e.id >= ? and e.id < ?
-      and e.type in (${placeholders(types)}) ${inboxIds ? `and e.inbox_id in (${placeholders(inboxIds)})` : ''}`,
-    values: [
-      since,
-      job.until,
-      lowestIdAt('event', new Date(Math.max(0, since.getTime() - ID_BEFORE_TIME_MS))),
-      lowestIdAt('event', job.until),
-      ...types,
-      ...(inboxIds ?? []),
-    ],
-  };
+  return sql`not e.test and e.created_at >= ${since} and e.created_at < ${job.until}
+    and e.id >= ${lowestEventIdSince(since)} and e.id < ${lowestIdAt('event', job.until)}
+    and e.type in (${types}) ${inboxIds ? sql`and e.inbox_id in (${inboxIds})` : sql``}`;
 }
 
 /** Maps event ids to the ids of their deliveries. */
@@ -173,9 +151,8 @@ async function findDeliveryIds(
 ): Promise<Map<string, string>> {
   if (eventIds.length === 0) return new Map();
   const rows = await em.execute<{ id: string; eventId: string }[]>(
-    `select id, event_id as "eventId" from webhook_deliveries
-     where endpoint_id = ? and event_id in (${eventIds.map(() => '?').join()})`,
-    [endpointId, ...eventIds],
+    sql`select id, event_id as "eventId" from webhook_deliveries
+     where endpoint_id = ${endpointId} and event_id in (${eventIds})`,
   );
   return new Map(rows.map(({ id, eventId }) => [eventId, id]));
 }
@@ -187,13 +164,12 @@ async function cancelBatch(
   endpoint: WebhookEndpoint,
 ): Promise<void> {
   const rows = await transaction.em.execute<{ id: string; episode: number; hadRun: boolean }[]>(
-    `update webhook_deliveries d
+    sql`update webhook_deliveries d
      set status = 'canceled', last_error = 'Canceled through the API.', next_attempt_at = null, completed_at = now()
      from (select id, status from webhook_deliveries
-           where endpoint_id = ? and status in ('pending', 'held') and created_at < ? limit ${BATCH_SIZE} for update) w
+           where endpoint_id = ${endpoint.id} and status in ('pending', 'held') and created_at < ${job.until} limit ${BATCH_SIZE} for update) w
      where d.id = w.id
      returning d.id, d.episode, w.status = 'pending' as "hadRun"`,
-    [endpoint.id, job.until],
   );
   for (const { id, episode, hadRun } of rows) {
     if (!hadRun) continue;

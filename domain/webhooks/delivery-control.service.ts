@@ -1,6 +1,7 @@
-import { type FilterQuery, LockMode } from '@mikro-orm/core';
+import { type FilterQuery, LockMode, raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { joinSql } from '../../platform/database/sql.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -102,7 +103,7 @@ export function createDeliveryControlService({
         const details = await attachEvent(em, delivery);
         if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
         else {
-          await restartDeliveries(transaction, outbox, { sql: '?', values: [deliveryId] });
+          await restartDeliveries(transaction, outbox, sql`${deliveryId}`);
           await em.refresh(delivery);
         }
         return details;
@@ -147,20 +148,18 @@ async function findDeliveries(
   em: EntityManager,
   { endpointId, filter, page }: DeliveryQuery,
 ): Promise<WebhookDelivery[]> {
-  const conditions = ['d.endpoint_id = ?'];
-  const values: unknown[] = [endpointId];
-  const add = (sql: string, value: unknown) => {
-    conditions.push(sql);
-    values.push(value);
-  };
-  if (filter.status) add('d.status = ?', filter.status);
+  const conditions = [sql`d.endpoint_id = ${endpointId}`];
+  if (filter.status) conditions.push(sql`d.status = ${filter.status}`);
   if (filter.eventType)
-    add('exists (select from events e where e.id = d.event_id and e.type = ?)', filter.eventType);
+    conditions.push(
+      sql`exists (select from events e where e.id = d.event_id and e.type = ${filter.eventType})`,
+    );
   const [after] = page.after ?? [];
-  if (after !== undefined) add(`d.id ${page.order === 'asc' ? '>' : '<'} ?`, after);
+  if (after !== undefined)
+    conditions.push(page.order === 'asc' ? sql`d.id > ${after}` : sql`d.id < ${after}`);
   const rows = await em.execute<object[]>(
-    `select d.* from webhook_deliveries d where ${conditions.join(' and ')} order by d.id ${page.order} limit ?`,
-    [...values, page.limit + 1],
+    sql`select d.* from webhook_deliveries d where ${joinSql(conditions, ' and ')}
+      order by d.id ${raw(page.order)} limit ${page.limit + 1}`,
   );
   return rows.map((row) => em.map(WebhookDeliveryEntity, row));
 }

@@ -1,5 +1,6 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Event } from '../events/event.entity.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
@@ -43,19 +44,18 @@ export type DeliveryChange = Partial<
   >
 >;
 
-const DELIVERY_COLUMNS = `d.id, d.org_id as "organizationId", d.status, d.attempts, d.prior_attempts as "priorAttempts",
+const DELIVERY_COLUMNS = sql`d.id, d.org_id as "organizationId", d.status, d.attempts, d.prior_attempts as "priorAttempts",
   d.episode, d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError"`;
 
 /** Locks the delivery until the transaction ends. Returns null if it does not exist. */
 export async function lockDelivery(em: EntityManager, id: string): Promise<DeliveryRow | null> {
-  const [row] = await em.execute<Raw<DeliveryRow>[]>(
-    `select ${DELIVERY_COLUMNS} from webhook_deliveries d where d.id = ? for update`,
-    [id],
+  const [row] = await em.execute<SerializedRow<DeliveryRow>[]>(
+    sql`select ${DELIVERY_COLUMNS} from webhook_deliveries d where d.id = ${id} for update`,
   );
-  return row ? { ...row, nextAttemptAt: timeOf(row.nextAttemptAt) } : null;
+  return row ? { ...row, nextAttemptAt: parseTimestamp(row.nextAttemptAt) } : null;
 }
 
-interface TargetRow extends Raw<Omit<EndpointRow, 'id'>> {
+interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   endpointId: string;
   eventId: string;
   eventOrganizationId: string;
@@ -80,15 +80,14 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
   const delivery = await lockDelivery(em, id);
   if (!delivery) return null;
   const [target] = await em.execute<TargetRow[]>(
-    `select e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
+    sql`select e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
-     where d.id = ?`,
-    [id],
+     where d.id = ${id}`,
   );
   if (!target) return null;
   const { url, secret, previousSecret, disabled, consecutiveFailures, type, data, test, environmentId } =
@@ -102,9 +101,9 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       previousSecret,
       disabled,
       consecutiveFailures,
-      previousSecretExpiresAt: timeOf(target.previousSecretExpiresAt),
-      deletedAt: timeOf(target.deletedAt),
-      failingSince: timeOf(target.failingSince),
+      previousSecretExpiresAt: parseTimestamp(target.previousSecretExpiresAt),
+      deletedAt: parseTimestamp(target.deletedAt),
+      failingSince: parseTimestamp(target.failingSince),
     },
     event: {
       id: target.eventId,

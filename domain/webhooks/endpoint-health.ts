@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
@@ -16,11 +17,10 @@ export async function recordFailure(
   endpointId: string,
 ): Promise<{ disabled: boolean; failedTooLong: boolean }> {
   const [endpoint] = await em.execute<{ disabled: boolean; failedTooLong: boolean }[]>(
-    `update webhook_endpoints
+    sql`update webhook_endpoints
      set failing_since = coalesce(failing_since, now()), consecutive_failures = consecutive_failures + 1
-     where id = ?
-     returning disabled, failing_since < now() - ? * interval '1 day' as "failedTooLong"`,
-    [endpointId, MAX_FAILING_DAYS],
+     where id = ${endpointId}
+     returning disabled, failing_since < now() - ${MAX_FAILING_DAYS} * interval '1 day' as "failedTooLong"`,
   );
   return endpoint ?? { disabled: false, failedTooLong: false };
 }
@@ -28,8 +28,7 @@ export async function recordFailure(
 /** A successful attempt resets the failure count and `failing_since`. */
 export async function clearFailures(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(
-    'update webhook_endpoints set failing_since = null, consecutive_failures = 0 where id = ?',
-    [endpointId],
+    sql`update webhook_endpoints set failing_since = null, consecutive_failures = 0 where id = ${endpointId}`,
   );
 }
 
@@ -50,11 +49,10 @@ export async function disableEndpoint(
   const [endpoint] = await em.execute<
     { organizationId: string; environmentId: string; url: string; failingSince: string | null }[]
   >(
-    `update webhook_endpoints set disabled = true, disabled_reason = ?, updated_at = now()
-     where id = ? and not disabled and deleted_at is null
+    sql`update webhook_endpoints set disabled = true, disabled_reason = ${reason}, updated_at = now()
+     where id = ${endpointId} and not disabled and deleted_at is null
      returning org_id as "organizationId", env_id as "environmentId", url,
        to_char(failing_since at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as "failingSince"`,
-    [reason, endpointId],
   );
   if (!endpoint) return;
   await holdPendingDeliveries(em, endpointId);

@@ -1,11 +1,12 @@
-import { type FilterQuery, LockMode } from '@mikro-orm/core';
+import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
@@ -111,17 +112,9 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const [after] = page.after ?? [];
-        const where: FilterQuery<WebhookEndpoint>[] = [endpointsInScope(scope), { deletedAt: null }];
-        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-        const endpoints = await em.find(
-          WebhookEndpointEntity,
-          { $and: where },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        return pageOf(endpoints, page.limit, ({ id }) => [id]);
-      }),
+      database.transaction(scope, ({ em }) =>
+        findPage(em, WebhookEndpointEntity, { where: [endpointsInScope(scope), { deletedAt: null }], page }),
+      ),
 
     get: (scope, endpointId) => database.transaction(scope, ({ em }) => findEndpoint(em, scope, endpointId)),
 

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 
@@ -11,10 +12,9 @@ const HOLD_BATCH_SIZE = 1_000;
  */
 export async function holdPendingDeliveries(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(
-    `update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
-       select id from webhook_deliveries where endpoint_id = ? and status = 'pending'
-       limit ? for update skip locked)`,
-    [endpointId, HOLD_BATCH_SIZE],
+    sql`update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
+       select id from webhook_deliveries where endpoint_id = ${endpointId} and status = 'pending'
+       limit ${HOLD_BATCH_SIZE} for update skip locked)`,
   );
 }
 
@@ -22,12 +22,11 @@ export async function holdPendingDeliveries(em: EntityManager, endpointId: strin
 export async function holdDeliveriesOfDisabledEndpoints(database: Database): Promise<number> {
   const held = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      `update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
+      sql`update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
          select d.id from webhook_deliveries d
          join webhook_endpoints w on w.id = d.endpoint_id and w.disabled and w.deleted_at is null
-         where d.status = 'pending' limit ? for update of d skip locked)
+         where d.status = 'pending' limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked)
        returning id`,
-      [10 * HOLD_BATCH_SIZE],
     ),
   );
   return held.length;

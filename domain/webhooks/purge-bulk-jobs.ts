@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -9,7 +10,6 @@ export function purgeBulkJobs(database: Database, retentionDays: number): Promis
   const cutoff = lowestIdAt('bulkJob', new Date(Date.now() - retentionDays * 86_400_000));
   return deleteRows(
     database,
-    'delete from webhook_bulk_jobs where id in (select id from webhook_bulk_jobs where id < ? order by id limit ?)',
-    [cutoff, BATCH_SIZE],
+    sql`delete from webhook_bulk_jobs where id in (select id from webhook_bulk_jobs where id < ${cutoff} order by id limit ${BATCH_SIZE})`,
   );
 }

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
@@ -16,13 +17,11 @@ export async function releaseHeldDeliveries(
   outbox: Outbox,
   endpointId: string,
 ): Promise<number> {
-  return restartDeliveries(transaction, outbox, {
-    sql: `select h.id from webhook_deliveries h
+  const selection = sql`select h.id from webhook_deliveries h
       join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-      where h.endpoint_id = ? and h.status = 'held' and h.held_for is null
-      order by h.id limit ? for update of h skip locked`,
-    values: [endpointId, RELEASE_BATCH_SIZE],
-  });
+      where h.endpoint_id = ${endpointId} and h.status = 'held' and h.held_for is null
+      order by h.id limit ${RELEASE_BATCH_SIZE} for update of h skip locked`;
+  return restartDeliveries(transaction, outbox, selection);
 }
 
 /** Endpoints per sweep. */
@@ -35,11 +34,10 @@ const MAX_SWEPT_ENDPOINTS = 50;
 export async function releaseHeldOfEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
   const endpoints = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      `select w.id from webhook_endpoints w
+      sql`select w.id from webhook_endpoints w
        where not w.disabled and w.deleted_at is null
          and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held' and h.held_for is null)
-       limit ?`,
-      [MAX_SWEPT_ENDPOINTS],
+       limit ${MAX_SWEPT_ENDPOINTS}`,
     ),
   );
   let released = 0;

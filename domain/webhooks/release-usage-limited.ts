@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -20,16 +21,14 @@ export async function releaseUsageLimited(
   const [remaining = 0] = await readRemaining(transaction.em, [organizationId], now);
   const maxReleased = Math.min(remaining, RELEASE_BATCH_SIZE);
   if (maxReleased === 0) return 0;
-  return restartDeliveries(transaction, outbox, {
-    // Materialized: a plan that re-evaluates the subquery for each row would exceed the limit.
-    sql: `with oldest as materialized (
+  // Materialized: a plan that re-evaluates the subquery for each row would exceed the limit.
+  const selection = sql`with oldest as materialized (
         select h.id from webhook_deliveries h
         join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-        where h.org_id = ? and h.status = 'held' and h.held_for = 'usage_limit'
-        order by h.id limit ? for update of h skip locked)
-      select id from oldest`,
-    values: [organizationId, maxReleased],
-  });
+        where h.org_id = ${organizationId} and h.status = 'held' and h.held_for = 'usage_limit'
+        order by h.id limit ${maxReleased} for update of h skip locked)
+      select id from oldest`;
+  return restartDeliveries(transaction, outbox, selection);
 }
 
 async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
@@ -45,9 +44,9 @@ async function readRemaining(em: EntityManager, organizationIds: string[], now: 
 const PAGE_SIZE = 200;
 
 /** Loose index scan: one step per organization, however many deliveries it has waiting. */
-const FIND_ORGANIZATIONS = `with recursive waiting as (
+const findOrganizationsSql = (after: string) => sql`with recursive waiting as (
     (select org_id from webhook_deliveries
-     where status = 'held' and held_for = 'usage_limit' and org_id > ? order by org_id limit 1)
+     where status = 'held' and held_for = 'usage_limit' and org_id > ${after} order by org_id limit 1)
     union all
     select (select d.org_id from webhook_deliveries d
       where d.status = 'held' and d.held_for = 'usage_limit' and d.org_id > waiting.org_id
@@ -63,7 +62,7 @@ export async function releaseUsageLimitedOfAll(
 ): Promise<number> {
   let released = 0;
   for (let after = ''; ; ) {
-    const page = await database.statement<{ id: string }>(FIND_ORGANIZATIONS, [after]);
+    const page = await database.query<{ id: string }>(findOrganizationsSql(after));
     const ids = page.map(({ id }) => id);
     const rooms = await database.autocommit((em) => readRemaining(em, ids, now()));
     for (const [index, organizationId] of ids.entries()) {

@@ -1,4 +1,6 @@
+import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
 
@@ -12,17 +14,16 @@ import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts
 export async function restartDeliveries(
   transaction: Transaction,
   outbox: Outbox,
-  selection: { sql: string; values: unknown[] },
+  selection: Sql,
 ): Promise<number> {
   const rows = await transaction.em.execute<DeliveryStartInput[]>(
-    `update webhook_deliveries d
+    sql`update webhook_deliveries d
      set status = 'pending', episode = d.episode + 1, prior_attempts = d.attempts, next_attempt_at = now(),
        completed_at = null, reconciled_at = null, held_for = null
      from events e
-     where e.id = d.event_id and d.status <> 'pending' and d.id in (${selection.sql})
+     where e.id = d.event_id and d.status <> 'pending' and d.id in (${selection})
      returning d.id, d.episode, d.org_id as "organizationId", d.endpoint_id as "endpointId",
        e.env_id as "environmentId", e.inbox_id as "inboxId", e.id as "eventId", e.type as "eventType"`,
-    selection.values,
   );
   for (const row of rows) {
     outbox.enqueue(transaction, row.organizationId, { start: buildDeliveryStart(row) });

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../database/database.ts';
 import { deleteRows } from '../database/delete-rows.ts';
 
@@ -7,8 +8,7 @@ const BATCH_SIZE = 5_000;
 export function purgeIdempotencyKeys(database: Database): Promise<number> {
   return deleteRows(
     database,
-    `delete from idempotency_keys where id in (
-         select id from idempotency_keys where created_at < now() - interval '24 hours' limit ?)`,
-    [BATCH_SIZE],
+    sql`delete from idempotency_keys where id in (
+         select id from idempotency_keys where created_at < now() - interval '24 hours' limit ${BATCH_SIZE})`,
   );
 }

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../database/database.ts';
 import { deleteRows } from '../database/delete-rows.ts';
 
@@ -7,8 +8,7 @@ const BATCH_SIZE = 5_000;
 export function purgeRateBuckets(database: Database): Promise<number> {
   return deleteRows(
     database,
-    `delete from rate_buckets where id in (
-         select id from rate_buckets where refilled_at < now() - interval '1 day' limit ?)`,
-    [BATCH_SIZE],
+    sql`delete from rate_buckets where id in (
+         select id from rate_buckets where refilled_at < now() - interval '1 day' limit ${BATCH_SIZE})`,
   );
 }

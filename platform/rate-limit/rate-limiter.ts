@@ -109,7 +109,7 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 /** Leases through the function `lease_rate_tokens`, one statement and one short row lock. */
 export function leaseFromDatabase(database: Database): LeaseTokens {
   return async (bucket, { burst, perSecond }, wanted) => {
-    const [row] = await database.statement<{ granted: number }>(
+    const [row] = await database.query<{ granted: number }>(
       sql`select lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${wanted}) as granted`,
     );
     return row?.granted ?? 0;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
@@ -286,7 +287,7 @@ describe('verification', () => {
         dkim: 'valid',
         mx: 'valid',
       });
-      expect(looked.status_reason).toBe('DNS did not answer for: ownership, spf, dkim.');
+      expect(looked.status_reason).toBe('No DNS answer for: ownership, spf, dkim.');
     },
     30_000,
   );
@@ -439,7 +440,7 @@ describe('inboxes', () => {
       });
     expect((await send()).statusCode).toBe(201);
     await app.worker.autocommit((em) =>
-      em.execute(`update domains set verification_status = 'failed' where id = ?`, [domain.id]),
+      em.execute(sql`update domains set verification_status = 'failed' where id = ${domain.id}`),
     );
     expect(expectProblem(await send(), 'domain_not_verified')).toMatchObject({
       rejection_reason: 'account_paused',
@@ -460,7 +461,7 @@ describe('inboxes', () => {
     const resolve = () => receipts.resolve(email, 'bob@people.example');
     expect(await resolve()).toMatchObject({ kind: 'mail' });
     await app.worker.autocommit((em) =>
-      em.execute(`update domains set verification_status = 'failed' where id = ?`, [domain.id]),
+      em.execute(sql`update domains set verification_status = 'failed' where id = ${domain.id}`),
     );
     expect(await resolve()).toMatchObject({ kind: 'mail' });
     const next = await createOrganization(app.worker);

@@ -106,7 +106,7 @@ describe('held deliveries are released', () => {
     await attemptAll();
     await allow(1, new Date(Date.now() + 3_600_000));
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
-    await app.worker.statement(
+    await app.worker.query(
       sql`update limit_overrides set expires_at = now() - interval '1 second' where org_id = ${organizationId}`,
     );
     await releaseUsageLimitedOfAll(app.worker, outbox);
@@ -117,7 +117,7 @@ describe('held deliveries are released', () => {
     const { organizationId, attemptAll, statuses } = await arrange();
     await attemptAll();
     await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
-    await app.worker.statement(
+    await app.worker.query(
       sql`update webhook_deliveries set status = 'held', held_for = 'usage_limit' where org_id = ${organizationId} and status = 'pending'`,
     );
     await limits.setTier(organizationId, 'free', 'test');
@@ -154,7 +154,7 @@ describe('held deliveries are released', () => {
     const { endpointId, allow, attemptAll, statuses } = await arrange();
     await attemptAll();
     const disable = (disabled: boolean) =>
-      app.worker.statement(sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
+      app.worker.query(sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
     await disable(true);
     await allow(10);
     await releaseUsageLimitedOfAll(app.worker, outbox);

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { Webhook } from 'standardwebhooks';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
@@ -483,9 +484,8 @@ describe('replay', () => {
       status: 'completed',
       deliveries: count,
     });
-    const [row] = await app.worker.statement<{ count: number; distinct: number }>(
-      'select count(*)::int as count, count(distinct event_id)::int as "distinct" from webhook_deliveries where endpoint_id = ?',
-      [arranged.endpointId],
+    const [row] = await app.worker.query<{ count: number; distinct: number }>(
+      sql`select count(*)::int as count, count(distinct event_id)::int as "distinct" from webhook_deliveries where endpoint_id = ${arranged.endpointId}`,
     );
     expect(row).toEqual({ count, distinct: count });
   });
@@ -587,13 +587,12 @@ test('events past their retention go, with deliveries and attempts; younger ones
   const [young, old] = await deliveriesOf(arranged);
   await settle(old?.id ?? '', 'exhausted');
   const oldEvent = lowestIdAt('event', new Date(Date.now() - 31 * 86_400_000));
-  await app.worker.statement(
-    `with copy as (insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
-       select ?, org_id, env_id, inbox_id, type, data, created_at from events where id = ? returning id)
+  await app.worker.query(
+    sql`with copy as (insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
+       select ${oldEvent}, org_id, env_id, inbox_id, type, data, created_at from events where id = ${old?.event_id} returning id)
      select id from copy`,
-    [oldEvent, old?.event_id],
   );
-  await app.worker.statement('update webhook_deliveries set event_id = ? where id = ?', [oldEvent, old?.id]);
+  await app.worker.query(sql`update webhook_deliveries set event_id = ${oldEvent} where id = ${old?.id}`);
   expect(await purgeEvents(app.worker, 30)).toBeGreaterThanOrEqual(1);
   expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([young?.id]);
   const attempts = await app.worker.systemTransaction(({ em }) =>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { MAX_CONCURRENT_ATTEMPTS, UNHEALTHY_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
@@ -69,9 +70,8 @@ describe('slots', () => {
     const living = worker(async () => answered(200));
     const [next = ''] = deliveryIds.slice(10);
     await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ kind: 'busy' });
-    await database.statement(
-      `update webhook_slots set leased_until = leased_until - interval '31 seconds' where endpoint_id = ?`,
-      [endpointId],
+    await database.query(
+      sql`update webhook_slots set leased_until = leased_until - interval '31 seconds' where endpoint_id = ${endpointId}`,
     );
     await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
   });
@@ -85,16 +85,15 @@ describe('slots', () => {
     const [late, current] = [slowReceiver(), slowReceiver()];
     const lateAttempt = worker(late.answer).attempt(first, false, 1);
     await eventually(() => expect(late.waiting()).toBe(1));
-    await database.statement(`update webhook_slots set leased_until = 'epoch' where endpoint_id = ?`, [
-      endpointId,
-    ]);
+    await database.query(
+      sql`update webhook_slots set leased_until = 'epoch' where endpoint_id = ${endpointId}`,
+    );
     const currentAttempt = worker(current.answer).attempt(second, false, 1);
     await eventually(() => expect(current.waiting()).toBe(1));
     late.answerAll(500);
     await lateAttempt;
-    const [{ leased } = { leased: 0 }] = await database.statement<{ leased: number }>(
-      'select count(*)::int as leased from webhook_slots where endpoint_id = ? and leased_until > now()',
-      [endpointId],
+    const [{ leased } = { leased: 0 }] = await database.query<{ leased: number }>(
+      sql`select count(*)::int as leased from webhook_slots where endpoint_id = ${endpointId} and leased_until > now()`,
     );
     expect(leased).toBe(1);
     current.answerAll(200);
@@ -131,7 +130,7 @@ describe('a run', () => {
   test('of an earlier episode leaves the delivery alone', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
     const [id = ''] = deliveryIds;
-    await database.statement('update webhook_deliveries set episode = 2 where id = ?', [id]);
+    await database.query(sql`update webhook_deliveries set episode = 2 where id = ${id}`);
     const service = worker(async () => answered(200));
     await expect(service.attempt(id, true, 1)).resolves.toMatchObject({
       kind: 'settled',

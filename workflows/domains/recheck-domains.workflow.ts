@@ -8,8 +8,8 @@ const { recheckVerifiedDomains } = proxyActivities<DomainActivities>({
 });
 
 /**
- * Looks at every verified domain whether its records are still there. A repeat after a crash goes on with those that
- * were not looked at yet.
+ * Checks whether every verified domain still publishes its records. A retry after a crash continues with the domains that
+ * have not been checked yet.
  *
  * @returns counts, for the Temporal UI.
  */

@@ -1,6 +1,6 @@
-/** Contract of one series of looks at a domain's DNS records. */
+/** Contract of one series of checks of a domain's DNS records, called an episode. */
 export const VERIFY_DOMAIN = 'verifyDomain';
-/** @param episode rises with each series: the creation, a `verify` after the last one ended, a key rotation. */
+/** @param episode incremented with each series: creation, `verify` after the last one ended, key rotation. */
 export const verifyDomainWorkflowId = (domainId: string, episode: number): string =>
   `domain/${domainId}/${episode}`;
 
@@ -9,18 +9,18 @@ export interface VerifyDomainInput {
   episode: number;
 }
 
-/** Signal: look now; a look under way is left to end first. */
+/** Signal: check now. A check in progress finishes first. */
 export const CHECK_NOW = 'checkNow';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** How long looks go on before a domain has failed. */
+/** How long checks continue before the domain fails. */
 export const VERIFICATION_WINDOW_MS = 72 * HOUR_MS;
-/** Where DNS gives no answer at the window's end, nothing is concluded from that for so long. */
+/** If DNS gives no answer at the end of the window, checks continue for up to this long. */
 export const UNANSWERED_VERIFICATION_WINDOW_MS = 14 * 24 * HOUR_MS;
 
-/** Pauses between looks: the first while somebody sits in front of it, the last for slow zones. */
+/** Intervals between checks: short while somebody is probably watching, long for slow zones. */
 const CHECK_INTERVALS = [
   { intervalMs: MINUTE_MS, times: 10 },
   { intervalMs: 5 * MINUTE_MS, times: 12 },
@@ -29,8 +29,8 @@ const CHECK_INTERVALS = [
 const FINAL_INTERVAL_MS = 2 * HOUR_MS;
 
 /**
- * The pause after a look, by the time since the series began. A look that came in between, or late, moves no other:
- * the schedule stands. The window's end has a look of its own.
+ * The delay until the next check, from the time since the episode started. Early or late checks do not shift the
+ * schedule. The last check is at the end of the window.
  */
 export function nextCheckDelayMs(elapsedMs: number): number {
   let stepEndMs = 0;

@@ -12,11 +12,11 @@ import { createStageReporter } from '../stage.ts';
 import { CHECK_NOW, type VerifyDomainInput } from './verify-domain.contract.ts';
 
 const { checkDomainRecords } = proxyActivities<DomainActivities>({
-  // A dozen names, each asked a few times at most; the rest is for the database.
+  // A dozen names with a few DNS queries each; the rest is for the database.
   startToCloseTimeout: '2 minutes',
-  // A cancellation reaches an activity that waits for its next look at once, and lets one in flight end.
+  // Cancellation ends an activity's backoff immediately but lets a check in progress finish.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-  // Of a look that broke; one that saw too little names the time of the next itself.
+  // For unexpected errors. A check that finds records missing sets its own retry delay.
   retry: { initialInterval: '5 seconds', maximumInterval: '5 minutes' },
 });
 const { stopVerification } = proxyActivities<DomainActivities>({
@@ -27,39 +27,39 @@ const { stopVerification } = proxyActivities<DomainActivities>({
 export const checkNow = defineSignal(CHECK_NOW);
 
 /**
- * Looks at a domain's DNS records until they are as they should be, or for 72 hours. The looks are retries of one
- * activity, so the history is as short after a hundred as after one; Pending Activities shows what is missing and when
- * the next look is due. Also waits for the record of a rotated DKIM key.
+ * Checks a domain's DNS records until they are valid, for up to 72 hours. The checks are retries of one activity, so the
+ * history stays short however many there are; Pending Activities shows what is missing and when the next check is due.
+ * Also waits for the record of a rotated DKIM key.
  *
- * @returns what became of it, for the Temporal UI.
+ * @returns the final status, for the Temporal UI.
  */
 export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Promise<string> {
-  let asked = false;
-  let looks = new CancellationScope();
+  let checkRequested = false;
+  let checks = new CancellationScope();
   setHandler(
     checkNow,
     () => {
-      asked = true;
-      looks.cancel();
+      checkRequested = true;
+      checks.cancel();
     },
-    { description: 'Look now; a look under way ends first.' },
+    { description: 'Check now. A check in progress finishes first.' },
   );
-  const board = createStageReporter<string>('pending');
+  const stage = createStageReporter<string>('pending');
   setCurrentDetails(
-    'Signal: checkNow. What is missing, and the time of the next look, is under Pending Activities.',
+    'Signal: checkNow. Pending Activities shows which records are missing and when the next check is due.',
   );
-  let lookNow = false;
+  let checkImmediately = false;
   try {
     for (;;) {
-      looks = new CancellationScope();
-      asked = false;
+      checks = new CancellationScope();
+      checkRequested = false;
       try {
-        const outcome = await looks.run(() => checkDomainRecords({ domainId, episode, lookNow }));
-        board.report(outcome, `Ended: ${outcome}.`);
+        const outcome = await checks.run(() => checkDomainRecords({ domainId, episode, checkImmediately }));
+        stage.report(outcome, `Ended: ${outcome}.`);
         return outcome;
       } catch (error) {
-        if (!asked) throw error;
-        lookNow = true;
+        if (!checkRequested) throw error;
+        checkImmediately = true;
       }
     }
   } catch (error) {

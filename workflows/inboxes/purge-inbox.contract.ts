@@ -1,4 +1,4 @@
-/** Contract of removing all mail of a deleted inbox. */
+/** Contract of deleting all messages of a deleted inbox. */
 export const PURGE_INBOX = 'purgeInbox';
 export const purgeInboxWorkflowId = (inboxId: string): string => `purge/${inboxId}`;
 

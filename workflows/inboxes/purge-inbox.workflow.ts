@@ -9,12 +9,12 @@ const { purgeInboxMail } = proxyActivities<InboxActivities>({
 });
 
 /**
- * Removes the messages, threads and drafts of a deleted inbox, in batches. Repeatable from anywhere; where a message is
- * with the relay just now, the activity's retries are the wait. Terminated, it starts again: the purge was asked for.
+ * Deletes the messages, threads and drafts of a deleted inbox, in batches, and can resume at any point. While the relay
+ * has a message of the inbox, the activity is retried. The reconciler restarts a terminated run.
  *
- * @returns what was removed by the last attempt, for the Temporal UI.
+ * @returns what the last attempt deleted, for the Temporal UI.
  */
 export async function purgeInbox({ inboxId }: PurgeInboxInput): Promise<string> {
   const { messages, threads } = await purgeInboxMail({ inboxId });
-  return `removed ${messages} message(s), ${threads} thread(s)`;
+  return `deleted ${messages} message(s), ${threads} thread(s)`;
 }
