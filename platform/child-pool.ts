@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { createSemaphore } from './semaphore.ts';
 
 /**
- * A pool of child processes for jobs that may never end or may exhaust memory. Packages for this (`piscina`,
- * `workerpool`) return one value per call, and limit only the heap of a thread. This pool streams input and output, limits
- * resident memory, and kills the process.
+ * A pool of child processes for jobs that may never end or may exhaust memory. Packages for this (`piscina`, `workerpool`)
+ * pass one message per call and do not limit resident memory. This pool streams input and output, limits resident
+ * memory, and kills the process.
  */
 export interface ChildPoolOptions {
   /** The script of a child. It handles one job after another over standard input and output, and exits at the end of its input. */

@@ -3,27 +3,27 @@ import { htmlToText } from '../mime/html-to-text.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 import { decodeContent, type LeafPart, parseFields, parseHeaderFields } from './leaf-parts.ts';
 
-/** A mail as somebody reads it who looks for a report in it. */
+/** A message that may be a bounce notice, split into the notice and the returned message. */
 export interface Notice {
-  /** The mail's own header, first of each name, in lower case. */
+  /** Header fields of the message: lower-case names, the first value of each. */
   fields: Map<string, string>;
   /** Decoded. */
   subject: string;
-  /** What the writer wrote: without the mail returned below it. */
+  /** The notice without the returned message below. */
   text: string;
-  /** What stands where the returned mail begins; empty where none was found in the text. */
+  /** The text from the start of the returned message; empty if the text contains none. */
   returnedText: string;
-  /** Header of the returned mail; empty where none came back. */
+  /** Header fields of the returned message; empty if there is none. */
   returnedFields: Map<string, string>;
 }
 
-/** A report says what it has to say in far less. */
+/** Real notices are far shorter. */
 const MAX_NOTICE_CHARACTERS = 100_000;
 const MAX_LINES = 3_000;
 const RETURNED_TYPES =
   /^(?:message\/(?:rfc822|global)(?:-headers)?|text\/rfc822-headers?|message\/(?:partial|external-body))$/;
 
-/** Takes apart what was written and what was returned. */
+/** Separates the notice from the returned message. */
 export function parseNotice(fields: Map<string, string>, leaves: LeafPart[]): Notice {
   const returned = leaves.find(({ contentType }) => RETURNED_TYPES.test(contentType));
   const { text, rest, header } = splitReturnedMessage(extractText(leaves).slice(0, MAX_NOTICE_CHARACTERS));
@@ -38,7 +38,7 @@ export function parseNotice(fields: Map<string, string>, leaves: LeafPart[]): No
   };
 }
 
-/** Plain text where there is any, else what the HTML says. Parts of unknown kind count as text: a report is no file. */
+/** Uses plain text if there is any, else HTML. Parts of unknown types count as text. */
 function extractText(leaves: LeafPart[]): string {
   const isText = ({ contentType }: LeafPart) =>
     /^(?:text(?:\/(?!html|rfc822|calendar|x-vcard)|$)|multipart\/)/.test(contentType) ||
@@ -51,7 +51,7 @@ function extractText(leaves: LeafPart[]): string {
     .join('\n\n');
 }
 
-/** A line above a mail that is returned in the text; it counts only where a header follows. */
+/** A line that announces a returned message. It counts only if a header follows. */
 const RETURNED_BELOW = new RegExp(
   [
     String.raw`(?:copy|header|headers|beginning|text|part|portion|body|content|contents|lines|transcript)\b.{0,60}\b(?:message|mail|e-?mail)`,
@@ -65,12 +65,12 @@ const RETURNED_BELOW = new RegExp(
 );
 const HEADER_LINE =
   /^(?:return-path|received|from|to|cc|date|message-id|subject|mime-version|delivered-to|reply-to|sender|dkim-signature|content-type|content-transfer-encoding|authentication-results|x-[\w-]{1,60}|list-[\w-]{1,40}|thread-(?:topic|index)|in-reply-to|references|arc-[\w-]{1,40}|user-agent|precedence|importance)[ \t]*:/i;
-/** What a list of a mail's particulars in a notice does not have. */
+/** Fields that a notice does not list when it describes the message. */
 const TRACE_LINE = /^(?:return-path|received|message-id|mime-version|dkim-signature|x-[\w-]{1,60}):/i;
 
 /**
- * Finds where the returned mail begins: at a line that announces it with a header below, or where a header stands as no
- * notice would write one.
+ * Finds the start of the returned message: below a line that announces it, or at a header with fields that no notice
+ * would list.
  */
 function splitReturnedMessage(text: string): { text: string; rest: string; header: Map<string, string> } {
   const lines = text.replace(/\r\n?/g, '\n').split('\n', MAX_LINES);
@@ -92,7 +92,7 @@ function splitReturnedMessage(text: string): { text: string; rest: string; heade
   return { text: lines.join('\n'), rest: '', header: new Map() };
 }
 
-/** A header within a few lines, quoted or indented as it may be. */
+/** Finds a header within the next few lines, which may be quoted or indented. */
 function findHeaderStart(lines: string[], from: number): number {
   for (let at = from; at < Math.min(lines.length, from + 6); at += 1) {
     const line = stripQuoteMarks(lines[at] ?? '');
@@ -115,7 +115,7 @@ function countHeaderLines(lines: string[], at: number): number {
     .filter((line) => HEADER_LINE.test(line)).length;
 }
 
-/** The lines of a header, without the marks of quoting; at most 200. */
+/** Returns the lines of a header without quote marks, at most 200. */
 function readHeaderBlock(lines: string[], start: number): string {
   const indent = /^[> \t|]*/.exec(lines[start] ?? '')?.[0].length ?? 0;
   const block: string[] = [];
@@ -138,13 +138,13 @@ const BOUNCE_SUBJECT =
 const BOUNCE_OPENING =
   /this is the qmail-send program|this message was created automatically by (?:the )?(?:mail|e-?mail|smtp)|this is (?:the|an automatic\S* |an? automated )?(?:\S+ ){0,3}(?:mail (?:system|delivery)|mailer-daemon|mail system at host|postmaster|dragonfly mail agent)|a message that you (?:have )?sent (?:could not be|to the following|was|has not)|your (?:message|mail|e-?mail)(?: \S{1,200}){0,6} (?:did not reach|could not be|cannot be|couldn't be|was not|wasn't|can't be|has not been|is undeliverable|has been (?:rejected|blocked|returned|delayed)|was (?:rejected|undeliverable|blocked|refused))|delivery to the following (?:recipient|address)|the following (?:\S+ ){0,4}(?:address|recipient|message|user|destination)\S* (?:had|failed|could|cannot|has|have|was|were|to|for|did)|unable to deliver|could(?: not|n't) (?:be )?deliver|undeliverable (?:mail|message|address)|transcript of (?:the )?session|(?:recipient|destination) address(?:es)? (?:had|rejected)|unable to (?:send|relay|route)|I'm afraid I wasn't able to deliver|delivery (?:has )?failed|the (?:message|e?-?mail) (?:that )?you sent|non[- ]delivery report|undelivered mail|delivery status notification|was not delivered|returned to (?:the )?sender|user mailbox exceeds|unknown user:|could not be (?:sent|delivered|reached)|delivery of (?:the |your )?e?-?mail was stopped|was considered unsolicited|konnte nicht (?:an |zu)|nicht zugestellt|n'a pas pu être|n'ont pas pu|no (?:se ha podido|se pudo|ha podido|pudo) (?:ser )?entreg|não (?:pôde|foi possível|pode)(?: ser)? entreg|non è stato (?:possibile|recapitato|consegnato)|kon niet worden|не (?:было|может быть|удалось|доставлено)|お?届けでき|送信(?:でき|に失敗)|配信(?:でき|に失敗|不能)|配送(?:でき|に失敗)|送達でき|无法(?:投递|送达|发送)|無法(?:傳遞|送達|投遞)|被退回|退信/iu;
 
-/** Whether a machine that delivers mail is the writer, as the From field says. */
+/** Whether the From field names a mail system. */
 export function isFromDaemon({ fields }: Notice): boolean {
   const from = decodeEncodedWords(fields.get('from') ?? '');
   return DAEMON_NAMES.test(from.slice(0, 500)) || from.trim() === '' || from.includes('<>');
 }
 
-/** A notice that nothing was delivered: several signs must come together, since people write about bounces too. */
+/** Whether this is a non-delivery notice. Needs several signs, because people write about bounces too. */
 export function isBounceNotice(notice: Notice): boolean {
   return scoreBounce(notice) >= MIN_BOUNCE_SCORE;
 }
@@ -153,7 +153,7 @@ const MIN_BOUNCE_SCORE = 4;
 
 function scoreBounce(notice: Notice): number {
   const { fields, subject, text } = notice;
-  const signs: [points: number, seen: boolean][] = [
+  const signs: [points: number, isPresent: boolean][] = [
     [4, fields.has('x-failed-recipients')],
     [2, isFromDaemon(notice)],
     [1, /^<?>?$/.test(fields.get('return-path')?.trim() ?? 'none')],
@@ -165,13 +165,13 @@ function scoreBounce(notice: Notice): number {
     [1, findEnhancedCode(text) !== null || findReplyCode(text) !== null],
     [1, findReason(text) !== null],
   ];
-  return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
+  return signs.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
 }
 
 const AUTO_REPLY_SUBJECT =
   /^\s*(?:(?:re|aw|sv)\s*:\s*)?(?:\[?auto(?:matic(?:ally)?|mated)?[\s_:-]*(?:reply|response|antwort|respon\w*|generated reply|answer|re:)|auto\s*:|out[ -]of[ -](?:the[ -])?office|ooo\b|\(?vacation|on (?:vacation|holiday|leave)|away from|i am (?:away|out)|abwesen|automatische? (?:antwort|afwezig)|automatisch antwoord|afwezig|réponse automatique|absen|respuesta autom|fuera de|resposta autom|ausen|risposta autom|fuori (?:sede|ufficio)|自動(?:応答|返信)|不在|自动(?:回复|答复)|自動回覆|автоответ|автоматический ответ)/iu;
 
-/** A machine answered for a person (RFC 3834), or asks who writes: no report of a delivery. */
+/** Whether this is an automatic reply (RFC 3834), a read receipt or a challenge, none of which reports a delivery. */
 export function isAutoReply(notice: Notice): boolean {
   const { fields, subject, text } = notice;
   if (/\/disposition-notification|report-type="?disposition/i.test(fields.get('content-type') ?? ''))
@@ -201,14 +201,14 @@ const DELAY_TEXT =
 const FINAL_TEXT =
   /\b(?:giv(?:en|ing) up|gave up|permanent(?:ly)? (?:error|fail|fatal)\S*|failed permanently|is a permanent|i've given up|no further (?:delivery )?attempts|will not (?:be )?(?:retr|try)\S*|not going to try|has been (?:returned|removed)|delivery failed|undeliverable|returned to sender)/i;
 
-/** The mail waits: the server will try again. */
+/** Whether the message is delayed and the server will retry. */
 export function isDelayNotice({ subject, text }: Notice): boolean {
   if (/\bfail(?:ure|ed)\b|undeliver/i.test(subject)) return false;
   if (DELAY_SUBJECT.test(subject.slice(0, 300))) return true;
   return DELAY_TEXT.test(text.slice(0, 10_000)) && !FINAL_TEXT.test(text.slice(0, 10_000));
 }
 
-/** The mail arrived, or went where no report comes back from. */
+/** Whether the message was delivered, or relayed to a server that sends no reports. */
 export function isSuccessNotice({ subject, text }: Notice): boolean {
   return (
     /\((?:success|relay)|success(?:ful)?(?:ly)? (?:mail )?deliver|delivery (?:receipt|successful)|^(?:relayed|delivered):/i.test(

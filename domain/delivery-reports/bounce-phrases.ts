@@ -1,4 +1,4 @@
-/** Why a mail was not delivered, as far as words tell it. */
+/** The reason for a failed delivery, derived from text. */
 export type BounceReason =
   | 'user_unknown'
   | 'host_unknown'
@@ -17,14 +17,14 @@ export type BounceReason =
 
 interface ReasonRule {
   reason: BounceReason;
-  /** What the words mean as an enhanced status code (RFC 3463), for reports that have none. */
+  /** The matching enhanced status code (RFC 3463), for reports without one. */
   status: string;
   patterns: readonly RegExp[];
 }
 
 /**
- * Words of mail servers, the telling ones first: a refusal "user unknown, see our policy" is about the user. No
- * expression has more than one unbounded repetition, so each takes time in proportion to the text.
+ * Phrases of mail servers, specific ones first: "user unknown, see our policy" is about the user. No expression has more
+ * than one unbounded repetition, so each takes linear time.
  */
 const REASON_RULES: readonly ReasonRule[] = [
   { reason: 'temporary', status: '4.7.1', patterns: [/\bgr[ea]y-?list/iu] },
@@ -333,32 +333,32 @@ const REASON_RULES: readonly ReasonRule[] = [
   },
 ];
 
-/** A text longer than this is no answer of a server. */
+/** Server responses are shorter. */
 const MAX_TEXT_CHARACTERS = 8_000;
 
-/** The first rule a text speaks for; null where none does. */
+/** Returns the first rule that matches the text; null if none does. */
 export function findReason(text: string): { reason: BounceReason; status: string } | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
   const found = REASON_RULES.find(({ patterns: says }) => says.some((words) => words.test(searched)));
   return found ? { reason: found.reason, status: found.status } : null;
 }
 
-/** Behind its reply code, after a `#`, or named as such; anything else with three numbers may be a version. */
+/** Preceded by a reply code, a `#` or a label. Other triples of numbers may be versions. */
 const LABELED_STATUS =
   /(?:\b[245]\d\d[ -](?:\d{3}[ -])?[[(<"']?#?|#|\bstatus(?: code)?[:= ]{1,3}\(?|\berror(?: code)?[:= ]{1,3}\(?)([245]\.[0-7]\.\d{1,3})(?![\d.]*\d)/i;
 const ANY_STATUS = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/;
 
-/** The enhanced status code (RFC 3463) a text carries; one that stands where servers put it goes before others. */
+/** Finds an enhanced status code (RFC 3463). Prefers one in a place where servers put it. */
 export function findEnhancedCode(text: string): string | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
   return LABELED_STATUS.exec(searched)?.[1] ?? ANY_STATUS.exec(searched)?.[1] ?? null;
 }
 
-/** Replies of SMTP servers (RFC 5321 section 4.2.3, RFC 5248 and what some added); no other number of three digits. */
+/** SMTP reply codes (RFC 5321 section 4.2.3, RFC 5248 and common extensions), not any three-digit number. */
 const REPLY_CODE =
   /(?<![\w.@#-])(42[12]|43[0-2]|44[1267]|45[0-4]|471|50[0-4]|51[0-5]|52[1-5]|53[0458]|54[1-6]|55[0-9]|57[0-2]|59[13])(?=[ \-:;,.)\]"'<]|$)(?![.,:]?\d| (?:[kmg]?b|bytes|octets|hours?|days?|minutes?|ms)\b)/im;
 
-/** The reply code a text carries, `550`. */
+/** Finds an SMTP reply code, such as `550`. */
 export function findReplyCode(text: string): string | null {
   return REPLY_CODE.exec(text.slice(0, MAX_TEXT_CHARACTERS))?.[1] ?? null;
 }

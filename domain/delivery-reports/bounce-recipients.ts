@@ -2,11 +2,11 @@ import { findAddress, findAddresses } from './addresses-in-text.ts';
 import type { Notice } from './bounce-notice.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 
-/** Whom a notice is about, and the lines that say so. */
+/** A recipient that a notice reports on, with the text about it. */
 export interface NoticeRecipient {
-  /** Null where the notice names nobody. */
+  /** Null if the notice names no recipient. */
   address: string | null;
-  /** The words about this recipient; the whole notice where they cannot be told apart. */
+  /** The text about this recipient; the whole notice if it cannot be separated. */
   detail: string;
 }
 
@@ -14,10 +14,10 @@ const MAX_LINES = 2_000;
 const MAX_LINE_CHARACTERS = 1_000;
 const MAX_RECIPIENTS = 100;
 const MAX_DETAIL_LINES = 15;
-/** Points a mention needs to name a recipient by itself, and to be taken where no other does better. */
+/** Score of a mention that certainly names a recipient, and the minimum for the best mention. */
 const SURE_SCORE = 5;
 const MIN_SCORE = 3;
-/** A mention this far behind the best one is about something else. */
+/** Mentions that score this much less than the best one are ignored. */
 const MAX_SCORE_GAP = 5;
 
 interface Mention {
@@ -26,7 +26,7 @@ interface Mention {
   score: number;
 }
 
-/** Finds whom a notice without a machine-readable part is about: the server's own field, its words, the returned mail. */
+/** Finds the recipients of a notice without a machine-readable part: X-Failed-Recipients, the text, the returned message. */
 export function findRecipients(notice: Notice): NoticeRecipient[] {
   const failed = findAddresses((notice.fields.get('x-failed-recipients') ?? '').slice(0, 20_000));
   const lines = notice.text.split('\n', MAX_LINES).map((line) => line.slice(0, MAX_LINE_CHARACTERS));
@@ -44,7 +44,7 @@ export function findRecipients(notice: Notice): NoticeRecipient[] {
   return [{ address: findReturnedRecipient(notice), detail: notice.text }];
 }
 
-/** Whom the returned mail, or the path the notice came by, was for; null where that is several people or nobody. */
+/** Finds the recipient in the returned message or in a VERP address; null if there is none or more than one. */
 export function findReturnedRecipient({
   fields,
   returnedFields: original,
@@ -69,7 +69,7 @@ export function findReturnedRecipient({
   return received?.[1] ?? to[0] ?? decodeVerpRecipient(fields) ?? null;
 }
 
-/** `list-bounces+user=example.org@…`: the path of a sender who wrote its recipient into it. */
+/** VERP: `list-bounces+user=example.org@…` contains the recipient. */
 function decodeVerpRecipient(fields: Map<string, string>): string | null {
   const path = [fields.get('to'), fields.get('delivered-to'), fields.get('x-original-to')]
     .join(' ')
@@ -78,7 +78,7 @@ function decodeVerpRecipient(fields: Map<string, string>): string | null {
   return found ? `${found[1]}@${found[2]}` : null;
 }
 
-/** The mentions strong enough, of each address its best. */
+/** Selects addresses by the score of their best mention. */
 function selectRecipients(mentions: Mention[]): string[] {
   const best = new Map<string, Mention>();
   for (const mention of mentions) {
@@ -91,7 +91,7 @@ function selectRecipients(mentions: Mention[]): string[] {
   return [...best.values()].filter(({ score: points }) => points >= needed).map(({ address }) => address);
 }
 
-/** What stands before an address that is a recipient's, as servers and their translators label it. */
+/** Labels in front of a recipient's address, in several languages. */
 const LABEL_BEFORE =
   /(?:^|[\s(>:<,"'*-])(?:(?:final|original|failed|intended|undeliverable|invalid|unknown|bad|local|remote|rcpt|addressed|deliver(?:y|ed)?|sent|message|mail|the|following|your|reach|affected)[ -]?){0,3}(?:recipients?|recipient\(s\)|addressees?|address(?:es)?|rcpt|to|for|users?|user ?name|mail ?box|account|e-?mail|destinat(?:aire|ario|ion|ário)s?|adresse|an|für|empf[äa]nger|para|aan|naar|ontvanger|à|a|получател\S{1,4}|адрес\S{0,4}|кому|пользовател\S{0,4}|宛先|あて先|送信先|受信者|アドレス|收件人|收件者|地址)(?: ?(?:address|adresse|name|is|\(s\)))?[\s:：=<"'([,>→-]{0,8}$/iu;
 const SENDER_BEFORE =
@@ -151,7 +151,7 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
   return mentions;
 }
 
-/** Internationalised addresses are known by the brackets around them; in plain words ASCII alone is. */
+/** Recognizes internationalized addresses only in angle brackets, elsewhere only ASCII. */
 function findAddressesOnLine(text: string): string[] {
   const bracketed = [...text.matchAll(/<((?:"[^"\n]{1,64}"|[^\s<>"@]{1,64})@[^\s<>@]{1,255})>/g)].map(
     ([, address = '']) => address.replace(/^(?:smtp|mailto|rfc822)[:;]/i, ''),
@@ -167,16 +167,16 @@ interface MentionContext {
   before: string;
   after: string;
   lineBefore: string;
-  /** The line and the three below it. */
+  /** The line and the next three. */
   following: string;
 }
 
 function scoreContext({ text, before, after, lineBefore, following }: MentionContext): number {
   const near = before.slice(-80);
-  // Whom the mail was for before it was forwarded: the server tried another address.
+  // The recipient before forwarding. The server tried a different address.
   if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
   const startsLine = LINE_START.test(before.slice(0, 200)) && before.length < 200;
-  const signs: [points: number, seen: boolean][] = [
+  const signs: [points: number, isPresent: boolean][] = [
     [4, startsLine],
     [2, startsLine && LINE_END.test(after)],
     [2, !startsLine && before.trimEnd().endsWith('<') && LINE_END.test(after)],
@@ -187,14 +187,14 @@ function scoreContext({ text, before, after, lineBefore, following }: MentionCon
     [-6, SENDER_BEFORE.test(near) && !/rcpt to[\s:<]*$/i.test(near)],
     [-6, SENDER_LINE.test(text)],
   ];
-  return signs.reduce((sum, [points, seen]) => sum + (seen ? points : 0), 0);
+  return signs.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
 }
 
 function statesReason(text: string): boolean {
   return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
-/** Every passage that begins at a line which names the address and ends before one that names another. */
+/** Returns the passages that start at a line with this address and end before a line with another one. */
 function extractDetail(address: string, lines: string[], marks: Mention[]): string {
   const kept = new Set<number>();
   const others = new Set(

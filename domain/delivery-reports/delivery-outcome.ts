@@ -1,14 +1,14 @@
-/** What became of one recipient, as a signed report or the simulator tells it. */
+/** The outcome for one recipient, from a report to a signed return path, a provider, or the simulator. */
 export interface DeliveryOutcome {
   position: number;
-  /** `delayed` is news, not a change of state (RFC 3464 `Action: delayed`). */
+  /** `delayed` is informational and changes no state (RFC 3464 `Action: delayed`). */
   kind: 'delivered' | 'bounced' | 'complained' | 'delayed';
-  /** Enhanced status code (RFC 3463); empty where the report has none. */
+  /** Enhanced status code (RFC 3463); null if the report has none. */
   statusCode: string | null;
   diagnosticCode: string | null;
-  /** RFC 5965 Feedback-Type; for complaints alone. */
+  /** Feedback-Type (RFC 5965), only for complaints. */
   feedbackType?: string;
 }
 
-/** What is left to do for the send's own run after folding. */
+/** What remains to do for the send workflow after outcomes were applied. */
 export type SendState = 'settled' | 'deferred' | 'needs_attention';

@@ -5,28 +5,28 @@ import { type LeafPart, parseFields, parseLeafParts } from './leaf-parts.ts';
 export const REPORT_ACTIONS = ['failed', 'delayed', 'delivered', 'relayed', 'expanded'] as const;
 export type ReportAction = (typeof REPORT_ACTIONS)[number];
 
-/** What a report tells of one recipient (RFC 3464 section 2.3). */
+/** Per-recipient fields (RFC 3464 section 2.3). */
 export interface ReportedRecipient {
   action: ReportAction;
-  /** Enhanced status code (RFC 3463); null where the report has none that can be read. */
+  /** Enhanced status code (RFC 3463); null if missing or invalid. */
   status: string | null;
-  /** At most 1,000 characters; null where the report has none. */
+  /** At most 1,000 characters; null if missing. */
   diagnosticCode: string | null;
-  /** Address the reporting server tried last; null where it cannot be read. */
+  /** The address the reporting MTA tried; null if missing or invalid. */
   finalRecipient: string | null;
-  /** Address the sender gave; null where the report does not say. */
+  /** The address the sender specified; null if missing. */
   originalRecipient: string | null;
 }
 
 export interface DeliveryReport {
   /** At least one. */
   recipients: ReportedRecipient[];
-  /** ENVID of the transaction (RFC 3461 section 4.4); null where the report has none. */
+  /** ENVID of the transaction (RFC 3461 section 4.4); null if missing. */
   originalEnvelopeId: string | null;
   arrivalDate: Date | null;
 }
 
-/** A report is text and headers; one that returns a large mail whole is read only this far. */
+/** Reports are small unless they return a large message, which follows the status. */
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const MAX_RECIPIENTS = 100;
 const MAX_BLOCKS = 2 * MAX_RECIPIENTS;
@@ -34,17 +34,18 @@ const MAX_FIELD_CHARACTERS = 1_000;
 const REPORT_TYPES = new Set(['message/delivery-status', 'message/global-delivery-status']);
 
 /**
- * Reads a delivery status notification (RFC 3464; RFC 6533 for internationalised addresses).
+ * Parses a delivery status notification (RFC 3464; RFC 6533 for internationalized addresses).
  *
- * @param raw the mail as it was received; a stream is left destroyed.
- * @returns null for every other mail, however broken. Only errors of the stream itself are thrown.
+ * @param raw the received message. A stream is destroyed.
+ * @returns null for any other message, however malformed.
+ * @throws only errors of the stream.
  */
 export async function parseDeliveryReport(raw: Readable | Buffer): Promise<DeliveryReport | null> {
   const bytes = Buffer.isBuffer(raw) ? raw.subarray(0, MAX_REPORT_BYTES) : await readReportBytes(raw);
   return findDeliveryReport(parseLeafParts(bytes));
 }
 
-/** The same, of a mail already taken apart. */
+/** Finds the report in the parts of a message. */
 export function findDeliveryReport(leaves: LeafPart[]): DeliveryReport | null {
   for (const { contentType, content } of leaves) {
     if (!REPORT_TYPES.has(contentType)) continue;
@@ -54,7 +55,7 @@ export function findDeliveryReport(leaves: LeafPart[]): DeliveryReport | null {
   return null;
 }
 
-/** The first 4 MiB; the stream is left destroyed. */
+/** Reads the first 4 MiB and destroys the stream. */
 export async function readReportBytes(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
@@ -67,8 +68,8 @@ export async function readReportBytes(stream: Readable): Promise<Buffer> {
 }
 
 /**
- * Blocks of fields, an empty line between them: first the message's, then one for each recipient. Some servers leave
- * the first one out, or the empty lines between them, or put one where none belongs, so a block is known by its fields.
+ * Parses the per-message fields and the blocks of per-recipient fields, separated by empty lines. Some servers omit the
+ * first block or the empty lines, or insert extra ones, so blocks are recognized by their fields.
  */
 export function parseStatusFields(content: string): DeliveryReport {
   const blocks = content
@@ -88,7 +89,7 @@ export function parseStatusFields(content: string): DeliveryReport {
   };
 }
 
-/** A second recipient in one block begins where its first field does. */
+/** Splits a block with several recipients at their first field. */
 function splitRecipientBlocks(block: string): string[] {
   const starts = [...block.matchAll(/^final-recipient[ \t]*:/gim)]
     .map(({ index }) => index)
@@ -97,17 +98,17 @@ function splitRecipientBlocks(block: string): string[] {
   return starts.map((start, n) => block.slice(n === 0 ? 0 : start, starts[n + 1]));
 }
 
-/** An empty line within a recipient's block leaves a block behind that names nobody: it goes with the one before. */
+/** Merges a block without a recipient into the previous one: an extra empty line has split them. */
 function mergeSplitBlocks(blocks: Map<string, string>[]): Map<string, string>[] {
   const joined: Map<string, string>[] = [];
   for (const fields of blocks) {
     const before = joined.at(-1);
-    const goesOn =
+    const continuesPrevious =
       before &&
       hasRecipient(before) &&
       !hasRecipient(fields) &&
       !(fields.has('action') && before.has('action'));
-    if (goesOn) joined[joined.length - 1] = new Map([...fields, ...before]);
+    if (continuesPrevious) joined[joined.length - 1] = new Map([...fields, ...before]);
     else joined.push(fields);
   }
   return joined;
@@ -134,7 +135,7 @@ function parseRecipient(fields: Map<string, string>): ReportedRecipient | null {
   };
 }
 
-/** How servers spell the actions of RFC 3464 section 2.3.3, and what they write in their place. */
+/** Spellings of the actions of RFC 3464 section 2.3.3, and nonstandard synonyms. */
 const ACTION_SPELLINGS: readonly [RegExp, ReportAction][] = [
   [/^(?:fail|error|expired?|denied|bounced?|reject|undeliver|refused)/i, 'failed'],
   [/^(?:dela[iy]|defer|warn|retry)/i, 'delayed'],
@@ -143,7 +144,7 @@ const ACTION_SPELLINGS: readonly [RegExp, ReportAction][] = [
   [/^expan/i, 'expanded'],
 ];
 
-/** The field's word; where a server wrote none that is known, what the codes say. */
+/** Derives the action from the field, or from the codes if the field is missing or unknown. */
 function parseAction(
   field: string | undefined,
   status: string | null,
@@ -159,7 +160,7 @@ function parseAction(
   return code.startsWith('4') ? 'delayed' : 'failed';
 }
 
-/** `rfc822; user@example.com`, with or without type and angle brackets; RFC 6533 writes `utf-8;` and `\x{…}`. */
+/** Parses `rfc822; user@example.com`, with or without type and angle brackets. RFC 6533 uses `utf-8;` and `\x{…}`. */
 function parseAddress(field: string | undefined): string | null {
   if (field === undefined) return null;
   const [type, ...rest] = field.slice(0, MAX_FIELD_CHARACTERS).split(';');
@@ -175,8 +176,8 @@ function decodeCodePoint(written: string, hex: string): string {
 }
 
 /**
- * RFC 3461 section 4: `+2B` stands for `+`. Only what must be encoded is decoded, because many servers copy addresses
- * unencoded, and `user+41@` is a plus-address of theirs.
+ * RFC 3461 section 4: `+2B` encodes `+`. Decodes only the characters that must be encoded: many servers copy addresses
+ * unencoded, and `user+41@` may be a plus address.
  */
 function decodeXtext(text: string): string {
   return text.replace(/\+(2B|3D)/g, (_match, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -192,28 +193,27 @@ export interface BounceClassification {
   subType: 'General' | 'NoEmail' | 'Suppressed';
 }
 
-/** Codes that say the address is bad (RFC 3463 sections 3.2 and 3.3), and not the mail, the sender or the moment. */
+/** Codes that blame the address (RFC 3463 sections 3.2 and 3.3), not the message, the sender or a temporary state. */
 const BAD_ADDRESS_CODES = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
-/** Codes that say no more than "no": their text decides. */
+/** Generic codes, for which the text decides. */
 const VAGUE_CODES = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
-/** What the words must say for the address to be the bad thing. */
+/** Reasons that blame the address. */
 const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'user_unknown',
   'host_unknown',
   'account_disabled',
   'moved',
 ]);
-/** Refusals of this kind name the address too, and are not about it. */
+/** Policy refusals mention the address too, but do not blame it. */
 const POLICY_WORDS =
   /\b(?:spam|blocked|black ?list|block ?list|policy|reputation|relay(?:ing)?|dmarc|spf|dkim|rate|virus)\b/i;
 
 /**
- * The kind of a bounce, from an answer or a report. The class of the status code decides, except that a full mailbox is
- * transient whatever its code (full mailboxes are emptied), and that words which speak of a passing state do where the
- * code says nothing but "no".
+ * Classifies a bounce from an SMTP reply or a report. The class of the status code decides, with two exceptions: a full
+ * mailbox is always transient, and for a generic code a text about a temporary state decides.
  *
  * @param status enhanced status code, or null.
- * @param diagnostic the server's words, or null.
+ * @param diagnostic text of the server, or null.
  */
 export function classifyBounce(status: string | null, diagnostic: string | null): BounceClassification {
   const text = diagnostic ?? '';
@@ -229,18 +229,18 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
 }
 
 /**
- * The enhanced status code an outcome has: the one reported; where that is missing or `5.0.0`, what servers put that
- * have nothing to say, the one in the text; else what the words mean, in the class that was reported.
+ * Determines the enhanced status code: the reported one; if that is missing or `x.0.0`, the one in the text; else the one
+ * that matches the text, in the reported class.
  */
 export function resolveStatus(status: string | null, text: string): string {
   if (status !== null && !status.endsWith('.0.0')) return status;
-  const told = findEnhancedCode(text);
-  if (told !== null && !told.endsWith('.0.0')) return told;
+  const codeInText = findEnhancedCode(text);
+  if (codeInText !== null && !codeInText.endsWith('.0.0')) return codeInText;
   const reason = findReason(text);
   const replyClass = findReplyCode(text)?.[0];
-  const reportedClass = replyClass ?? told?.[0] ?? status?.[0];
-  if (reason === null) return told ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
-  // Words of time and ways are stronger than the class a server puts on everything it gives up.
+  const reportedClass = replyClass ?? codeInText?.[0] ?? status?.[0];
+  if (reason === null) return codeInText ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
+  // A temporary reason outweighs the class 5, which servers use for everything they give up on.
   if (reason.status.startsWith('4') && replyClass !== '5') return reason.status;
   return `${reportedClass ?? reason.status[0]}${reason.status.slice(1)}`;
 }

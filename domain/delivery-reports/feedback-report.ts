@@ -1,19 +1,19 @@
 import { findAddress } from './addresses-in-text.ts';
 import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
-/** What a mailbox provider tells of a reader who complained (RFC 5965). */
+/** A complaint report of a mailbox provider (RFC 5965). */
 export interface FeedbackReport {
-  /** RFC 5965 section 3.1 in lower case: `abuse`, `fraud`, `not-spam`, `opt-out`, …; `abuse` where none is told. */
+  /** Feedback-Type (RFC 5965 section 3.1) in lower case: `abuse`, `fraud`, `not-spam`, `opt-out`, …; `abuse` if missing. */
   feedbackType: string;
-  /** The program that made the report; null where it is not told, as in reports that are no ARF. */
+  /** The program that generated the report; null if missing, as in reports that are not ARF. */
   userAgent: string | null;
-  /** Whom the reported mail was for, as far as the provider tells: many redact it. */
+  /** Recipients of the reported message. Many providers redact them. */
   originalRecipients: string[];
-  /** Envelope sender of the reported mail (our VERP address where it left by SMTP); null where it is not told. */
+  /** Envelope sender of the reported message (our VERP address if sent over SMTP); null if missing. */
   originalMailFrom: string | null;
   sourceIp: string | null;
   arrivalDate: Date | null;
-  /** Header of the reported mail itself, first of each name in lower case: what a token of ours is read from. */
+  /** Header fields of the reported message: lower-case names, the first value of each. May contain our report token. */
   reportedFields: Map<string, string>;
 }
 
@@ -28,22 +28,21 @@ const MAX_RECIPIENTS = 100;
 const MAX_VALUE_CHARACTERS = 1_000;
 
 /**
- * Reads a feedback report: ARF (RFC 5965), or the mails some providers send in its place (a complaining reader's mail
- * as the one attachment).
+ * Parses a feedback report: ARF (RFC 5965), or the message of a provider that attaches only the reported message.
  *
- * @returns null for every other mail, however broken. Never throws.
+ * @returns null for any other message, however malformed. Never throws.
  */
 export function parseFeedbackReport(raw: Buffer): FeedbackReport | null {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
   return findFeedbackReport(parseHeaderFields(bytes), parseLeafParts(bytes));
 }
 
-/** The same, of a mail already taken apart. */
+/** Finds a feedback report in the parts of a message. */
 export function findFeedbackReport(fields: Map<string, string>, leaves: LeafPart[]): FeedbackReport | null {
   const reportedFields = readReportedFields(leaves);
   const report = leaves.find(({ contentType }) => contentType === 'message/feedback-report');
   if (report) return buildFeedbackReport(report.content, reportedFields);
-  // A report whose machine part lost its type on the way, but not its fields.
+  // A report whose machine-readable part lost its type in transit, but not its fields.
   const bare = leaves.find(
     ({ contentType, content }) =>
       contentType === 'text/plain' && /^feedback-type:/im.test(content) && /^user-agent:/im.test(content),
@@ -52,7 +51,7 @@ export function findFeedbackReport(fields: Map<string, string>, leaves: LeafPart
   return isComplaintWithoutReport(fields, reportedFields) ? buildFeedbackReport('', reportedFields) : null;
 }
 
-/** Outlook.com (JMRP) and old AOL and Yahoo loops send the reported mail with a sentence, and no report. */
+/** Outlook.com (JMRP) and older AOL and Yahoo loops send the reported message with a sentence, without ARF. */
 function isComplaintWithoutReport(fields: Map<string, string>, reportedFields: Map<string, string>): boolean {
   if (reportedFields.size === 0) return false;
   const from = fields.get('from') ?? '';
@@ -68,14 +67,14 @@ function isComplaintWithoutReport(fields: Map<string, string>, reportedFields: M
 function buildFeedbackReport(content: string, reportedFields: Map<string, string>): FeedbackReport {
   const block = content.replace(/\n{2,}/g, '\n');
   const fields = parseFields(block);
-  const told = [
+  const values = [
     ...getFieldValues(block, 'original-rcpt-to'),
     ...getFieldValues(block, 'removal-recipient'),
     ...['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to'].map(
       (name) => reportedFields.get(name) ?? '',
     ),
   ];
-  const recipients = new Set(told.flatMap((value) => findAddress(value) ?? []).map((address) => address));
+  const recipients = new Set(values.flatMap((value) => findAddress(value) ?? []).map((address) => address));
   const mailFrom = fields.get('original-mail-from') ?? reportedFields.get('return-path');
   return {
     feedbackType: (
@@ -95,7 +94,7 @@ function readReportedFields(leaves: LeafPart[]): Map<string, string> {
   return reported ? parseHeaderFields(Buffer.from(reported.content, 'latin1')) : new Map();
 }
 
-/** Fields that may stand more than once (RFC 5965 section 3.2). */
+/** Returns the values of a field that may occur more than once (RFC 5965 section 3.2). */
 function getFieldValues(block: string, name: string): string[] {
   return block
     .replace(/\n[ \t]+/g, ' ')

@@ -1,12 +1,12 @@
 import { decodeText } from '../mime/charset.ts';
 
-/** A part of a mail that holds content and no further parts. */
+/** A part of a message without further parts. */
 export interface LeafPart {
   /** `type/subtype` in lower case, without parameters. */
   contentType: string;
-  /** Names in lower case, first value of each, unfolded. */
+  /** Lower-case names, the first value of each, unfolded. */
   fields: Map<string, string>;
-  /** Decoded from its transfer encoding, one character a byte, line ends as `\n`. */
+  /** Without transfer encoding, one character per byte, line ends as `\n`. */
   content: string;
 }
 
@@ -14,9 +14,9 @@ const MAX_DEPTH = 10;
 const MAX_PARTS = 200;
 
 /**
- * The leaves of a MIME tree, in order. Made for reports, which are small and hold the mail they tell of: a mail within
- * (`message/rfc822`) is a leaf, so that what it says about itself is never taken for the report. Whatever is no MIME
- * comes out as one leaf; nothing throws.
+ * Returns the leaves of a MIME tree, in order. Meant for reports, which are small and contain the reported message: an
+ * embedded message (`message/rfc822`) is a leaf, so that its content is never taken for the report. A message without
+ * MIME structure is one leaf. Never throws.
  */
 export function parseLeafParts(raw: Buffer): LeafPart[] {
   const leaves: LeafPart[] = [];
@@ -24,7 +24,7 @@ export function parseLeafParts(raw: Buffer): LeafPart[] {
   return leaves;
 }
 
-/** The fields of a mail's own header; empty lines before it, as some spools leave them, are skipped. */
+/** Parses the header of a message. Skips leading empty lines, which some spools leave. */
 export function parseHeaderFields(raw: Buffer): Map<string, string> {
   return splitHeader(normalizeLines(raw)).fields;
 }
@@ -55,7 +55,7 @@ function collectLeaves(text: string, defaultType: string, depth: number, leaves:
   for (const part of parts) collectLeaves(part, childType, depth + 1, leaves);
 }
 
-/** The parts; where the boundary is missing or is not the one that was used, by the first line that can be one. */
+/** Splits by the declared boundary. If it is missing or wrong, by the first line that looks like a delimiter. */
 function splitMultipart(body: string, contentTypeField: string): string[] {
   const declared = getBoundary(contentTypeField);
   const parts = declared === null ? [] : splitParts(body, declared);
@@ -65,14 +65,14 @@ function splitMultipart(body: string, contentTypeField: string): string[] {
 }
 
 function splitHeader(text: string): { fields: Map<string, string>; body: string } {
-  // A part may have no field at all and begin with the empty line.
+  // A part without fields starts with an empty line.
   const end = text.startsWith('\n') ? 0 : text.indexOf('\n\n');
   const header = end === -1 ? text : text.slice(0, end);
   const body = end === -1 ? '' : text.slice(end === 0 ? 1 : end + 2);
   return { fields: parseFields(header), body };
 }
 
-/** Fields of a header or of a block of a report (RFC 5322 section 2.2), unfolded, the first of each name. */
+/** Parses fields of a header or of a report block (RFC 5322 section 2.2), unfolded, the first of each name. */
 export function parseFields(block: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const line of block.replace(/\n[ \t]+/g, ' ').split('\n')) {
@@ -88,7 +88,7 @@ function getBoundary(contentTypeField: string): string | null {
   return found?.[1] ?? found?.[2] ?? null;
 }
 
-/** The text between delimiter lines (RFC 2046 section 5.1.1); a missing last delimiter ends with the text. */
+/** Splits at delimiter lines (RFC 2046 section 5.1.1). Without a closing delimiter, the last part ends with the text. */
 function splitParts(body: string, boundary: string): string[] {
   const delimiter = `\n--${boundary}`;
   const parts: string[] = [];
@@ -97,7 +97,7 @@ function splitParts(body: string, boundary: string): string[] {
   for (let at = text.indexOf(delimiter); at !== -1; at = text.indexOf(delimiter, at + 1)) {
     const lineEnd = text.indexOf('\n', at + 1);
     const rest = text.slice(at + delimiter.length, lineEnd === -1 ? undefined : lineEnd);
-    // Another boundary may begin with this one.
+    // A longer boundary may start with this one.
     if (!/^(?:--)?[ \t]*$/.test(rest)) continue;
     if (partStart !== -1) parts.push(text.slice(partStart, at));
     partStart = -1;
@@ -121,7 +121,7 @@ function decodeTransferEncoding(body: string, encodingField: string | undefined)
     .replace(/\r\n?/g, '\n');
 }
 
-/** Decodes the content by its charset, or by what its bytes look like if the part names none. */
+/** Decodes the content by its declared charset, or by its bytes if there is none. */
 export function decodeContent({ fields, content }: LeafPart): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]{1,40})/i.exec(fields.get('content-type') ?? '')?.[1];
   return decodeText(Buffer.from(content, 'latin1'), charset ?? '');

@@ -20,31 +20,31 @@ import {
 import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
 import { type LeafPart, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
-/** What a mail is to one who waits for news of what was sent. */
+/** What kind of report a message is. `mail` is no report. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
 
-/** What a mail tells of one recipient. */
+/** What a message reports about one recipient. */
 export interface RecipientReport {
-  /** Null where the mail names nobody. */
+  /** Null if the message names no recipient. */
   address: string | null;
   action: ReportAction;
-  /** `Transient` for delays and whatever may pass; null where the mail arrived. */
+  /** `Transient` for delays and temporary failures; null for deliveries. */
   permanence: BounceClassification['type'] | null;
   subType: BounceClassification['subType'] | null;
-  /** Enhanced status code (RFC 3463): the one told, or the one its words amount to. */
+  /** Enhanced status code (RFC 3463), reported or derived from the text. */
   status: string;
-  /** At most 1,000 characters; null where nothing was said. */
+  /** At most 1,000 characters; null if there is none. */
   diagnosticCode: string | null;
-  /** What the report's own fields say, where it has any; null elsewhere. */
+  /** Final-Recipient of the report; null if it has no such field. */
   finalRecipient: string | null;
   originalRecipient: string | null;
 }
 
 export interface MailReport {
   kind: MailKind;
-  /** Empty unless the mail is a bounce, a delay or a delivery. */
+  /** Empty unless the message is a bounce, a delay or a delivery. */
   recipients: RecipientReport[];
-  /** For complaints alone. */
+  /** Only for complaints. */
   feedback: FeedbackReport | null;
 }
 
@@ -52,11 +52,11 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 
 /**
- * Says what a mail tells of mails sent before: by its machine-readable part (RFC 3464, RFC 5965), else by the rules for
- * the words of mail servers.
+ * Determines what a message reports about earlier messages, from its machine-readable part (RFC 3464, RFC 5965), else from
+ * its text.
  *
- * @param raw the whole mail; the first 4 MiB are read.
- * @returns `mail` for whatever is none of it, however broken. Never throws.
+ * @param raw the whole message, of which the first 4 MiB are read.
+ * @returns `mail` for anything that is not a report, however malformed. Never throws.
  */
 export function readMailReport(raw: Buffer): MailReport {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
@@ -65,15 +65,15 @@ export function readMailReport(raw: Buffer): MailReport {
   const feedback = findFeedbackReport(fields, leaves);
   if (feedback) return { kind: 'complaint', recipients: [], feedback };
   const notice = parseNotice(fields, leaves);
-  const told = findDeliveryReport(leaves)?.recipients ?? findUntypedReport(notice, leaves);
-  if (told.length > 0)
-    return buildMailReport(told.map((recipient) => completeFromNotice(recipient, notice, told.length === 1)));
+  const reported = findDeliveryReport(leaves)?.recipients ?? findUntypedReport(notice, leaves);
+  if (reported.length > 0)
+    return buildMailReport(reported.map((recipient) => completeFromNotice(recipient, notice, reported.length === 1)));
   if (isAutoReply(notice)) return { kind: 'auto_reply', recipients: [], feedback: null };
   if (isBounceNotice(notice)) return buildMailReport(parseNoticeText(notice));
   return { kind: 'mail', recipients: [], feedback: null };
 }
 
-/** The fields of a report in a part that does not say it is one; believed only of a mail that looks like a bounce. */
+/** Finds status fields in a part without the report type. Trusted only if the message looks like a bounce. */
 function findUntypedReport(notice: Notice, leaves: LeafPart[]): ReportedRecipient[] {
   const part = leaves.find(({ content }) => /^final-recipient[ \t]*:/im.test(content));
   if (!part || !isBounceNotice(notice)) return [];
@@ -83,17 +83,17 @@ function findUntypedReport(notice: Notice, leaves: LeafPart[]): ReportedRecipien
   );
 }
 
-/** What the fields leave open, the words below them may say. */
-function completeFromNotice(told: ReportedRecipient, notice: Notice, alone: boolean): RecipientReport {
-  const named = alone && needsNoticeText(told) ? findRecipients(notice) : [];
+/** Completes missing fields from the text of the notice. */
+function completeFromNotice(reported: ReportedRecipient, notice: Notice, isOnly: boolean): RecipientReport {
+  const named = isOnly && needsNoticeText(reported) ? findRecipients(notice) : [];
   const address =
-    told.finalRecipient ?? told.originalRecipient ?? named[0]?.address ?? findReturnedRecipient(notice);
+    reported.finalRecipient ?? reported.originalRecipient ?? named[0]?.address ?? findReturnedRecipient(notice);
   const words =
     named.find((one) => one.address?.toLowerCase() === address?.toLowerCase())?.detail ?? named[0]?.detail;
-  const diagnosticCode = told.diagnosticCode ?? (words ? extractDiagnostic(words) : null);
-  const { finalRecipient, originalRecipient } = told;
+  const diagnosticCode = reported.diagnosticCode ?? (words ? extractDiagnostic(words) : null);
+  const { finalRecipient, originalRecipient } = reported;
   return {
-    ...classifyRecipient(address, told.action, told.status, diagnosticCode),
+    ...classifyRecipient(address, reported.action, reported.status, diagnosticCode),
     finalRecipient,
     originalRecipient,
   };
@@ -128,18 +128,18 @@ function statesReason(text: string): boolean {
 }
 
 /**
- * The words from the first line that gives a code on; all of them, where what follows the code says less than they do,
- * or no code stands there but a reason somewhere.
+ * Returns the text from the first line with a code on. If that says less than the whole text, or there is no code, returns
+ * the text from the first line with a reason on.
  */
 function extractDiagnostic(words: string): string | null {
   const lines = words.split('\n').map((line) => line.trim());
   const coded = lines.findIndex((line) => findEnhancedCode(line) !== null || findReplyCode(line) !== null);
   if (coded !== -1) {
-    const told = joinLines(lines.slice(coded));
-    const status = resolveStatus(null, told);
-    if (!isVagueStatus(status) || !findReason(joinLines(lines))) return told;
+    const diagnostic = joinLines(lines.slice(coded));
+    const status = resolveStatus(null, diagnostic);
+    if (!isVagueStatus(status) || !findReason(joinLines(lines))) return diagnostic;
   }
-  // A reason may be wrapped from one line into the next.
+  // A reason may wrap onto the next line.
   const reasoned = lines.findIndex((line, at) => findReason(`${line} ${lines[at + 1] ?? ''}`) !== null);
   return joinLines(lines.slice(Math.max(0, reasoned))) || null;
 }

@@ -6,10 +6,10 @@ import type { FeedbackReport } from './feedback-report.ts';
 import { readMailReport } from './read-report.ts';
 
 const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
-/** Feedback that is no complaint: a reader who takes one back, and reports of authentication (RFC 6430, RFC 6591). */
+/** Feedback types other than complaints: a withdrawn complaint, and authentication reports (RFC 6430, RFC 6591). */
 const NON_COMPLAINT_TYPES = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
-/** What counts where an alias led to several mailboxes: a failure anywhere, as it would in a report of its own. */
+/** Which action counts if an alias expanded to several mailboxes: a failure of any, as in a separate report. */
 const ACTION_PRECEDENCE: Record<ReportAction, number> = {
   failed: 4,
   delivered: 3,
@@ -19,11 +19,10 @@ const ACTION_PRECEDENCE: Record<ReportAction, number> = {
 };
 
 /**
- * Reads a delivery report or a complaint that came to a signed return path, in whatever form its server writes them. The path names
- * the one recipient it may tell of; whatever else the report claims is not believed.
+ * Reads a delivery report or a complaint that was sent to a signed return path, in any format. The return path identifies
+ * the recipient; the report cannot name another one.
  *
- * @returns null where the mail is neither (an absent reader's machine answers to return paths too), or
- * tells nothing of a recipient.
+ * @returns null if the message is neither (auto-replies go to return paths too), or reports on no recipient.
  */
 export async function readReportOutcomes(
   raw: Readable,
@@ -31,12 +30,12 @@ export async function readReportOutcomes(
 ): Promise<DeliveryOutcome[] | null> {
   const { feedback, recipients } = readMailReport(await readReportBytes(raw));
   if (feedback) return toComplaint(feedback, position);
-  const [told] = recipients.toSorted((a, b) => ACTION_PRECEDENCE[b.action] - ACTION_PRECEDENCE[a.action]);
-  if (!told) return null;
-  const statusCode = storableText(told.status, 32);
+  const [reported] = recipients.toSorted((a, b) => ACTION_PRECEDENCE[b.action] - ACTION_PRECEDENCE[a.action]);
+  if (!reported) return null;
+  const statusCode = storableText(reported.status, 32);
   const diagnosticCode =
-    told.diagnosticCode === null ? null : storableText(told.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
-  switch (told.action) {
+    reported.diagnosticCode === null ? null : storableText(reported.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
+  switch (reported.action) {
     case 'delivered':
     case 'expanded':
       return [{ position, kind: 'delivered', statusCode, diagnosticCode }];
@@ -49,10 +48,10 @@ export async function readReportOutcomes(
   }
 }
 
-/** Nothing to fold: it is feedback of another kind. */
+/** Returns no outcome for other feedback types. */
 function toComplaint({ feedbackType, userAgent }: FeedbackReport, position: number): DeliveryOutcome[] {
   if (NON_COMPLAINT_TYPES.has(feedbackType)) return [];
-  const words = `${feedbackType} report${userAgent ? ` by ${userAgent}` : ''}`;
-  const diagnosticCode = storableText(words, MAX_DIAGNOSTIC_CHARACTERS);
+  const description = `${feedbackType} report${userAgent ? ` by ${userAgent}` : ''}`;
+  const diagnosticCode = storableText(description, MAX_DIAGNOSTIC_CHARACTERS);
   return [{ position, kind: 'complained', statusCode: null, diagnosticCode, feedbackType }];
 }

@@ -3,8 +3,8 @@ import type { ReturnPaths, ReturnPathTarget } from '../../platform/return-path.t
 import type { FeedbackReport } from './feedback-report.ts';
 
 /**
- * Names the recipient of each copy, signed: providers that tell of a complaint often hide the recipient and the envelope
- * sender, and leave the header of the reported mail as it was.
+ * Identifies the recipient of each copy, signed. Complaint reports often redact the recipient and the envelope sender, but
+ * keep the header of the reported message.
  */
 const TOKEN_FIELD = 'X-Report-Token';
 
@@ -14,7 +14,7 @@ interface RawCopy {
 }
 
 /**
- * The copy for one recipient: the stored mail with a field of its own before it, which no signature of the mail covers.
+ * Prepends the token field for one recipient to the stored message. No signature of the message covers it.
  *
  * @param returnPath the recipient's signed return path.
  */
@@ -31,7 +31,7 @@ async function* prependField(field: Buffer, raw: Readable): AsyncGenerator<Buffe
   yield* raw;
 }
 
-/** Which of our mails a report is about, by a token of ours alone; null where it carries none. */
+/** Finds the message that a report is about. Only a signed token counts; returns null without one. */
 export function findReportTarget(
   { reportedFields, originalMailFrom }: Pick<FeedbackReport, 'reportedFields' | 'originalMailFrom'>,
   returnPaths: Pick<ReturnPaths, 'findIn'>,

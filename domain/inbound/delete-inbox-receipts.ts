@@ -11,7 +11,7 @@ export async function deleteInboxReceipts(
   inboxId: string,
   batchSize: number,
 ): Promise<number> {
-  const [row] = await database.statement<{ count: number }>(
+  const [row] = await database.query<{ count: number }>(
     sql`with deleted as (delete from inbound_receipts where id in (
          select id from inbound_receipts where inbox_id = ${inboxId} limit ${batchSize}) returning raw_key, org_id),
        released as (${releaseObjectsSql(sql`select distinct raw_key, org_id, now() from deleted`)})

@@ -2,8 +2,8 @@ import { createHash, createSign, type KeyObject } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 /**
- * A DKIM key of one domain (RFC 6376). nodemailer's signer is not used: it leaves out the time (`t=`), so a retry could not
- * reproduce the bytes, and it neither signs a field twice nor leaves out the fields that a provider replaces.
+ * The DKIM key of one domain (RFC 6376). The signers of nodemailer and mailauth do not oversign fields (section 8.15), so
+ * anybody could add a second Subject or From to a signed message. This one does.
  */
 export interface DkimSigningKey {
   /** `d=`: the domain of the From address, for DMARC alignment. */
@@ -75,7 +75,8 @@ export async function createDkimSignature(
     }
     start = Buffer.concat([start, bytes]);
     const end = start.indexOf('\r\n\r\n');
-    if (end === -1 && start.length > MAX_HEADER_BYTES) throw new Error('The header of the message does not end');
+    if (end === -1 && start.length > MAX_HEADER_BYTES)
+      throw new Error('The header of the message does not end');
     if (end === -1) continue;
     header = start.subarray(0, end + 2);
     body.update(start.subarray(end + 4));

@@ -3,9 +3,16 @@ import { Readable } from 'node:stream';
 import { createDkimSignature, type DkimSigningKey } from './dkim-signature.ts';
 
 /** Signs a small message in memory. Returns it unchanged without a key. */
-export async function signBytes(message: Buffer, key: DkimSigningKey | null, signedAt: Date): Promise<Buffer> {
+export async function signBytes(
+  message: Buffer,
+  key: DkimSigningKey | null,
+  signedAt: Date,
+): Promise<Buffer> {
   if (!key) return message;
-  return Buffer.concat([Buffer.from(await createDkimSignature(Readable.from([message]), key, signedAt)), message]);
+  return Buffer.concat([
+    Buffer.from(await createDkimSignature(Readable.from([message]), key, signedAt)),
+    message,
+  ]);
 }
 
 /**
@@ -32,10 +39,13 @@ async function* hashChunks(message: Readable, hash: ReturnType<typeof createHash
   }
 }
 
-async function* readUnchanged(signature: string, message: Readable, signedHash: string): AsyncGenerator<Buffer> {
+async function* readUnchanged(
+  signature: string,
+  message: Readable,
+  signedHash: string,
+): AsyncGenerator<Buffer> {
   yield Buffer.from(signature);
   const hash = createHash('sha256');
   yield* hashChunks(message, hash);
-  if (hash.digest('hex') !== signedHash)
-    throw new Error('The message differs from the signed message');
+  if (hash.digest('hex') !== signedHash) throw new Error('The message differs from the signed message');
 }

@@ -1,11 +1,11 @@
 import type { Line } from './lines.ts';
 import { WROTE } from './quote-headers.ts';
 
-/** `On Mon, 2 Mar 2026 at 10:11, Bob <bob@example.com> wrote:` is wrapped over up to this many lines. */
+/** `On Mon, 2 Mar 2026 at 10:11, Bob <bob@example.com> wrote:` may wrap over this many lines. */
 const MAX_LINES = 5;
 const MAX_CHARACTERS = 400;
 
-/** How sure it is that a mail is quoted here: a weak one needs `>` below it. */
+/** A weak attribution counts only if quoted lines (`>`) follow. */
 type Attribution = { lines: number; weak: boolean };
 
 const ADDRESS = /[^\s<>@()[\]":;,]{1,64}@[^\s<>@()[\]":;,]{1,255}/;
@@ -18,17 +18,17 @@ const TIME = /(?<!\d)\d{1,2}(?:[:.h時时点點]|시 ?)\d{2}(?!\d)/;
 /** Up to five words and a number: `On Mon, Mar 2`, `W dniu 2`, `2026-03-02`, `in a message dated 3/2`. */
 const DATE_FIRST = /^["'“(*\s]*(?:[^\s\d<>@:!?]{1,16} ){0,5}(?:在|于|於)?[ (]?\d/u;
 const ENDS_IN_COLON = /[:\uff1a]["*_ ]*$/u;
-/** A person, not a mail program, says so of these. */
+/** People write these in front of the verb; mail programs write a name. */
 const PRONOUN = /(?<!\p{L})(?:I|we|you|he|she|they|it|ich|wir|du|er|sie|je|j['’]ai|nous|vous|yo|eu|io|ik)$/iu;
-/** Programs that name no verb that is in the table: `Quoting Bob <bob@example.com>:`. */
+/** Attributions without a verb of the table: `Quoting Bob <bob@example.com>:`. */
 const QUOTING =
   /^(?:quoting|citando|zitat von|citation de|selon|citando a|citat från|citaat van|quoth) .{2,120}[:\uff1a]$/iu;
-/** `2011/4/7 Bob <bob@example.com>`, neither verb nor time nor colon. */
+/** `2011/4/7 Bob <bob@example.com>`: no verb, no time, no colon. */
 const GMAIL_2011 = /^\d{4}[/-]\d{1,2}[/-]\d{1,2} [^<>@]{0,80}<[^\s<>@]{1,64}@[^\s<>@]{1,255}>$/;
 /** The dashes around `---- On Mon, 2 Mar 2026, Bob wrote ----`. */
 const DASHES = /^-{2,}\s*|\s*-{2,}$/g;
 
-/** The attribution that begins at this line, or null. */
+/** Returns the attribution that starts at this line, or null. */
 export function findAttribution(lines: Line[], at: number): Attribution | null {
   const first = lines[at];
   if (first?.kind !== 'text' || !mayBeAttribution(lines, at)) return null;
@@ -50,7 +50,7 @@ function endsParagraph(before: Line | undefined): boolean {
   return before === undefined || before.kind !== 'text';
 }
 
-/** Cheap, and false for nearly every line of prose. */
+/** A cheap check that rejects nearly every line of prose. */
 function mayBeAttribution(lines: Line[], at: number): boolean {
   const words = lines[at]?.text ?? '';
   if (DATE_FIRST.test(words) || /^-{2,}/.test(words)) return true;
@@ -58,14 +58,14 @@ function mayBeAttribution(lines: Line[], at: number): boolean {
   if (BRACKETED_ADDRESS.test(words)) return words.length <= 200;
   const next = lines[at + 1];
   if (next?.kind !== 'text' || words.length > 60) return false;
-  // "On Monday, Bob Smith" / "<bob@example.com> wrote:", and a date that only begins on the next line.
+  // "On Monday, Bob Smith" / "<bob@example.com> wrote:", or a date that starts on the next line.
   return (
     endsParagraph(lines[at - 1]) &&
     (/^[<([]/.test(next.text) || DATE_FIRST.test(next.text.replace(/^\S+ /, '')))
   );
 }
 
-/** Where a converter of HTML lost the line break, the quoted mail goes on in the attribution's line. */
+/** Whether the quoted message follows on the same line, because an HTML converter lost the line break. */
 function hasQuoteOnSameLine(words: string): boolean {
   if (words.length < 40 || !DATE_FIRST.test(words)) return false;
   const head = words.slice(0, MAX_CHARACTERS);
@@ -75,7 +75,7 @@ function hasQuoteOnSameLine(words: string): boolean {
   return BRACKETED_ADDRESS.test(before) && TIME.test(before) && before.length < 200;
 }
 
-/** Prose above an attribution is no part of it: the last line that can begin one does. */
+/** Excludes prose above an attribution: the last line that can start one does. */
 function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
   for (let later = 1; later < count; later += 1) {
     const rest = lines
@@ -90,7 +90,7 @@ function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
   return false;
 }
 
-/** `Mon, 2 Mar 2026 …` may go on from `On`; a line with its own beginning says more than a date. */
+/** `Mon, 2 Mar 2026 …` may continue a line that ends with `On`. A line with its own preposition does not. */
 function hasLeadingPreposition(words: string): boolean {
   return /^(?:on|at|am|le|el|em|op|il|den|w|dnia|dne|på|pe|στις|în|في|בתאריך|在|于|於)(?![\p{L}])/iu.test(
     words,
@@ -174,7 +174,7 @@ function mayFollowVerb(verb: string, after: string): boolean {
   );
 }
 
-/** Nothing but a name and an address on one side of the verb. */
+/** Whether there is only a name and an address on one side of the verb. */
 function isNameAndAddress(before: string, after: string): boolean {
   const name =
     /^["'“]?[^<>@!?:]{0,80}["'”]?\s*[<([]\s*(?:mailto:)?[^\s<>@]{1,64}@[^\s]{1,255}\s*[>)\]],?(?: \p{Ll}{1,4})?$/u;

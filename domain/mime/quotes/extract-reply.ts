@@ -6,19 +6,20 @@ import { toLines } from './lines.ts';
 import { extractReplyLines, type ReplyLines } from './reply-text.ts';
 
 const MAX_TEXT_CHARACTERS = 524_288;
-/** Ordinary mail takes well under a millisecond. */
+/** Ordinary messages take well under a millisecond. */
 const EXTRACT_TIMEOUT_MS = 500;
 const MARK_TIMEOUT_MS = 500;
-/** Taking something out may leave lines that together say something new; more often than this nobody's mail does. */
+/** Removing a quote may reveal another one. Real messages need fewer passes. */
 const MAX_PASSES = 4;
 
 /**
- * What the writer of a mail wrote, without the mails quoted in it, signature and advertisement of the mail program. The
- * rules stand in `docs/mail.md`. A reply that says nothing gives an empty string, a bare forward the mail it forwards.
+ * Extracts what the author of a message wrote, without quoted messages, signature and advertising of the mail program;
+ * `docs/mail.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a bare
+ * forward. Packages such as `email-reply-parser` find about half of the replies in the fixtures.
  *
- * Where a mail has both bodies, its text counts unless only its HTML tells what is quoted.
+ * If a message has both bodies, the text is used unless only the HTML marks what is quoted.
  *
- * @returns at most 524,288 characters (twice that where quoted lines of HTML are kept), in bounded time whatever the input.
+ * @returns at most 524,288 characters (twice that if quoted lines of HTML are kept), in bounded time for any input.
  */
 export function extractReply({ text, html }: { text: string | null; html: string | null }): string {
   const hasText = text !== null && text.trim() !== '';
@@ -47,9 +48,9 @@ function extractFromHtml(html: string): Extraction {
   );
   if (first === null) return removeQuotedLines(htmlToText(html));
   if (first.lines.length > 0) return extractRepeatedly(first);
-  // All of it is quoted: a forward is what its sender has to say, an answer without words says nothing.
-  const whole = htmlToText(html);
-  return startsWithAttribution(whole) ? { text: '', hasQuotes: true } : { text: whole, hasQuotes: false };
+  // Everything is quoted: a forward is the content of its message, a reply without text is empty.
+  const allText = htmlToText(html);
+  return startsWithAttribution(allText) ? { text: '', hasQuotes: true } : { text: allText, hasQuotes: false };
 }
 
 function startsWithAttribution(whole: string): boolean {
@@ -68,7 +69,7 @@ function extractRepeatedly({ lines, hasQuotes: quotes }: ReplyLines): Extraction
   return { text: words, hasQuotes: quotes };
 }
 
-/** The plain rule for what cannot be read in time: lines that start with `>` are quoted. */
+/** The fallback after a timeout: removes lines that start with `>`. */
 function removeQuotedLines(text: string): Extraction {
   const kept = text.split(/\r?\n/).filter((line) => !/^\s?>/.test(line));
   return { text: kept.join('\n').trim(), hasQuotes: kept.length > 0 };

@@ -4,14 +4,14 @@ import { HEADER_FIELDS, type HeaderField, isForwardedMarker, isOriginalMarker } 
 const MAX_BLOCK_LINES = 30;
 /** `*From:* Bob`, `**Von:** Bob`, `| From | Bob |`, `差出人: Bob`, `De : Bob`. */
 const FIELD = /^[|*_ ]*([\p{L}\p{M}][\p{L}\p{M}'’./ -]{0,29}?)[*_ ]*(?:[:\uff1a]|\|)[*_ ]*(.*)$/u;
-/** eM Client writes its fields without a colon, below a divider. */
+/** eM Client writes fields without a colon, below a divider. */
 const FIELD_WITHOUT_COLON = /^(from|to|cc|sent|date|subject|von|an|datum|betreff|de|à|objet) +(\S.*)$/iu;
-/** All on one line, as converters of HTML leave it. */
+/** All fields on one line, as HTML converters leave them. */
 const FIELDS_ON_ONE_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
 const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
 const TIME = /(?<!\d)\d{1,2}[:.h時时]\d{2}(?!\d)/;
 const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|\d[./-]\d{1,2}[./-]\d/;
-/** A rule of dashes, underscores or the like, and nothing else. */
+/** A line of dashes, underscores or the like. */
 const RULE = /^[-_=*─—–\u2010\u2011]{3,}$/;
 
 export function isRule(line: Line | undefined): boolean {
@@ -19,11 +19,11 @@ export function isRule(line: Line | undefined): boolean {
 }
 
 /**
- * The block of fields Outlook and others put above a quoted mail, `From:`, `Sent:`, `To:` and `Subject:` in any language
- * and order. One field proves nothing, people write `From: London` and `To: Paris`; what counts is a sender together
- * with a subject or with an address and a date.
+ * Recognizes the block of fields that Outlook and others put above a quoted message: `From:`, `Sent:`, `To:` and
+ * `Subject:` in any language and order. Single fields do not count, because people write `From: London` and `To: Paris`.
+ * A block needs a sender together with a subject, or with an address and a date.
  *
- * @returns how many lines it has, or null.
+ * @returns its number of lines, or null.
  */
 export function countHeaderBlockLines(lines: Line[], at: number, belowDivider = false): number | null {
   const first = parseField(lines[at], belowDivider);
@@ -80,7 +80,7 @@ function parseField(
   return meanings === undefined ? null : { meanings, value: match?.[2] ?? '' };
 }
 
-/** Blank lines between fields, a value wrapped onto the next line, and fields nobody knows (`Importance:`). */
+/** Accepts blank lines between fields, wrapped values, and unknown fields (`Importance:`). */
 function continuesBlock(lines: Line[], at: number, belowDivider: boolean): boolean {
   const line = lines[at];
   if (line?.kind === 'blank') {
@@ -103,7 +103,7 @@ function isBlockInOneLine(line: Line | undefined): boolean {
   return seen.has('from') && seen.has('subject') && seen.has('date') && ADDRESS.test(line.text);
 }
 
-/** `-----Original Message-----` and its kind; `forward` where it announces a mail passed on. */
+/** Recognizes `-----Original Message-----` and similar lines; `forward` if the line announces a forwarded message. */
 export function classifyDivider(lines: Line[], at: number): 'original' | 'forward' | null {
   const line = lines[at];
   if (line?.kind !== 'text') return null;
@@ -115,14 +115,14 @@ export function classifyDivider(lines: Line[], at: number): 'original' | 'forwar
     .toLowerCase();
   const bare = words.replace(/[:\uff1a]$/u, '').trim();
   if (isForwardedMarker(bare) && (framed || words !== bare)) return 'forward';
-  // "Original Message" without dashes, where fields follow.
+  // "Original Message" without dashes counts if fields follow.
   if (isOriginalMarker(bare) && (framed || countHeaderBlockLines(lines, at + 1, true) !== null))
     return 'original';
-  // `-----Bob/ACME wrote: -----` of Notes is an attribution.
+  // `-----Bob/ACME wrote: -----` (Lotus Notes) is an attribution.
   return null;
 }
 
-/** `-----Original Message----- From: Bob Sent: …`, as converters of HTML leave it. */
+/** `-----Original Message----- From: Bob Sent: …`, as HTML converters leave it. */
 function isDividerWithFields({ text: words }: Line): boolean {
   const [, announced = '', name = ''] =
     /^-{2,} ?([^-:]{4,40}?) ?-{2,} ?([^:]{1,20}?) ?[:\uff1a]/u.exec(words) ?? [];
@@ -143,7 +143,7 @@ const REPLY_ABOVE = [
   /(?:svara?|svar).{0,40}(?:ovanför|ovenfor|over) (?:denna|denne|den här) (?:rad|raden|linje|linjen|linien)/i,
 ];
 
-/** `##- Please type your reply above this line -##`: what ticket systems put above the mail they sent. */
+/** `##- Please type your reply above this line -##`: ticket systems put this above their message. */
 export function isReplyAboveMarker(line: Line | undefined): boolean {
   if (line?.kind !== 'text' || line.text.length > 160) return false;
   const framed = /^[^\p{L}\p{N}]{2,}|[^\p{L}\p{N}.!]{2,}$/u.test(line.text);

@@ -3,8 +3,8 @@ import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import { type Line, type LineKind, normalizeText, toLine } from './lines.ts';
 
 /**
- * Marks of our own in the source, each on a line of its own after conversion: where a region begins and ends, and where
- * everything after is history. Private-use characters, which are taken out of the stranger's source first.
+ * Marks inserted into the source, each on its own line after the conversion: start and end of a region, and the point
+ * after which everything is quoted. They are private-use characters, which are first removed from the source.
  */
 const MARKS = {
   quoted: '\ue001',
@@ -16,10 +16,10 @@ const MARKS = {
 };
 const ANY_MARK = /[\ue001-\ue006]/g;
 
-/** What was `answered` is quoted by the mail program; what is `quoted` may as well be a passage somebody put in. */
+/** The mail program marks `answered` text as quoted; `quoted` text may also be a passage that the author quotes. */
 type Region = 'quoted' | 'answered' | 'attribution' | 'signature';
 
-/** Classes of elements that hold nothing but what is quoted. */
+/** Classes of elements that contain only quoted text. */
 const QUOTED_CLASSES = new Set([
   'gmail_quote',
   'gmail_quote_container',
@@ -64,8 +64,8 @@ interface Open {
 }
 
 /**
- * HTML with marks where mail programs say that they quote or sign. Read in one pass, without a tree: its depth and
- * breadth are a stranger's choice. The source stays as it was written between the marks.
+ * Inserts marks where the HTML of mail programs identifies quotes and signatures. Works in one pass without a tree,
+ * because the sender controls its depth and breadth. The source between the marks is unchanged.
  */
 export function markHtmlQuotes(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' ');
@@ -122,7 +122,7 @@ function classifyElement(name: string, attributes: Attributes): Region | null {
   return attributes.type?.toLowerCase() === 'cite' ? 'answered' : 'quoted';
 }
 
-/** Outlook puts `x_` before the classes and ids of a mail it shows. */
+/** Outlook prefixes classes and ids of a displayed message with `x_`. */
 function normalizeName(word: string): string {
   return word.toLowerCase().replace(/^(?:x_)+/, '');
 }
@@ -133,7 +133,7 @@ function isDivider({ id = '', style = '' }: Attributes): boolean {
   );
 }
 
-/** The lines of a text converted from HTML that {@link markHtmlQuotes} has marked. */
+/** Splits text that was converted from marked HTML ({@link markHtmlQuotes}) into lines. */
 export function toMarkedLines(text: string): Line[] {
   const regions: Region[] = [];
   const lines: Line[] = [];
@@ -160,7 +160,7 @@ function markToRegion(mark: string): Region {
   return mark === MARKS.answered ? 'answered' : 'quoted';
 }
 
-/** The converter has put `>` before what stands in a `blockquote`; other elements that quote get it here. */
+/** The converter adds `>` to the content of `blockquote`; this adds it for other quoting elements. */
 function toLineInRegions(raw: string, regions: Region[]): Line {
   const line = toLine(raw.replace(ANY_MARK, ''));
   const innermost = regions.at(-1);
@@ -171,7 +171,7 @@ function toLineInRegions(raw: string, regions: Region[]): Line {
   return { ...line, raw: line.kind === 'blank' ? '>' : `> ${line.raw}`, kind: 'quoted' };
 }
 
-/** The marks leave blank lines behind. */
+/** Removes the blank lines that the marks leave. */
 function removeMarkGaps(lines: Line[]): Line[] {
   const isGap = (line: Line | undefined) =>
     line !== undefined && line.kind !== 'cut' && line.raw.trim() === '';

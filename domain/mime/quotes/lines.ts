@@ -1,16 +1,16 @@
-/** A line of a mail, as read by those that look for quotes. */
+/** A line of a message, prepared for the quote rules. */
 export interface Line {
-  /** As it was written, without its line ending. */
+  /** The original line without its line ending. */
   raw: string;
-  /** For comparing: nothing invisible, every space a plain one, trimmed. Cut at 1,000 characters. */
+  /** For comparison: without invisible characters, white space normalized, truncated to 1,000 characters. */
   text: string;
   kind: LineKind;
 }
 
-/** `attribution` and `cut` are known only from HTML, where a class or id says so; so is `signature`. */
+/** `attribution`, `cut` and `signature` come only from HTML, where a class or id identifies them. */
 export type LineKind = 'text' | 'blank' | 'quoted' | 'attribution' | 'signature' | 'cut';
 
-/** Zero-width and direction marks: mail programs put them around names and dates. */
+/** Zero-width characters and direction marks, which mail programs put around names and dates. */
 const INVISIBLE =
   /\u034f|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/g;
 const MAX_COMPARED_CHARACTERS = 1_000;
@@ -37,7 +37,7 @@ export function toLines(text: string): Line[] {
   return lines;
 }
 
-/** Within a fenced block `>` is code. A fence that is not closed fences nothing. */
+/** `>` within a fenced block is code. An unclosed fence is ignored. */
 function restoreFencedCode(lines: Line[]): void {
   let open = -1;
   for (const [at, line] of lines.entries()) {
@@ -54,7 +54,7 @@ function restoreFencedCode(lines: Line[]): void {
   }
 }
 
-/** `>>> print(1)`: a third level without a first is a Python session. */
+/** `>>> print(1)`: a third level without a first one is a Python session. */
 function restorePrompts(lines: Line[]): void {
   const quoted = lines.filter((line) => line.kind === 'quoted');
   if (quoted.every((line) => /^>>>(?: [^>]|$)/.test(line.text))) {
@@ -62,7 +62,7 @@ function restorePrompts(lines: Line[]): void {
   }
 }
 
-/** Mailbox files write `>From ` where a line began with `From `; such a line stands alone. */
+/** The mbox format escapes `From ` at the start of a line as `>From `. Such a line has no quoted neighbors. */
 function restoreEscapedFrom(lines: Line[]): void {
   for (const [at, line] of lines.entries()) {
     if (line.kind !== 'quoted' || !line.text.startsWith('>From ')) continue;

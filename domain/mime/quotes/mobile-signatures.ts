@@ -1,11 +1,11 @@
 /**
- * What telephones and free mail programs add below a mail: `Sent from my iPhone`, `Get Outlook for iOS`. Nobody wrote
- * it, so it goes. Anchored on both ends: the same words within a sentence stay.
+ * Lines that phones and free mail programs add to a message: `Sent from my iPhone`, `Get Outlook for iOS`. The author did
+ * not write them. The patterns match whole lines, so the same words within a sentence are kept.
  */
 const MAX_CHARACTERS = 160;
 
 const DEVICE = String.raw`(?:[^.!?]|\.(?=\S)){1,70}[.!]?`;
-/** After "sent from my …" anything goes; without "my" it has to be a product, for `Sent from the warehouse` is a sentence. */
+/** Anything may follow "sent from my". Without "my" a product must follow: `Sent from the warehouse` is a sentence. */
 const PRODUCT = String.raw`(?:(?:the |der |dem |de |la |il )?(?:new |neuen )?)(?:all.?new )?(?:iphone|ipad|ios|apple|android|samsung|galaxy|huawei|xiaomi|redmi|honor|oneplus|oppo|sony|xperia|nokia|blackberry|motorola|moto|pixel|google|gmail|outlook|mail\b|windows|yahoo|aol|proton|protonmail|spark|superhuman|mailspring|airmail|canary|edison|bluemail|blue mail|newton|polymail|front|hey|zoho|fastmail|tutanota|tuta|gmx|web\.de|t-online|k-9|fairemail|nine|boxer|typeapp|mymail|mail\.ru|yandex|thunderbird|roundcube|em client|myMail|workspace|foxmail|qq|网易|163|126|surface|htc|lg\b|smartphone|mobile|handy|mobil|telefon|phone|my )`;
 
 const PATTERNS = [
@@ -58,7 +58,7 @@ const PATTERNS = [
 ];
 
 const MOBILE_SIGNATURE = new RegExp(`^(?:${PATTERNS.join('|')})$`, 'iu');
-/** A link the line carries: `Get Outlook for iOS<https://aka.ms/o0ukef>`. */
+/** Links within the line: `Get Outlook for iOS<https://aka.ms/o0ukef>`. */
 const LINKS = /[[(<]\s*(?:https?|mailto):[^\s<>\])]{0,200}\s*[\])>]/gi;
 
 export function isMobileSignature(line: string): boolean {

@@ -1,19 +1,18 @@
 /**
- * How mail programs announce what they quote, language by language. Texts are compared in lower case, so are these.
- * The formats are those the programs write themselves; people write the same words in sentences, which is why a match
- * here is never enough by itself: see `attributions.ts` and `header-blocks.ts` for what must stand around it.
+ * How mail programs introduce quotes, by language. All in lower case, like the text they are compared with. People use the
+ * same words in sentences, so a match alone is not enough: `attributions.ts` and `header-blocks.ts` check the context.
  */
 interface QuoteLanguage {
-  /** Said of the writer in `On … wrote:`. */
+  /** The verb of `On … wrote:`. */
   wrote: string[];
-  /** Field names in the block that Outlook and others put above the quoted mail. */
+  /** Field names of the block that Outlook and others put above the quoted message. */
   from: string[];
   date: string[];
   to: string[];
   subject: string[];
-  /** Between dashes, above the quoted mail. */
+  /** Between dashes, above the quoted message. */
   original: string[];
-  /** Between dashes, or by itself with a colon, above a forwarded mail. */
+  /** Between dashes, or alone with a colon, above a forwarded message. */
   forwarded: string[];
 }
 
@@ -405,7 +404,7 @@ const collectWords = (key: keyof QuoteLanguage): string[] => [
   ...new Set(Object.values(QUOTE_LANGUAGES).flatMap((language) => language[key])),
 ];
 
-/** The meaning of a field name in any of the languages. A word that means two things in two of them has both. */
+/** Meanings of a field name across all languages. A word may have different meanings in different languages. */
 export const HEADER_FIELDS: ReadonlyMap<string, ReadonlySet<HeaderField>> = groupFieldsByName();
 
 function groupFieldsByName(): Map<string, Set<HeaderField>> {
@@ -422,7 +421,7 @@ function groupFieldsByName(): Map<string, Set<HeaderField>> {
 const ORIGINAL = new Set(collectWords('original'));
 const FORWARDED = new Set(collectWords('forwarded'));
 
-/** What the line announces, dashes and colon taken off and in lower case. */
+/** @param words of the line, without dashes and colon, in lower case. */
 export function isOriginalMarker(words: string): boolean {
   return ORIGINAL.has(words);
 }
@@ -431,13 +430,13 @@ export function isForwardedMarker(words: string): boolean {
   return FORWARDED.has(words) || words.startsWith('forwarded by ');
 }
 
-/** Longest first, so that the whole of it matches. */
+/** Longest first, so that the longest alternative matches. */
 function toAlternatives(words: string[]): string {
   const sorted = words.sort((a, b) => b.length - a.length);
   return sorted.map((word) => word.replace(/[().]/g, '\\$&')).join('|');
 }
 
-/** Chinese, Japanese and Korean write the verb onto the name; elsewhere it is a word by itself. */
+/** Chinese, Japanese and Korean append the verb to the name; in other languages it is a separate word. */
 const CJK_WORD = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
 const cjkVerbs = toAlternatives(collectWords('wrote').filter((word) => CJK_WORD.test(word)));
 const spacedVerbs = toAlternatives(collectWords('wrote').filter((word) => !CJK_WORD.test(word)));

@@ -4,20 +4,19 @@ import type { Line } from './lines.ts';
 import { isMobileSignature } from './mobile-signatures.ts';
 
 export interface ReplyLines {
-  /** Lines of the mail; empty where all of it is quoted. */
+  /** Lines of the message; empty if all of it is quoted. */
   lines: string[];
-  /** Whether any history was found, left out or kept. */
+  /** Whether anything quoted was found, whether removed or kept. */
   hasQuotes: boolean;
 }
 
 /**
- * The lines somebody wrote, told from those they quote.
+ * Separates what the author wrote from what they quote.
  *
- * - From an unquoted history on (`-----Original Message-----`, `From: … Subject: …`, `On … wrote:` without `>` below) all
- *   goes.
- * - Quoted lines go where they stand at the end, at the beginning or, with their attribution, around nothing: a reply
- *   above, below or on both sides of one quote.
- * - Answers between quoted lines keep the lines they answer. So does a passage somebody put in by hand.
+ * - Removes everything from an unquoted history on (`-----Original Message-----`, `From: … Subject: …`, `On … wrote:`
+ *   without `>` below).
+ * - Removes quoted lines at the start or the end, or with an attribution: a reply above, below or around one quote.
+ * - Keeps quoted lines between answers, and passages quoted by hand.
  */
 export function extractReplyLines(lines: Line[]): ReplyLines {
   const { cut, forward } = findHistory(lines);
@@ -30,13 +29,13 @@ export function extractReplyLines(lines: Line[]): ReplyLines {
 }
 
 interface History {
-  /** Where the rest of the mail is history without `>`; null where it is nowhere. */
+  /** The line where history without `>` starts; null if there is none. */
   cut: number | null;
-  /** Whether the first thing in the mail announces a forwarded one. */
+  /** Whether the message starts with the announcement of a forwarded message. */
   forward: boolean;
 }
 
-/** Finds the announcements; those above `>` become `attribution` lines. */
+/** Finds where history starts. Turns announcements above quoted lines into `attribution` lines. */
 function findHistory(lines: Line[]): History {
   let written = false;
   let forward = false;
@@ -73,12 +72,12 @@ function findHistory(lines: Line[]): History {
   return { cut: null, forward };
 }
 
-/** Whether there are words besides a signature. */
+/** Whether there is text apart from a signature. */
 function hasText(lines: Line[]): boolean {
   return removeSignature(lines.filter(({ kind }) => kind === 'text')).length > 0;
 }
 
-/** A forwarded mail with nothing above it is what the sender has to say. */
+/** A forwarded message without text above it is the content, so its quoted lines count as text. */
 function restoreForwardedText(lines: Line[], at: number): number {
   for (const line of lines.slice(at)) if (line.kind === 'quoted') line.kind = 'text';
   return at;
@@ -118,7 +117,7 @@ function previousNonBlank(lines: Line[], from: number): number {
   return at;
 }
 
-/** A rule right above belongs to what it rules off. */
+/** A rule directly above belongs to the history. */
 function includeRuleAbove(lines: Line[], at: number): number {
   const above = previousNonBlank(lines, at - 1);
   return isRule(lines[above]) ? above : at;
@@ -133,12 +132,12 @@ function hasNoTextBelow(lines: Line[], from: number): boolean {
 
 interface Run {
   quoted: boolean;
-  /** Whether an attribution stands above what is quoted. */
+  /** Whether an attribution precedes the quoted lines. */
   attributed: boolean;
   lines: Line[];
 }
 
-/** Blank lines belong to the run above them; those at the beginning to none. */
+/** Blank lines belong to the run above; leading ones to none. */
 function groupIntoRuns(lines: Line[]): Run[] {
   const runs: Run[] = [];
   for (const [at, line] of lines.entries()) {
@@ -156,14 +155,14 @@ function groupIntoRuns(lines: Line[]): Run[] {
   return runs;
 }
 
-/** A quoted line too long for some program on the way: its end stands on a line without `>`. */
+/** Whether the line is the end of a long quoted line that a program wrapped without `>`. */
 function isWrappedQuote(lines: Line[], at: number): boolean {
   const [above, line, below] = [lines[at - 1], lines[at], lines[at + 1]];
   if (above?.kind !== 'quoted' || below?.kind !== 'quoted' || line?.kind !== 'text') return false;
   return above.text.length >= 68 && line.text.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.text);
 }
 
-/** Signatures go; but where nothing else was written, they are what was written. */
+/** Removes signatures, unless nothing else is left. */
 function removeSignatures(runs: Run[]): Run[] {
   const stripped = runs.map((run) => (run.quoted ? run : { ...run, lines: removeSignature(run.lines) }));
   const left = stripped.filter((run) => run.quoted || run.lines.some((line) => line.kind !== 'blank'));
@@ -176,7 +175,7 @@ function removeSignature(lines: Line[]): Line[] {
   let end = above.length;
   while (end > 0 && isTrailer(above[end - 1])) end -= 1;
   const left = above.slice(0, end).filter((line) => line.kind !== 'signature');
-  // The blank lines that part it from what follows stay.
+  // Blank lines below stay, as a separator.
   return left.length === 0
     ? left
     : [...left, ...lines.slice(lines.findLastIndex(({ kind }) => kind !== 'blank') + 1)];
@@ -188,7 +187,7 @@ function isTrailer(line: Line | undefined): boolean {
 
 const MAX_SIGNATURE_LINES = 15;
 
-/** RFC 3676 section 4.3 (`-- `), also where the space was lost; list software's underscores. */
+/** `-- ` (RFC 3676 section 4.3), also without the space, and the underscores of mailing lists. */
 function isSignatureSeparator(lines: Line[], at: number): boolean {
   const line = lines[at];
   if (line?.kind !== 'text') return false;
@@ -197,7 +196,7 @@ function isSignatureSeparator(lines: Line[], at: number): boolean {
   if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.text)) return false;
   const below = lines.slice(at + 1, at + 2 + MAX_SIGNATURE_LINES).filter(({ kind }) => kind !== 'blank');
   if (line.text === '--') return below.length < MAX_SIGNATURE_LINES;
-  // Webmail's underscores part nothing else than a signature, where little and no sentence follows.
+  // Underscores of webmail count only if a few lines follow, and no sentences.
   if (/^_{2,3}$/.test(line.text))
     return below.length > 0 && below.length <= 5 && below.every(({ text: words }) => isContactLine(words));
   return (
@@ -215,7 +214,7 @@ function textBelow(lines: Line[], at: number, count: number): string {
     .join(' ');
 }
 
-/** Lines of a visiting card are short and no sentences. */
+/** Lines of a signature are short and are not sentences. */
 function isContactLine(words: string): boolean {
   return words.length <= 70 && !/[?!]$|\p{Ll}\.$/u.test(words);
 }
