@@ -9,5 +9,5 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
     for line in archive.open('data/messages.jsonl'):
         message = json.loads(line)
         if message['file'] and message['file'] not in missing:
-            mail = message_from_bytes(archive.read(message['file']), policy=policy.default)
-            print(message['id'], message['status'], mail['subject'])
+            email = message_from_bytes(archive.read(message['file']), policy=policy.default)
+            print(message['id'], message['status'], email['subject'])

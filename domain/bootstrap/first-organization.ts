@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
 import { createUser } from '../identity/create-user.ts';
@@ -43,7 +43,7 @@ export async function seedFirstOrganization(
   const ownerPassword = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(ownerPassword);
   return database.systemTransaction(async ({ em }) => {
-    await em.execute(sql`select pg_advisory_xact_lock(hashtextextended('first organization', 0))`);
+    await lockKey(em, 'first-organization');
     if ((await em.count(OrganizationEntity, {})) > 0) return null;
     const ownerEmail = input.ownerEmail.toLowerCase();
     const created = createOrganization(em, {

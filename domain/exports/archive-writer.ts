@@ -36,7 +36,7 @@ export interface ArchiveWriter {
 }
 
 export interface ArchiveWriterOptions {
-  database: Pick<Database, 'readAsTenant' | 'statement' | 'orm'>;
+  database: Pick<Database, 'readAsTenant' | 'query' | 'orm'>;
   /** How much of a file is in memory at once. */
   maxChunkBytes?: number;
 }
@@ -125,7 +125,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
 
   async function writeMissing(archive: ArchiveSource, appender: ArchiveAppender) {
     appender.openFile('data/missing_files.jsonl', archive.startedAt.getTime());
-    const [segment] = await database.statement<{ number: number; missing: string }>(
+    const [segment] = await database.query<{ number: number; missing: string }>(
       sql`select number, missing_files as missing from export_segments where export_id = ${archive.id} and number > ${appender.position.segment} and missing_files <> ''
        order by number limit 1`,
     );
@@ -164,7 +164,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   async function writeDirectory(archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
     position.directoryOffset ||= position.offset;
-    const [segment] = await database.statement<{ number: number; directory: Buffer }>(
+    const [segment] = await database.query<{ number: number; directory: Buffer }>(
       sql`select number, central_directory as directory from export_segments where export_id = ${archive.id} and number > ${position.segment} and central_directory <> ''
        order by number limit 1`,
     );

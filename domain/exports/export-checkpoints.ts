@@ -36,7 +36,7 @@ export interface Checkpoints {
 
 /** Continues from the last checkpoint of an export. */
 export async function openCheckpoints(
-  database: Pick<Database, 'statement' | 'systemTransaction'>,
+  database: Pick<Database, 'query' | 'systemTransaction'>,
   row: Pick<Export, 'id' | 'organizationId' | 'checkpoint'>,
 ): Promise<Checkpoints> {
   const last = await readLastSegment(database, row.id);
@@ -82,10 +82,10 @@ export async function openCheckpoints(
 }
 
 async function readLastSegment(
-  database: Pick<Database, 'statement'>,
+  database: Pick<Database, 'query'>,
   exportId: string,
 ): Promise<{ segment: number; part: number }> {
-  const [last] = await database.statement<{ segment: number; part: number }>(
+  const [last] = await database.query<{ segment: number; part: number }>(
     sql`select coalesce(max(number), 0)::int as segment, coalesce(max(part_number), 0)::int as part
      from export_segments where export_id = ${exportId}`,
   );

@@ -2,6 +2,7 @@ import { LockMode, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { UploadedPart } from '../../platform/multipart-uploads.ts';
 import type { Storage } from '../../platform/storage.ts';
+import { ApiKeyEntity } from '../api-keys/api-key.entity.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
@@ -80,8 +81,10 @@ export function createExportCompletion({
     transaction: Transaction,
     row: Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'sizeBytes'> & { expiresAt: Date },
   ): Promise<void> {
-    const [key] = await transaction.em.execute<{ name: string }[]>(
-      sql`select name from api_keys where id = ${row.requestedBy} and org_id = ${row.organizationId}`,
+    const key = await transaction.em.findOne(
+      ApiKeyEntity,
+      { id: row.requestedBy, organizationId: row.organizationId },
+      { fields: ['name'] },
     );
     await notifications.notifyOwners(transaction, {
       organizationId: row.organizationId,
@@ -136,10 +139,10 @@ export function createExportCompletion({
     },
 
     async cleanUp() {
-      const expired = await database.statement<{ id: string }>(
+      const expired = await database.query<{ id: string }>(
         sql`update exports set status = 'expired', updated_at = ${now()} where status = 'ready' and expires_at <= ${now()} returning id`,
       );
-      const left = await database.statement<Parameters<typeof removeUpload>[0]>(
+      const left = await database.query<Parameters<typeof removeUpload>[0]>(
         sql`select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
          where upload_id is not null and status in ('failed', 'canceled', 'expired') and updated_at < ${new Date(now().getTime() - CLEANUP_DELAY_MS)}
          order by updated_at limit 20`,
@@ -150,11 +153,15 @@ export function createExportCompletion({
   };
 }
 
-function readParts(database: Database, exportId: string): Promise<UploadedPart[]> {
-  return database.statement<UploadedPart>(
-    sql`select part_number as number, etag from export_segments
-     where export_id = ${exportId} and part_number is not null order by part_number`,
+async function readParts(database: Database, exportId: string): Promise<UploadedPart[]> {
+  const segments = await database.autocommit((em) =>
+    em.find(
+      ExportSegmentEntity,
+      { exportId, partNumber: { $ne: null } },
+      { fields: ['partNumber', 'etag'], orderBy: { partNumber: 'asc' } },
+    ),
   );
+  return segments.map(({ partNumber, etag }) => ({ number: partNumber ?? 0, etag: etag ?? '' }));
 }
 
 async function discardArchive(

@@ -70,8 +70,8 @@ const BACKLOG = `
   select 'metric_delta', count(*)::int, null from ${boundedRows('1', 'metric_deltas')}`;
 
 /** Counts pending work in one statement of bounded cost. Needs the worker role, which sees every tenant. */
-export async function readBacklog(database: Pick<Database, 'statement'>): Promise<Backlog[]> {
-  const rows = await database.statement<Backlog>(raw(BACKLOG));
+export async function readBacklog(database: Pick<Database, 'query'>): Promise<Backlog[]> {
+  const rows = await database.query<Backlog>(raw(BACKLOG));
   return BACKLOG_KINDS.map(
     (kind) => rows.find((row) => row.kind === kind) ?? { kind, count: 0, oldestSeconds: null },
   );

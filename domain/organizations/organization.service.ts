@@ -1,6 +1,7 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { findPage } from '../../platform/database/find-page.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type Environment, EnvironmentEntity } from './environment.entity.ts';
 import { type Organization, OrganizationEntity } from './organization.entity.ts';
@@ -20,17 +21,10 @@ export function createOrganizationService({ database }: { database: Database }):
       ),
 
     listEnvironments: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const [after] = page.after ?? [];
+      database.transaction(scope, ({ em }) => {
         const where: FilterQuery<Environment>[] = [{ organizationId: scope.organizationId }];
         if (scope.environmentBound) where.push({ id: scope.environmentId });
-        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-        const environments = await em.find(
-          EnvironmentEntity,
-          { $and: where },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        return pageOf(environments, page.limit, ({ id }) => [id]);
+        return findPage(em, EnvironmentEntity, { where, page });
       }),
   };
 }

@@ -5,6 +5,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
 import { closePeriod } from '../usage/close-period.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS } from '../usage/counters.ts';
@@ -65,8 +66,12 @@ export function createUsageCheckService(options: UsageCheckServiceOptions): Usag
       await applyUsageDeltas(database);
       const progress = { after: '', organizations: 0, notified: 0, failed: 0, ...from };
       for (;;) {
-        const page = await database.statement<{ id: string }>(
-          sql`select id from organizations where id > ${progress.after} order by id limit ${pageSize}`,
+        const page = await database.autocommit((em) =>
+          em.find(
+            OrganizationEntity,
+            { id: { $gt: progress.after } },
+            { fields: ['id'], orderBy: { id: 'asc' }, limit: pageSize },
+          ),
         );
         const ids = page.map(({ id }) => id);
         const { notified, failed } = await checkPage(options, ids, now());

@@ -23,7 +23,7 @@ export interface ApiCallMeter {
 }
 
 export interface ApiCallMeterOptions {
-  database: Pick<Database, 'statement'>;
+  database: Pick<Database, 'query'>;
   logger: Logger;
   now?: () => Date;
   flushIntervalMs?: number;
@@ -78,7 +78,7 @@ export function createApiCallMeter({
     const time = now();
     const { start, end } = monthOf(time);
     try {
-      const rows = await database.statement<CallsRow>(
+      const rows = await database.query<CallsRow>(
         countCalls(JSON.stringify(Object.fromEntries(calls)), time.toISOString(), start.toISOString()),
       );
       for (const row of rows) updateLastKnown(row, end);

@@ -41,7 +41,7 @@ const APPLY_BATCH = sql`with batch as (
 export async function applyUsageDeltas(database: Database): Promise<number> {
   let applied = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const [row] = await database.statement<{ applied: number }>(APPLY_BATCH);
+    const [row] = await database.query<{ applied: number }>(APPLY_BATCH);
     applied += row?.applied ?? 0;
     if (!row || row.applied < BATCH_SIZE) break;
   }

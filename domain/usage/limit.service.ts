@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
@@ -148,9 +148,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
 
 /** Serializes changes of an organization's limits, so that the ledger records the correct previous values. */
 async function lockLimits(em: EntityManager, organizationId: string): Promise<void> {
-  await em.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['limits', organizationId])}, 0))`,
-  );
+  await lockKey(em, 'limits', organizationId);
 }
 
 async function read(em: EntityManager, organizationId: string, now: Date): Promise<OrganizationLimits> {

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { joinSql } from '../../platform/database/sql.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
@@ -58,9 +59,7 @@ export async function requireQuota(
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));
   if (remainingQuota(limit, 0) === null) return;
-  await em.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['cap', organizationId, resource])}, 0))`,
-  );
+  await lockKey(em, 'cap', organizationId, resource);
   // A separate statement, so that it sees rows committed while this one waited for the lock.
   const [counted] = await em.execute<{ current: number }[]>(
     sql`select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ${organizationId}`,

@@ -26,14 +26,14 @@ async function arrange() {
   ];
   const count = async (hour: string) => {
     for (const { id } of inboxes)
-      await app.worker.statement(
+      await app.worker.query(
         sql`insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, attempted) values (${organizationId}, ${environmentId}, ${id}, ${hour}, 2, 1)`,
       );
     for (const [counter, amount] of [
       ['messages_sent', 3],
       ['storage_bytes', 50],
     ])
-      await app.worker.statement(
+      await app.worker.query(
         sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${hour}, ${amount})`,
       );
   };

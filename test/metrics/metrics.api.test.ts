@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { PUBLIC_COUNTS } from '../../domain/metrics/metric-counts.ts';
 import { DAY_MS, HOUR_MS, startOfHour } from '../../domain/metrics/metric-range.ts';
+import { joinSql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
@@ -75,16 +77,16 @@ async function mixedMail(world: Sending): Promise<void> {
 
 /** Counts computed from `messages`, by hour. */
 async function fullCount(inboxId: string): Promise<Hour[]> {
-  const rows = await app.worker.statement<Counts & { hour: string }>(
-    `select date_trunc('hour', at, 'UTC') as hour, ${PUBLIC_COUNTS.map(
-      (name) => `count(*) filter (where what = '${name}')::int as ${name}`,
-    ).join(', ')}
+  const rows = await app.worker.query<Counts & { hour: string }>(
+    sql`select date_trunc('hour', at, 'UTC') as hour, ${joinSql(
+      PUBLIC_COUNTS.map((name) => sql`count(*) filter (where outcome = ${name})::int as ${sql.ref(name)}`),
+      ', ',
+    )}
      from messages cross join lateral (values
        ('sent', sent_at), ('delivered', delivered_at), ('bounced', bounced_at), ('complained', complained_at),
        ('rejected', case when status = 'rejected' then updated_at end),
-       ('received', case when announced then received_at end)) happened (what, at)
-     where inbox_id = ? and at is not null group by 1 order by 1`,
-    [inboxId],
+       ('received', case when announced then received_at end)) outcomes (outcome, at)
+     where inbox_id = ${inboxId} and at is not null group by 1 order by 1`,
   );
   return rows.map(({ hour, ...counts }) => ({ timestamp: new Date(hour).toISOString(), ...counts }));
 }

@@ -23,8 +23,8 @@ test('reports every kind and the age of the oldest message', async () => {
 test('reads only indexes', async () => {
   let statement = '';
   await readBacklog({
-    statement: async (sql) => {
-      statement = sql;
+    query: async (query) => {
+      statement = query.sql;
       return [];
     },
   });
@@ -62,7 +62,7 @@ test('is read once for several scrapes, and a failure hides no other metric', as
   const registry = new Registry();
   meterBacklog(registry, {
     database: {
-      async statement<Row>() {
+      async query<Row>() {
         reads += 1;
         if (isDown) throw new Error('no connection');
         return [{ kind: 'outbox', count: 3, oldestSeconds: 7.5 }] as Row[];

@@ -174,7 +174,7 @@ describe('a system email', () => {
 
   test('is restarted if its run was lost, and fails if an operator stopped it', async () => {
     const { id, sending, row } = await arrange();
-    await database.statement(
+    await database.query(
       sql`update notifications set next_attempt_at = now() - interval '6 minutes' where id = ${id}`,
     );
     const runs = await overdueNotifications(database, sending).take(500);

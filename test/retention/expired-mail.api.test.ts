@@ -59,7 +59,7 @@ async function arrange(options: Partial<ExpiredMailOptions> = {}) {
     pause: async () => undefined,
     ...options,
   });
-  const run = (from = BEGINNING, more: { aborted?: () => boolean; limitMs?: number } = {}) =>
+  const run = (from = BEGINNING, more: { isAborted?: () => boolean; limitMs?: number } = {}) =>
     expiredMail.deleteExpired(organizationId, {
       from,
       limitMs: 3_600_000,
@@ -265,7 +265,7 @@ describe('a long deletion', () => {
   const countIn = (threadId: string) =>
     database.systemTransaction(({ em }) => em.count(MessageEntity, { threadId }));
   const countOld = async (organizationId: string) => {
-    const [row] = await database.statement<{ count: number }>(
+    const [row] = await database.query<{ count: number }>(
       sql`select count(*)::int as count from messages where org_id = ${organizationId} and created_at < ${daysAgo(30)}`,
     );
     return row?.count;
@@ -311,7 +311,7 @@ describe('a long deletion', () => {
     const first = await run(BEGINNING, { limitMs: 0 });
     expect(first).toMatchObject({ messages: BATCH_SIZE, end: 'more' });
     for (const { id, messageCount } of await threadsOf(organizationId)) {
-      const [row] = await database.statement<{ count: number }>(
+      const [row] = await database.query<{ count: number }>(
         sql`select count(*)::int as count from messages where thread_id = ${id} and not labels && '{spam,blocked}'::text[]`,
       );
       expect(row?.count).toBe(messageCount);

@@ -152,7 +152,7 @@ describe('a policy of 30 days', () => {
     await set(0);
     await passUntil('2026-12-10T12:00:00Z');
     // Like an operator's change: the row's version restarts.
-    await database.statement(sql`delete from retention_policies where org_id = ${organizationId}`);
+    await database.query(sql`delete from retention_policies where org_id = ${organizationId}`);
     await set(30);
     await run();
     expect(await countNotices()).toBe(2);
@@ -225,5 +225,5 @@ test('the daily start includes every organization once across pages', async () =
   const started = commands.slice(before).map(({ start }) => start?.workflowId);
   for (const id of others)
     expect(started.filter((run) => run === `retention/${id}/2026-12-08`)).toHaveLength(1);
-  await database.statement(sql`delete from organizations where id like ${`${organizationId}_%`}`);
+  await database.query(sql`delete from organizations where id like ${`${organizationId}_%`}`);
 });

@@ -39,7 +39,7 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
   const check = () =>
     service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, notified: 0 } });
   const use = (amount: number, at = now) =>
-    app.worker.statement(
+    app.worker.query(
       sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${resource}, ${at.toISOString()}, ${amount})`,
     );
   const allow = (limit: number) => allowOnly(limits, organizationId, { resource, limit, kind });
@@ -240,12 +240,12 @@ test('purges hours, ledger entries and alerts after 400 days and keeps months', 
   await use(5, long);
   await use(900);
   await check();
-  await app.worker.statement(
+  await app.worker.query(
     sql`update usage_events set at = ${long.toISOString()} where org_id = ${organizationId} and kind = 'override_set'`,
   );
   await purgeUsage(app.worker);
   await purgeUsageAlerts(app.worker);
-  const [left] = await app.worker.statement<{ hours: number; months: number; alerts: number }>(
+  const [left] = await app.worker.query<{ hours: number; months: number; alerts: number }>(
     sql`select (select count(*)::int from usage_hours where org_id = ${organizationId}) as hours,
        (select count(*)::int from usage_counters where org_id = ${organizationId}) as months,
        (select count(*)::int from usage_alerts where org_id = ${organizationId}) as alerts`,

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
@@ -51,9 +52,9 @@ describe('the API call meter', () => {
     const organizations = await Promise.all([1, 2].map(() => createOrganization(app.worker)));
     let statements = 0;
     const database = {
-      statement: <Row>(sql: string, values?: unknown[]) => {
+      query: <Row>(query: Sql) => {
         statements += 1;
-        return app.database.statement<Row>(sql, values);
+        return app.database.query<Row>(query);
       },
     };
     const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
@@ -72,8 +73,8 @@ describe('the API call meter', () => {
     const { organizationId, token } = await createOrganization(app.worker);
     let down = true;
     const database = {
-      statement: <Row>(sql: string, values?: unknown[]) =>
-        down ? Promise.reject(new Error('down')) : app.database.statement<Row>(sql, values),
+      query: <Row>(query: Sql) =>
+        down ? Promise.reject(new Error('down')) : app.database.query<Row>(query),
     };
     const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     meter.count(organizationId);

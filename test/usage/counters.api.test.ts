@@ -1,4 +1,5 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
+import { isRaw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
@@ -8,6 +9,7 @@ import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { allowOnly } from '../support/limits.ts';
@@ -49,9 +51,8 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
   expect((await currentOf(token)).messages_sent.current).toBe(60);
   await applyUsageDeltas(app.worker);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
-  const [hours] = await app.worker.statement<{ sum: number }>(
-    `select sum(amount)::int as sum from usage_hours where org_id = ? and counter = 'messages_sent'`,
-    [organizationId],
+  const [hours] = await app.worker.query<{ sum: number }>(
+    sql`select sum(amount)::int as sum from usage_hours where org_id = ${organizationId} and counter = 'messages_sent'`,
   );
   expect(hours?.sum).toBe(60);
 });
@@ -65,19 +66,19 @@ test('a refund frees quota once, even if it is applied while another change wait
       recordUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
   const late = await app.worker.systemTransaction(async ({ em }) => {
-    const [own] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');
-    const given = 'select id from usage_deltas where org_id = ? and amount < 0 for update';
+    const [own] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+    const given = sql`select id from usage_deltas where org_id = ${organizationId} and amount < 0 for update`;
     // Another test may apply it before it is locked.
-    while ((await em.execute<object[]>(given, [organizationId])).length === 0) await giveBack();
-    await em.execute('select from usage_counters where org_id = ? for update', [organizationId]);
+    while ((await em.execute<object[]>(given)).length === 0) await giveBack();
+    await em.execute(sql`select from usage_counters where org_id = ${organizationId} for update`);
     // It sees the refund and waits for this transaction, which applies it and takes the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
     await eventually(async () => {
-      const blocked = 'select pid from pg_stat_activity where ? = any(pg_blocking_pids(pid))';
-      expect(await app.worker.statement(blocked, [own?.pid])).toHaveLength(1);
+      const blocked = sql`select pid from pg_stat_activity where ${own?.pid} = any(pg_blocking_pids(pid))`;
+      expect(await app.worker.query(blocked)).toHaveLength(1);
     });
-    await em.execute('delete from usage_deltas where org_id = ? and amount < 0', [organizationId]);
-    await em.execute('update usage_counters set amount = 3 where org_id = ?', [organizationId]);
+    await em.execute(sql`delete from usage_deltas where org_id = ${organizationId} and amount < 0`);
+    await em.execute(sql`update usage_counters set amount = 3 where org_id = ${organizationId}`);
     return { waiting };
   });
   expect(await late.waiting).toMatchObject({ code: 'usage_limit_exceeded' });
@@ -89,12 +90,11 @@ test('drops deltas of a deleted organization', async () => {
   const { organizationId } = organization;
   const inbox = await createInbox(app.worker, organization);
   await createAttachment(app.worker, inbox.id);
-  await app.worker.statement('delete from organizations where id = ?', [organizationId]);
+  await app.worker.query(sql`delete from organizations where id = ${organizationId}`);
   await applyUsageDeltas(app.worker);
-  const [left] = await app.worker.statement<{ counters: number; deltas: number }>(
-    `select (select count(*)::int from usage_counters where org_id = ?) as counters,
-       (select count(*)::int from usage_deltas where org_id = ?) as deltas`,
-    [organizationId, organizationId],
+  const [left] = await app.worker.query<{ counters: number; deltas: number }>(
+    sql`select (select count(*)::int from usage_counters where org_id = ${organizationId}) as counters,
+       (select count(*)::int from usage_deltas where org_id = ${organizationId}) as deltas`,
   );
   expect(left).toEqual({ counters: 0, deltas: 0 });
 });
@@ -114,10 +114,10 @@ test('counting a send takes one additional statement under any limit', async () 
       await limits.setTier(organization.organizationId, tier, 'test');
       statements.mockClear();
       expect((await send()).statusCode).toBe(201);
-      const own = statements.mock.calls.map(([sql]) => String(sql));
+      const own = statements.mock.calls.map(([query]) => (isRaw(query) ? query.sql : String(query)));
       expect(own.length).toBeGreaterThan(3);
       expect(
-        own.filter((sql) => /usage_(counters|hours|deltas)/.test(sql) && !sql.includes('count_api_calls')),
+        own.filter((text) => /usage_(counters|hours|deltas)/.test(text) && !text.includes('count_api_calls')),
       ).toHaveLength(1);
     }
   } finally {
@@ -129,16 +129,15 @@ test('does not sum usage if nothing can be refused', async () => {
   const { organizationId } = await createOrganization(app.worker);
   const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
   const planOf = async () => {
-    let query: [string, unknown[]] | undefined;
+    let query: Sql = sql``;
     const noted = {
-      execute: async (...given: [string, unknown[]]) => {
-        query ??= given;
+      execute: async (given: Sql) => {
+        if (query.sql === '') query = given;
         return [];
       },
     };
     await countWithinLimit(noted as unknown as EntityManager, change);
-    const [sql = '', values = []] = query ?? [];
-    const rows = await app.worker.statement<Record<string, string>>(`explain (analyze) ${sql}`, values);
+    const rows = await app.worker.query<Record<string, string>>(sql`explain (analyze) ${query}`);
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
   expect(await planOf()).toMatch(/Aggregate {2}\(cost=[^)]*\) \(never executed/);
@@ -202,9 +201,8 @@ test('matches a full count after mixed activity', async () => {
     messages_received: await em.count(MessageEntity, { organizationId, direction: 'inbound' }),
     webhook_deliveries: await em.count(DeliveryAttemptEntity, { organizationId }),
   }));
-  const [files] = await app.worker.statement<{ sum: number }>(
-    'select sum(size_bytes)::int as sum from attachments where org_id = ?',
-    [organizationId],
+  const [files] = await app.worker.query<{ sum: number }>(
+    sql`select sum(size_bytes)::int as sum from attachments where org_id = ${organizationId}`,
   );
   expect(truth).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
   for (const moment of ['as it is', 'folded']) {

@@ -37,7 +37,7 @@ async function arrange() {
     });
   const level = async () => {
     const { current } = (await app.call('/org/usage', { token })).json().counters.storage_bytes;
-    const [row] = await app.worker.statement<{ sum: number }>(
+    const [row] = await app.worker.query<{ sum: number }>(
       sql`select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ${organizationId}`,
     );
     expect(current).toBe(row?.sum);
@@ -46,7 +46,7 @@ async function arrange() {
   const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'storage_bytes', limit });
   /** Objects are registered before they are uploaded. */
   const noted = async () => {
-    const [row] = await app.worker.statement<{ count: number }>(
+    const [row] = await app.worker.query<{ count: number }>(
       sql`select count(*)::int as count from unclaimed_objects where org_id = ${organizationId}`,
     );
     return row?.count;

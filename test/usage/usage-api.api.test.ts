@@ -25,7 +25,7 @@ async function arrange(tier?: Tier) {
   const put = (counters: object, by = token) =>
     app.call('/org/limits', { method: 'PUT', token: by, body: { counters } });
   const add = (counter: string, amount: number, at: Date) =>
-    app.worker.statement(
+    app.worker.query(
       sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
     );
   return { ...organization, get, put, add };
@@ -177,13 +177,13 @@ describe('limits', () => {
   test('check constraints reject mistyped values from operators', async () => {
     const { organizationId } = await arrange();
     const override = (limited: string, kind: string) =>
-      app.worker.statement(
+      app.worker.query(
         sql`insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
          values (${organizationId}, ${limited}, 1, ${kind}, 'Test', 'test', now())`,
       );
     await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_resource');
     await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
-    const tier = app.worker.statement(
+    const tier = app.worker.query(
       sql`update organizations set tier = 'gold' where id = ${organizationId}`,
     );
     await expect(tier).rejects.toThrow('organizations_tier');

@@ -27,7 +27,7 @@ const { writeArchive } = proxyActivities<ExportActivities>({
   // The upload may be removed only after the activity has stopped writing.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 });
-const { abortExport: giveUpExport } = proxyActivities<ExportActivities>({
+const { abortExport } = proxyActivities<ExportActivities>({
   startToCloseTimeout: '5 minutes',
   retry: { initialInterval: '5 seconds', maximumInterval: '2 minutes' },
 });
@@ -61,7 +61,7 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
     if (!stage) throw error;
     board.report(stage, `Export ${stage}.`);
     const detail = signaled ? 'Canceled.' : reasonOf(error);
-    await CancellationScope.nonCancellable(() => giveUpExport({ exportId, status: stage, detail }));
+    await CancellationScope.nonCancellable(() => abortExport({ exportId, status: stage, detail }));
     if (signaled) return 'canceled';
     throw error;
   }
@@ -71,7 +71,7 @@ async function write(exportId: string, board: StageReporter<Stage>): Promise<str
   for (;;) {
     const { status, progress } = await writeArchive({ exportId });
     if (status !== 'queued' && status !== 'running') {
-      if (status === 'canceled') await giveUpExport({ exportId, status, detail: 'Canceled.' });
+      if (status === 'canceled') await abortExport({ exportId, status, detail: 'Canceled.' });
       if (status === 'ready' || status === 'canceled' || status === 'failed') board.report(status, progress);
       return status;
     }

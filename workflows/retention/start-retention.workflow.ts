@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { RetentionActivities } from '../../activities/retention.activities.ts';
 
-const { startRetentionRuns: startDueRetention } = proxyActivities<RetentionActivities>({
+const { startRetentionRuns } = proxyActivities<RetentionActivities>({
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumInterval: '10 minutes', maximumAttempts: 20 },
@@ -14,5 +14,5 @@ const { startRetentionRuns: startDueRetention } = proxyActivities<RetentionActiv
  * @returns the number of runs started, for the Temporal UI.
  */
 export async function startRetention(): Promise<number> {
-  return startDueRetention();
+  return startRetentionRuns();
 }

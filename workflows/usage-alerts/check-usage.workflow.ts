@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { UsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
 
-const { notifyThresholds: tellOfThresholds } = proxyActivities<UsageAlertActivities>({
+const { notifyThresholds } = proxyActivities<UsageAlertActivities>({
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '2 minutes',
   // The next check runs in 15 minutes and covers what this one missed.
@@ -15,5 +15,5 @@ const { notifyThresholds: tellOfThresholds } = proxyActivities<UsageAlertActivit
  * @returns counts, for the Temporal UI.
  */
 export async function checkUsage(): Promise<Record<string, number>> {
-  return tellOfThresholds();
+  return notifyThresholds();
 }
