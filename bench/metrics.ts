@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { createMetricService, type MetricFilter } from '../domain/metrics/metric.service.ts';
@@ -106,14 +107,14 @@ async function showPlans(database: Database): Promise<void> {
     { kind: 'domain', name: '1.metrics.test' },
   ];
   for (const subject of subjects) {
-    const [sql, values] = buildMetricQuery({
+    const query = buildMetricQuery({
       environmentId: scope.environmentId,
       subject,
       range,
       granularity: 'hour',
     });
     const lines = await database.transaction(scope, ({ em }) =>
-      em.execute<{ 'QUERY PLAN': string }[]>(`explain (analyze, costs off, timing off) ${sql}`, values),
+      em.execute<{ 'QUERY PLAN': string }[]>(sql`explain (analyze, costs off, timing off) ${query}`),
     );
     console.log(`\nplan for ${subject.kind}`);
     for (const line of lines) console.log(`  ${line['QUERY PLAN']}`);
@@ -130,7 +131,7 @@ async function measureTriggers(owner: pg.Client): Promise<void> {
   };
   await mark('reconciled_at');
   const counted = (await mark('delivered_at')) + (await mark('bounced_at'));
-  await owner.query('alter table messages disable trigger count_change');
+  await owner.query('alter table messages disable trigger count_update');
   const uncounted = (await mark('complained_at')) + (await mark('reconciled_at'));
   console.log(
     `a change of a message: ${(counted / 2).toFixed(0)} µs counted, ${(uncounted / 2).toFixed(0)} µs not counted`,

@@ -1,12 +1,12 @@
 import EmailReplyParser from 'email-reply-parser';
-import { textFromHtml } from '../domain/mime/html-to-text.ts';
+import { htmlToText } from '../domain/mime/html-to-text.ts';
 import { extractReply } from '../domain/mime/quotes/extract-reply.ts';
 import { announcedReplies, type ReplyFixture, wholeMails } from '../test/mime/reply-fixtures.ts';
 
 const parser = new EmailReplyParser();
 
 function libraryReply({ text, html }: ReplyFixture): string {
-  return parser.parseReply((text ?? textFromHtml(html ?? '')).replaceAll('\r\n', '\n')).trim();
+  return parser.parseReply((text ?? htmlToText(html ?? '')).replaceAll('\r\n', '\n')).trim();
 }
 
 /** How many replies of the project's own fixtures come out exactly as their writers meant them. */

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
 import { Client, Connection } from '@temporalio/client';
 import { pino } from 'pino';
 import { entities } from '../domain/entities.ts';
@@ -71,9 +72,8 @@ async function createSource(stack: OwnService): Promise<Source> {
   const ownerOf = async (inboxId: string) => {
     const known = inboxes.get(inboxId);
     if (known) return known;
-    const [row] = await database.statement<{ organizationId: string; environmentId: string }>(
-      'select org_id as "organizationId", env_id as "environmentId" from inboxes where id = ?',
-      [inboxId],
+    const [row] = await database.query<{ organizationId: string; environmentId: string }>(
+      sql`select org_id as "organizationId", env_id as "environmentId" from inboxes where id = ${inboxId}`,
     );
     if (!row) throw new Error(`There is no inbox ${inboxId}`);
     inboxes.set(inboxId, row);
@@ -104,8 +104,8 @@ async function createSource(stack: OwnService): Promise<Source> {
       await outbox.drain();
       await patiently('the outbox to be empty', async () => {
         await outbox.sweep(200);
-        const [{ left } = { left: 0 }] = await database.statement<{ left: number }>(
-          'select count(*)::int as left from outbox',
+        const [{ left } = { left: 0 }] = await database.query<{ left: number }>(
+          sql`select count(*)::int as left from outbox`,
         );
         if (left > 0) throw new Error(`${left} left`);
       });
@@ -207,10 +207,9 @@ async function measureHistory(stack: OwnService, source: Source): Promise<void> 
     const receiver = await startReceiver((time) => (time < attempts ? 500 : 200));
     const inboxId = await subscribe(stack, receiver);
     const mark = await source.emit(inboxId);
-    const [row] = await source.database.statement<{ id: string }>(
-      `select d.id from webhook_deliveries d join events e on e.id = d.event_id
-       where e.inbox_id = ? and e.data->>'message_id' = ?`,
-      [inboxId, mark],
+    const [row] = await source.database.query<{ id: string }>(
+      sql`select d.id from webhook_deliveries d join events e on e.id = d.event_id
+       where e.inbox_id = ${inboxId} and e.data->>'message_id' = ${mark}`,
     );
     await patiently('the run', async () => {
       await client.workflow.getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1)).result();

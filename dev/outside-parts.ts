@@ -1,7 +1,7 @@
 import { type FirstOrganization, seedFirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
 import { createDatabase } from '../platform/database/database.ts';
-import { migrate } from '../workers/migrate.ts';
+import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { DevSettings } from './settings.ts';
 import type { Log } from './stack/child-process.ts';
@@ -75,6 +75,9 @@ async function startDatabase(context: PartsContext): Promise<Pick<OutsideParts, 
     migrationUrl: databaseUrls.owner,
     apiUrl: databaseUrls.api,
     workerUrl: databaseUrls.worker,
+  }).catch((error: unknown) => {
+    if (!(error instanceof UnknownMigrationsError)) throw error;
+    throw new Error(`${error.message} "npm start -- --reset" deletes its data and starts afresh.`);
   });
   const migrated = applied.length === 0 ? 'schema up to date' : `${applied.length} migration(s) applied`;
   log(`PostgreSQL is ready (${migrated})`);

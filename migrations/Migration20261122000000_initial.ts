@@ -351,7 +351,7 @@ const TABLES = [
    );
    create index "message_search_env_id_message_id_index" on "message_search" ("env_id", "message_id");
    create index "message_search_message_index" on "message_search" using hash ("message_id");
-   create index "message_search_document_index" on "message_search" using gin ("document")`,
+   create index "message_search_document_index" on "message_search" using gin ("document") with (gin_pending_list_limit = 512)`,
   `create table "send_attempts" (
      "message_id" text collate "C" not null,
      "position" smallint not null,
@@ -813,8 +813,6 @@ const FOREIGN_KEYS = [
 ];
 
 const SEARCH_SETTINGS = [
-  // Every search reads the list of pending entries; with PostgreSQL's default of 4 MiB it costs more than the search.
-  `alter index "message_search_document_index" set (gin_pending_list_limit = 512)`,
   // The planner knows the frequency of a word only if it is among the most frequent ones, a thousand by default, and
   // overestimates a rare label in a large inbox sevenfold: it then walks through the inbox instead of using the index.
   // Five thousand are enough, and the analysis still takes seconds.

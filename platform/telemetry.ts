@@ -18,14 +18,14 @@ export function createMeters(process: string): Registry {
 }
 
 /** How many connections a process holds to PostgreSQL, and how many callers wait for one. */
-export function meterConnections(registry: Registry, database: Pick<Database, 'connections'>): void {
+export function meterConnections(registry: Registry, database: Pick<Database, 'poolUsage'>): void {
   new Gauge({
     name: 'agent_email_database_connections',
     help: 'Connections to PostgreSQL in use and idle, and callers waiting for one.',
     labelNames: ['state'],
     registers: [registry],
     collect() {
-      for (const [state, count] of Object.entries(database.connections())) this.set({ state }, count);
+      for (const [state, count] of Object.entries(database.poolUsage())) this.set({ state }, count);
     },
   });
 }

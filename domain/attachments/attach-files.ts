@@ -13,13 +13,13 @@ import type { FileMetadata, FileToAttach, StoredFile } from './stored-file.ts';
 type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
 
 /**
- * Makes rows of the files a caller wants, in order, for the caller to give to a message or draft. An upload nobody
- * uses, and what the draft has already, keep their rows and ids; of any other attachment in reach a further row is made
+ * Returns attachment rows for the given files, in order, for the caller to assign to a message or draft. An unused
+ * upload and the draft's own attachments keep their rows and ids. Any other accessible attachment gets a further row
  * with the same storage key.
  *
- * @param draftId the draft whose files are replaced; empty for a message.
- * @throws AppError `not_found` for an attachment out of reach, `permission_denied`, `payload_too_large`,
- * `validation_error`, `usage_limit_exceeded` where no room is left for the rows made.
+ * @param draftId the draft whose files are replaced; null for a message.
+ * @throws AppError `not_found` for an inaccessible attachment, `permission_denied`, `payload_too_large`,
+ * `validation_error`, `usage_limit_exceeded` if the new rows exceed the storage limit.
  */
 export async function attachFiles(
   em: EntityManager,
@@ -53,11 +53,11 @@ export interface AttachRequest {
   inbox: Owner;
   files: readonly FileToAttach[];
   draftId?: string | null;
-  /** What `copyAttachments` made for the same mail: there has to be room for both together. */
+  /** Copies that `copyAttachments` made for the same message; they count towards the same storage check. */
   copies?: readonly Attachment[];
 }
 
-/** Further rows of the same bytes, for a mail that passes on another's files. The originals are locked meanwhile. */
+/** Creates rows with the same stored bytes for a forwarded message. The original rows stay locked until the commit. */
 export async function copyAttachments(
   em: EntityManager,
   messageId: string,
@@ -75,7 +75,7 @@ export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<
   return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
 }
 
-/** Locked, in one order for everybody: an object stays while the row it is read from stays. */
+/** Locks the attachments in a fixed order: an object is kept as long as a locked row refers to it. */
 async function lockExistingAttachments(
   em: EntityManager,
   scope: Scope,
@@ -91,7 +91,7 @@ async function lockExistingAttachments(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Who may send but not read could otherwise send a received file to himself. */
+/** Otherwise a key that may send but not read could send received files to its own address. */
 function requireReadPermission(
   scope: Scope,
   { messageId, draftId }: Attachment,
@@ -126,7 +126,7 @@ function toStoredFile(row: Attachment): StoredFile {
   return { filename, contentType, contentId, disposition, storageKey, sizeBytes, sha256 };
 }
 
-/** Without what the caller left out. */
+/** Drops the fields that the caller omitted. */
 function withoutUndefined(changes: Partial<FileMetadata>): Partial<FileMetadata> {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }

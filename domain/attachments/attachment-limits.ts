@@ -1,20 +1,20 @@
 import { AppError } from '../../platform/errors.ts';
 
 export const MIB_BYTES = 1024 * 1024;
-/** Limits of the design (api.md, "Attachment"). A file is as large as all files of its message may be. */
+/** One file may be as large as all files of a message together. */
 export const MAX_FILE_BYTES = 25 * MIB_BYTES;
 export const MAX_TOTAL_FILE_BYTES = 25 * MIB_BYTES;
-/** A file that travels as base64 within JSON. */
+/** Limit for a file that is sent as base64 within JSON. */
 export const MAX_INLINE_FILE_BYTES = 5 * MIB_BYTES;
 export const MAX_ATTACHMENTS = 100;
 
 /**
- * @param fix what the caller of this operation can leave out.
- * @throws AppError `payload_too_large`, `validation_error` for too many.
+ * @param fix what the caller of this operation can do.
+ * @throws AppError `payload_too_large`, `validation_error` for too many files.
  */
 export function checkAttachmentLimits(
   files: readonly { sizeBytes: number }[],
-  fix = 'Send fewer or smaller files, or links to them.',
+  fix = 'Send fewer or smaller files, or send links to them.',
 ): void {
   if (files.length > MAX_ATTACHMENTS) {
     const message = `are ${files.length}, at most ${MAX_ATTACHMENTS} are allowed`;

@@ -8,8 +8,8 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 /**
- * A file of a message, of a draft, or of neither: an upload that waits to be used. The bytes are in storage under
- * `storageKey`, which several rows may share; they go when the last of these rows has gone (see
+ * A file of a message or a draft, or an unused upload. The bytes are in storage under `storageKey`, which several rows
+ * may share. They are deleted after the last of these rows is deleted (see
  * `discarded-object.entity.ts`).
  */
 export const AttachmentEntity = defineEntity({
@@ -62,7 +62,7 @@ export const AttachmentEntity = defineEntity({
     sizeBytes: p.integer(),
     sha256: p.blob(),
     storageKey: p.text(),
-    /** Without angle brackets (RFC 2392); empty where the part has none. */
+    /** Without angle brackets (RFC 2392); null if the part has none. */
     contentId: p.text().strictNullable(),
     disposition: p.text().$type<AttachmentDisposition>(),
     createdAt: createdAt(),

@@ -13,7 +13,7 @@ import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
 import type { FileMetadata, StoredFile } from './stored-file.ts';
 
-/** Where a file can be had without a credential, until then. */
+/** A link that downloads a file without a credential until it expires. */
 export interface FileLink {
   url: string;
   expiresAt: Date;
@@ -21,22 +21,21 @@ export interface FileLink {
 
 export interface AttachmentService {
   /**
-   * Streams a file to storage. Belongs before the transaction that makes a row of it; without one the sweep removes the
+   * Streams a file to storage. Call it before the transaction that creates the row; without a row the sweep deletes the
    * bytes.
    *
    * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `usage_limit_exceeded`, `unavailable`;
-   * errors of `content`.
-   * Nothing is stored then.
+   * errors of `content`. Nothing is stored in these cases.
    */
-  storeUpload(scope: Scope, inboxId: string, facts: FileMetadata, content: Readable): Promise<StoredFile>;
-  /** The same for files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
-  storeFiles(scope: Scope, files: { facts: FileMetadata; bytes: Buffer }[]): Promise<StoredFile[]>;
-  /** Gives up bytes that were put and are not wanted after all. */
+  storeUpload(scope: Scope, inboxId: string, metadata: FileMetadata, content: Readable): Promise<StoredFile>;
+  /** Stores files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
+  storeFiles(scope: Scope, files: { metadata: FileMetadata; bytes: Buffer }[]): Promise<StoredFile[]>;
+  /** Makes stored bytes due for deletion because the request failed. */
   discard(scope: Scope, storageKey: string): Promise<void>;
   /**
-   * Makes an attachment of an upload: it waits 24 h for a draft or message.
+   * Creates the attachment of an upload. It is deleted after 24 hours if no draft or message uses it.
    *
-   * @throws AppError `usage_limit_exceeded`; the sweep removes the bytes.
+   * @throws AppError `usage_limit_exceeded`; the sweep then deletes the bytes.
    */
   createUpload(scope: Scope, inboxId: string, file: StoredFile): Promise<Attachment>;
   /** @throws AppError `not_found`. */
@@ -44,7 +43,7 @@ export interface AttachmentService {
 }
 
 export const LINK_LIFETIME_MS = 15 * 60_000;
-/** Uploads may take long; what came within a request is attached seconds later. */
+/** An upload may take long; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;
 const MAX_CONCURRENT_PUTS = 4;
@@ -57,28 +56,28 @@ export interface AttachmentServiceOptions {
 }
 
 export function createAttachmentService({ database, storage }: AttachmentServiceOptions): AttachmentService {
-  const giveUp = async (scope: Scope, storageKey: string) => {
+  const discard = async (scope: Scope, storageKey: string) => {
     await database.transaction(scope, ({ em }) => expediteDeletion(em, storageKey));
   };
 
   return {
-    async storeUpload(scope, inboxId, facts, content) {
+    async storeUpload(scope, inboxId, metadata, content) {
       const storageKey = newStorageKey();
       await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        // How large it is shows when it is stored; where nothing fits any more it is not read.
+        // The size is known only after storing. If not even one byte is left, the file is not read.
         await requireStorageQuota(em, scope.organizationId, 1);
       });
       await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
-      const watched = limitSize(content, MAX_FILE_BYTES);
+      const limited = limitSize(content, MAX_FILE_BYTES);
       try {
-        const stored = await storage.putStream(storageKey, watched.stream, {
-          contentType: facts.contentType,
+        const stored = await storage.putStream(storageKey, limited.stream, {
+          contentType: metadata.contentType,
         });
-        return { ...facts, storageKey, ...stored };
+        return { ...metadata, storageKey, ...stored };
       } catch (error) {
-        await giveUp(scope, storageKey);
-        throw watched.fault() ?? toUnavailable(error);
+        await discard(scope, storageKey);
+        throw limited.sourceError() ?? toUnavailable(error);
       }
     },
 
@@ -93,17 +92,17 @@ export function createAttachmentService({ database, storage }: AttachmentService
         keyed.map(({ storageKey }) => storageKey),
         INLINE_GRACE_MS,
       );
-      return mapConcurrently(keyed, MAX_CONCURRENT_PUTS, async ({ facts, bytes, storageKey }) => {
+      return mapConcurrently(keyed, MAX_CONCURRENT_PUTS, async ({ metadata, bytes, storageKey }) => {
         const stored = await storage
-          .putBytes(storageKey, bytes, facts.contentType)
+          .putBytes(storageKey, bytes, metadata.contentType)
           .catch((error: unknown) => {
             throw toUnavailable(error);
           });
-        return { ...facts, storageKey, ...stored };
+        return { ...metadata, storageKey, ...stored };
       });
     },
 
-    discard: giveUp,
+    discard,
 
     createUpload: (scope, inboxId, file) =>
       database.transaction(scope, async ({ em }) => {
@@ -123,7 +122,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
   };
 }
 
-/** A link to an object for {@link LINK_LIFETIME_MS}. */
+/** Creates a download link that expires after {@link LINK_LIFETIME_MS}. */
 export async function createFileLink(
   storage: Pick<Storage, 'presignGet'>,
   storageKey: string,
@@ -134,34 +133,37 @@ export async function createFileLink(
   return { url, expiresAt };
 }
 
-/** Nobody guesses it, and it says nothing of the file. */
+/** The key cannot be guessed and reveals nothing about the file. */
 function newStorageKey(): string {
   return `attachments/${newId('attachment')}`;
 }
 
-/** Passes bytes on up to a limit; afterwards tells why the source ended early, which storage wraps in words of its own. */
-function limitSize(content: Readable, maxBytes: number): { stream: Readable; fault(): unknown } {
-  let fault: unknown;
+/**
+ * Passes bytes through up to a limit. `sourceError` is the original error of the source, which storage replaces with an
+ * error of its own.
+ */
+function limitSize(content: Readable, maxBytes: number): { stream: Readable; sourceError(): unknown } {
+  let sourceError: unknown;
   async function* pass(): AsyncGenerator<Buffer> {
     let sizeBytes = 0;
     try {
       for await (const chunk of content as AsyncIterable<Buffer>) {
         sizeBytes += chunk.length;
-        if (sizeBytes > maxBytes) throw fileTooLarge(maxBytes, 'Send a smaller file, or a link to it.');
+        if (sizeBytes > maxBytes) throw fileTooLarge(maxBytes, 'Send a smaller file, or send a link to it.');
         yield chunk;
       }
     } catch (error) {
-      fault = error;
+      sourceError = error;
       throw error;
     }
   }
-  return { stream: Readable.from(pass(), { objectMode: false }), fault: () => fault };
+  return { stream: Readable.from(pass(), { objectMode: false }), sourceError: () => sourceError };
 }
 
 function toUnavailable(error: unknown): unknown {
   if (!(error instanceof StorageError)) return error;
   return new AppError('unavailable', {
-    detail: 'The file storage does not answer.',
+    detail: 'The file storage does not respond.',
     fix: 'Repeat the request later.',
     cause: error,
   });

@@ -1,12 +1,12 @@
-/** RFC 2045 section 5.1: any ASCII but space, controls and tspecials. */
+/** RFC 2045 section 5.1: any ASCII except space, control characters and tspecials. */
 const TOKEN = "[!#$%&'*+.^_`{|}~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\x20-\\x7e])*"';
-/** Names as RFC 6838 section 4.2 restricts them: what S3 and mail programs take. */
+/** Names as restricted by RFC 6838 section 4.2, which S3 and mail clients accept. */
 const NAME = '[0-9A-Za-z][!#$&^_.+0-9A-Za-z-]{0,126}';
 const MEDIA_TYPE = new RegExp(`^${NAME}/${NAME}(?: ?; ?${TOKEN}=(?:${TOKEN}|${QUOTED}))*$`);
 const MAX_CHARACTERS = 255;
 
-/** What keeps a text from being the media type of a file, in words for its writer; undefined where nothing does. */
+/** Returns why a text is not the media type of a file, for an error message; undefined if it is one. */
 export function findMediaTypeError(value: string): string | undefined {
   if (value.length > MAX_CHARACTERS) return `must not be longer than ${MAX_CHARACTERS} characters`;
   if (!MEDIA_TYPE.test(value)) return 'must be a media type as type/subtype, such as application/pdf';

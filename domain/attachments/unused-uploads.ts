@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
@@ -10,10 +11,9 @@ export function deleteUnusedUploads(database: Database): Promise<number> {
   // An upload that is being attached is locked, so it is skipped.
   return deleteRows(
     database,
-    `delete from attachments where id in (
+    sql`delete from attachments where id in (
        select id from attachments
        where message_id is null and draft_id is null and created_at < now() - interval '24 hours'
-       order by created_at limit ? for update skip locked)`,
-    [BATCH_SIZE],
+       order by created_at limit ${BATCH_SIZE} for update skip locked)`,
   );
 }

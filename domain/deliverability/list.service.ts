@@ -2,9 +2,10 @@ import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -51,19 +52,12 @@ export function createListService({ database }: { database: Database }): ListSer
   return {
     list: (scope, name, entryScope, page) =>
       database.transaction(scope, async ({ em }) => {
-        const [after] = page.after ?? [];
         const hasEntryScope = entryScope.environmentId !== undefined || entryScope.inboxId !== undefined;
         const where: FilterQuery<ListEntry>[] = [
           { organizationId: scope.organizationId, ...parseListName(name) },
           hasEntryScope ? await resolveEntryScope(em, scope, entryScope) : visibleTo(scope),
         ];
-        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-        const entries = await em.find(
-          ListEntryEntity,
-          { $and: where },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        return pageOf(entries, page.limit, ({ id }) => [id]);
+        return findPage(em, ListEntryEntity, { where, page });
       }),
 
     add: (scope, name, input) =>

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
@@ -10,9 +11,8 @@ const BATCH_SIZE = 5_000;
 export function purgeReputationOutcomes(database: Database): Promise<number> {
   return deleteRows(
     database,
-    `delete from reputation_outcomes where (inbox_id, kind, message_id, position) in (
+    sql`delete from reputation_outcomes where (inbox_id, kind, message_id, position) in (
          select inbox_id, kind, message_id, position from reputation_outcomes
-         where created_at < now() - interval '37 days' limit ?)`,
-    [BATCH_SIZE],
+         where created_at < now() - interval '37 days' limit ${BATCH_SIZE})`,
   );
 }

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 
 /** The suppression and list entries that concern a recipient. */
 export interface RecipientRestrictions {

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { pauseSending } from '../inboxes/pause-sending.ts';
@@ -26,7 +27,7 @@ export async function recordReputation(
   simulatorDomain: string,
 ): Promise<void> {
   const { inboxId, organizationId, messageId } = source;
-  await em.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`reputation ${inboxId}`}, 0))`);
+  await lockKey(em, 'reputation', inboxId);
   await em.execute(
     sql`insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
      select ${inboxId}, r.kind, ${messageId}, r.position, ${organizationId}, now() from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as r(kind text, position smallint)

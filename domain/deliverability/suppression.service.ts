@@ -1,9 +1,10 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addressKey } from './address-key.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
@@ -32,18 +33,11 @@ export interface SuppressionService {
 export function createSuppressionService({ database }: { database: Database }): SuppressionService {
   return {
     list: (scope, filter, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const [after] = page.after ?? [];
+      database.transaction(scope, ({ em }) => {
         const where: FilterQuery<Suppression>[] = [visibleTo(scope)];
         if (filter.email !== undefined) where.push({ email: addressKey(filter.email) ?? '' });
         if (filter.origin) where.push({ origin: filter.origin });
-        if (after !== undefined) where.push({ id: page.order === 'asc' ? { $gt: after } : { $lt: after } });
-        const found = await em.find(
-          SuppressionEntity,
-          { $and: where },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        return pageOf(found, page.limit, ({ id }) => [id]);
+        return findPage(em, SuppressionEntity, { where, page });
       }),
 
     add: (scope, address) =>

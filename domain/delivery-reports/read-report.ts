@@ -67,7 +67,9 @@ export function readMailReport(raw: Buffer): MailReport {
   const notice = parseNotice(fields, leaves);
   const reported = findDeliveryReport(leaves)?.recipients ?? findUntypedReport(notice, leaves);
   if (reported.length > 0)
-    return buildMailReport(reported.map((recipient) => completeFromNotice(recipient, notice, reported.length === 1)));
+    return buildMailReport(
+      reported.map((recipient) => completeFromNotice(recipient, notice, reported.length === 1)),
+    );
   if (isAutoReply(notice)) return { kind: 'auto_reply', recipients: [], feedback: null };
   if (isBounceNotice(notice)) return buildMailReport(parseNoticeText(notice));
   return { kind: 'mail', recipients: [], feedback: null };
@@ -87,7 +89,10 @@ function findUntypedReport(notice: Notice, leaves: LeafPart[]): ReportedRecipien
 function completeFromNotice(reported: ReportedRecipient, notice: Notice, isOnly: boolean): RecipientReport {
   const named = isOnly && needsNoticeText(reported) ? findRecipients(notice) : [];
   const address =
-    reported.finalRecipient ?? reported.originalRecipient ?? named[0]?.address ?? findReturnedRecipient(notice);
+    reported.finalRecipient ??
+    reported.originalRecipient ??
+    named[0]?.address ??
+    findReturnedRecipient(notice);
   const words =
     named.find((one) => one.address?.toLowerCase() === address?.toLowerCase())?.detail ?? named[0]?.detail;
   const diagnosticCode = reported.diagnosticCode ?? (words ? extractDiagnostic(words) : null);

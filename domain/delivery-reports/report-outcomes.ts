@@ -34,7 +34,9 @@ export async function readReportOutcomes(
   if (!reported) return null;
   const statusCode = storableText(reported.status, 32);
   const diagnosticCode =
-    reported.diagnosticCode === null ? null : storableText(reported.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
+    reported.diagnosticCode === null
+      ? null
+      : storableText(reported.diagnosticCode, MAX_DIAGNOSTIC_CHARACTERS);
   switch (reported.action) {
     case 'delivered':
     case 'expanded':

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
+
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -69,9 +70,7 @@ export async function claimDomain(
 /** Serializes creations with the same client_id, so that the second finds the domain of the first. */
 async function lockClientId(em: EntityManager, scope: Scope, clientId: string | undefined): Promise<void> {
   if (clientId === undefined) return;
-  await em.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['domain', scope.organizationId, clientId])}, 0))`,
-  );
+  await lockKey(em, 'domain', scope.organizationId, clientId);
 }
 
 async function findByClientId(

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
@@ -5,7 +6,6 @@ import { deleteRows } from '../../platform/database/delete-rows.ts';
 export function deleteInboxDrafts(database: Database, inboxId: string, batchSize: number): Promise<number> {
   return deleteRows(
     database,
-    'delete from drafts where id in (select id from drafts where inbox_id = ? limit ?)',
-    [inboxId, batchSize],
+    sql`delete from drafts where id in (select id from drafts where inbox_id = ${inboxId} limit ${batchSize})`,
   );
 }

@@ -1,10 +1,11 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, attachmentsOfDraft } from '../attachments/attach-files.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
@@ -110,17 +111,8 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     list: (scope, inboxId, page) =>
       database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        const [after] = page.after ?? [];
-        const drafts = await em.find(
-          DraftEntity,
-          {
-            ...withinScope(scope),
-            inboxId,
-            ...(after === undefined ? {} : { id: page.order === 'asc' ? { $gt: after } : { $lt: after } }),
-          },
-          { orderBy: { id: page.order }, limit: page.limit + 1 },
-        );
-        const { items, next } = pageOf(drafts, page.limit, ({ id }) => [id]);
+        const where = { ...withinScope(scope), inboxId };
+        const { items, next } = await findPage(em, DraftEntity, { where, page });
         return { items: await loadDetailsForAll(em, items), next };
       }),
 

@@ -1,6 +1,7 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -153,9 +154,7 @@ async function findByClientId(
   clientId: string | undefined,
 ): Promise<Inbox | null> {
   if (clientId === undefined) return null;
-  await em.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['inbox', scope.organizationId, clientId])}, 0))`,
-  );
+  await lockKey(em, 'inbox', scope.organizationId, clientId);
   const inbox = await em.findOne(InboxEntity, {
     organizationId: scope.organizationId,
     clientId,

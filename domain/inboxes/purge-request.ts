@@ -1,12 +1,13 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { InboxEntity } from './inbox.entity.ts';
 
 /** Whether somebody asked to purge the inbox. */
 export async function findRequestedPurge(database: Database, inboxId: string): Promise<boolean> {
-  const rows = await database.query<{ id: string }>(
-    sql`select id from inboxes where id = ${inboxId} and purge_requested_at is not null`,
+  const requested = await database.autocommit((em) =>
+    em.count(InboxEntity, { id: inboxId, purgeRequestedAt: { $ne: null } }),
   );
-  return rows.length > 0;
+  return requested > 0;
 }
 
 /** Records that nothing of the inbox's mail is left. */

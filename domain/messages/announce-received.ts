@@ -2,7 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from './message.entity.ts';
 
-/** Tells of a received mail, in the transaction that shows it. The message's `extractedText` is loaded. */
+/** Records the `message.received` event in the transaction that makes the message visible. Needs `extractedText`. */
 export async function announceReceived(
   transaction: Transaction,
   events: EventService,

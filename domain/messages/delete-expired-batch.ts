@@ -65,16 +65,15 @@ export async function hasExpired(em: EntityManager, environmentId: string, cutof
 
 // A row comparison, so that only the index on both columns provides the order. With an equality on the environment the
 // planner may scan the primary key instead, through all other tenants' messages.
-const NEXT_MESSAGES = `select id, thread_id as "threadId" from messages
-  where (env_id, id) > (?, ?) and (env_id, id) < (?, ?) order by env_id, id limit ?`;
-
 function findNextMessages(
   em: EntityManager,
   { environmentId, after }: Pick<ExpiredBatch, 'environmentId' | 'after'>,
   until: string,
   limit = BATCH_SIZE,
 ): Promise<{ id: string; threadId: string }[]> {
-  return em.execute(NEXT_MESSAGES, [environmentId, after ?? '', environmentId, until, limit]);
+  return em.execute(sql`select id, thread_id as "threadId" from messages
+    where (env_id, id) > (${environmentId}, ${after ?? ''}) and (env_id, id) < (${environmentId}, ${until})
+    order by env_id, id limit ${limit}`);
 }
 
 type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & {
@@ -83,7 +82,7 @@ type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & 
 };
 
 /** SQL. An id tells when the message was created, which can be long before it was sent. */
-const IS_EXPIRED = `coalesce(received_at, sent_at, created_at) < ?`;
+const isExpired = (cutoff: Date) => sql`coalesce(received_at, sent_at, created_at) < ${cutoff}`;
 
 function deleteMessages(
   em: EntityManager,
@@ -93,19 +92,12 @@ function deleteMessages(
   const ids = found.map(({ id }) => id);
   const statuses = [...IN_FLIGHT_STATUSES];
   return em.execute(
-    `with deleted as (
-       delete from messages where id in (${placeholders(ids)}) and status not in (${placeholders(statuses)}) and ${IS_EXPIRED}
-       returning id, thread_id as "threadId", tracked, status, labels && ?::text[] as hidden,
-         coalesce(sent_at > ?, false) as recent),
+    sql`with deleted as (
+       delete from messages where id in (${ids}) and status not in (${statuses}) and ${isExpired(cutoff)}
+       returning id, thread_id as "threadId", tracked, status, labels && ${`{${HIDDEN_LABELS.join(',')}}`}::text[] as hidden,
+         coalesce(sent_at > ${new Date(now.getTime() - TRACKING_WINDOW_MS)}, false) as recent),
      receipts as (delete from inbound_receipts where id in (select 'rcp_' || substr(id, 5) from deleted))
      select * from deleted`,
-    [
-      ...ids,
-      ...statuses,
-      cutoff,
-      `{${HIDDEN_LABELS.join(',')}}`,
-      new Date(now.getTime() - TRACKING_WINDOW_MS),
-    ],
   );
 }
 
@@ -159,11 +151,10 @@ async function refreshRemainingThreads(
   const ids = [...byThread.keys()];
   if (ids.length === 0) return;
   const unfinished = await em.execute<{ id: string; lastMessageId: string | null }[]>(
-    `select id, last_message_id as "lastMessageId" from threads t
-     where id in (${placeholders(ids)}) and message_count > ${MAX_REFRESHED_THREAD_SIZE} and exists (
-       select from messages m where (m.thread_id, m.id) > (t.id, ?) and (m.thread_id, m.id) < (t.id, ?)
-         and status not in (${placeholders(IN_FLIGHT_STATUSES)}) and ${IS_EXPIRED})`,
-    [...ids, last, until, ...IN_FLIGHT_STATUSES, cutoff],
+    sql`select id, last_message_id as "lastMessageId" from threads t
+     where id in (${ids}) and message_count > ${MAX_REFRESHED_THREAD_SIZE} and exists (
+       select from messages m where (m.thread_id, m.id) > (t.id, ${last}) and (m.thread_id, m.id) < (t.id, ${until})
+         and status not in (${[...IN_FLIGHT_STATUSES]}) and ${isExpired(cutoff)})`,
   );
   const decremented = unfinished.filter(({ id, lastMessageId }) =>
     byThread.get(id)?.every((message) => message.id !== lastMessageId),
@@ -175,5 +166,3 @@ async function refreshRemainingThreads(
   }
   await refreshThreads(em, [...byThread.keys()]);
 }
-
-const placeholders = (values: readonly unknown[]) => values.map(() => '?').join(', ');

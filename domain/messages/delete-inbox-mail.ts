@@ -1,14 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
+import { MessageEntity } from './message.entity.ts';
 
 /** Deletes messages of an inbox, except those whose outcome at the relay is still open. Returns how many. */
 export function deleteInboxMessages(database: Database, inboxId: string, batchSize: number): Promise<number> {
   return deleteRows(
     database,
-    `delete from messages where id in (
-       select id from messages where inbox_id = ? and status not in ('sending', 'deferred', 'queued') limit ?)`,
-    [inboxId, batchSize],
+    sql`delete from messages where id in (
+       select id from messages where inbox_id = ${inboxId} and status not in ('sending', 'deferred', 'queued') limit ${batchSize})`,
   );
 }
 
@@ -16,16 +16,12 @@ export function deleteInboxMessages(database: Database, inboxId: string, batchSi
 export function deleteInboxThreads(database: Database, inboxId: string, batchSize: number): Promise<number> {
   return deleteRows(
     database,
-    `delete from threads where id in (
-       select id from threads t where inbox_id = ? and not exists (select from messages m where m.thread_id = t.id)
-       limit ?)`,
-    [inboxId, batchSize],
+    sql`delete from threads where id in (
+       select id from threads t where inbox_id = ${inboxId} and not exists (select from messages m where m.thread_id = t.id)
+       limit ${batchSize})`,
   );
 }
 
-export async function countInboxMessages(database: Database, inboxId: string): Promise<number> {
-  const [row] = await database.statement<{ count: number }>(
-    sql`select count(*)::int as count from messages where inbox_id = ${inboxId}`,
-  );
-  return row?.count ?? 0;
+export function countInboxMessages(database: Database, inboxId: string): Promise<number> {
+  return database.autocommit((em) => em.count(MessageEntity, { inboxId }));
 }

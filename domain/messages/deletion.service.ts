@@ -13,28 +13,28 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface DeletionService {
   /**
-   * Removes a message with its recipients, attachments and words; its bytes go with the next sweep, unless another row
-   * has them too. A thread whose last message it was goes with it. Events that told of it stay.
+   * Deletes a message with its recipients, attachments and search entry. The sweep deletes its bytes unless another row
+   * shares them. An empty thread is deleted too. Events about the message are kept.
    *
-   * @throws AppError `not_found`; `conflict` while it is on its way out.
+   * @throws AppError `not_found`; `conflict` while the message is being sent.
    */
   deleteMessage(scope: Scope, messageId: string): Promise<void>;
   /**
-   * Removes a conversation with every message of it, those that no list shows among them.
+   * Deletes a thread with all its messages, including hidden ones.
    *
-   * @throws AppError `not_found`; `conflict` while a message of it is on its way out. Nothing is removed then.
+   * @throws AppError `not_found`; `conflict` while one of its messages is being sent. Nothing is deleted in that case.
    */
   deleteThread(scope: Scope, threadId: string): Promise<void>;
 }
 
-/** The relay may have it, or get it: its outcome needs the row. */
+/** The relay may have the message or may still get it: its outcome needs the row. */
 export const IN_FLIGHT_STATUSES: readonly MessageStatus[] = [
   'queued',
   'sending',
   'deferred',
   'needs_attention',
 ];
-/** Runs of a long conversation beyond these end by themselves, after 5 days. */
+/** Further `trackDelivery` runs of a long thread end after their 5 days. */
 const MAX_SIGNALED_RUNS = 500;
 
 export function createDeletionService({
@@ -53,7 +53,7 @@ export function createDeletionService({
           { id: messageId, ...withinScope(scope) },
           { fields: ['threadId'], disableIdentityMap: true },
         );
-        // The thread's row first, as everybody does who adds to a conversation.
+        // Lock the thread first, in the same order as code that adds messages.
         const thread = place && (await lockThread(transaction, scope, place.threadId));
         const message =
           thread &&
@@ -98,7 +98,7 @@ function lockThread({ em }: Transaction, scope: Scope, threadId: string): Promis
   );
 }
 
-/** A conversation of which nothing is left goes; one of which something is shows it. */
+/** Deletes an empty thread, and refreshes the summary of any other. */
 async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
   const left = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
   if (!left) {
@@ -109,7 +109,7 @@ async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId
   if (thread) await refreshThread(em, thread);
 }
 
-/** Who waits for the outcome of a message that is gone waits for nothing. */
+/** Ends the `trackDelivery` runs of deleted messages. */
 export function stopTracking(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
@@ -129,10 +129,10 @@ export function stopTracking(
 
 function messageInFlight({ id, status }: Message): AppError {
   return new AppError('conflict', {
-    detail: `The message ${id} is ${status}: it may be on its way.`,
+    detail: `The message ${id} is ${status}: it may still be transmitted.`,
     fix:
       status === 'needs_attention'
-        ? 'Say what became of it first (resolveAmbiguous in the Temporal UI), then delete it.'
+        ? 'Resolve its outcome first (update resolveAmbiguous in the Temporal UI), then delete it.'
         : 'Cancel it, or wait until it is sent, then delete it.',
     extensions: { message_status: status },
   });

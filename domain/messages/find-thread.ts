@@ -1,4 +1,4 @@
-import type { LockMode } from '@mikro-orm/core';
+import { type LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedMail } from '../mime/parse-mail.ts';
@@ -14,23 +14,26 @@ interface ThreadLookup {
 }
 
 /**
- * The conversation a mail belongs to: by the messages it names, In-Reply-To before References from last to first; only
- * a mail that names none is matched by its subject. Null: it starts one.
+ * Finds the thread of a message by the message ids it references: In-Reply-To first, then References from last to
+ * first. Only a message without references is matched by subject.
+ *
+ * @returns null if the message starts a thread.
  */
 export async function findThread(
   em: EntityManager,
-  arrival: ThreadLookup,
+  lookup: ThreadLookup,
   lockMode: LockMode,
 ): Promise<Thread | null> {
-  const named = candidateMessageIds(arrival.mail);
-  const threadId = named.length > 0 ? await findThreadByMessageIds(em, arrival.inboxId, named) : null;
+  const messageIds = candidateMessageIds(lookup.mail);
+  const threadId =
+    messageIds.length > 0 ? await findThreadByMessageIds(em, lookup.inboxId, messageIds) : null;
   if (threadId !== null) return em.findOne(ThreadEntity, { id: threadId }, { lockMode });
-  return named.length > 0 ? null : findThreadBySubject(em, arrival, lockMode);
+  return messageIds.length > 0 ? null : findThreadBySubject(em, lookup, lockMode);
 }
 
 /**
- * A message is named by its Message-ID, or by the one the provider that sent it gave it instead: one a recipient. Both
- * are looked for in the inbox alone, so nobody gets into a thread of another inbox by its ids.
+ * Matches the Message-ID, and the ids by which a provider replaced it, one per recipient. Only messages of the same
+ * inbox match, so that nobody can join a thread of another inbox by its ids.
  */
 async function findThreadByMessageIds(
   em: EntityManager,
@@ -45,16 +48,15 @@ async function findThreadByMessageIds(
   );
   const found = await em.execute<{ namedAs: string; isAlias: boolean; threadId: string }[]>(
     // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
-    `select "namedAs", "isAlias", "threadId" from (
+    sql`select "namedAs", "isAlias", "threadId" from (
        select id, rfc_message_id as "namedAs", false as "isAlias", thread_id as "threadId"
-       from messages where inbox_id = ? and rfc_message_id in (${placeholders(named)})
+       from messages where inbox_id = ${inboxId} and rfc_message_id in (${named})
        union all
        select m.id, a.provider_message_id, true, m.thread_id
        from send_attempts a join messages m on m.id = a.message_id
-       where ${byProviderId.size === 0 ? 'false' : `a.provider_message_id in (${placeholders([...byProviderId])})`}
-         and m.inbox_id = ?
+       where ${byProviderId.size === 0 ? sql`false` : sql`a.provider_message_id in (${[...byProviderId.keys()]})`}
+         and m.inbox_id = ${inboxId}
      ) as known order by id desc`,
-    [inboxId, ...named, ...byProviderId.keys(), inboxId],
   );
   const threadOf = new Map(
     found.map(({ namedAs, isAlias, threadId }) => [isAlias ? byProviderId.get(namedAs) : namedAs, threadId]),
@@ -63,17 +65,13 @@ async function findThreadByMessageIds(
   return first === undefined ? null : (threadOf.get(first) ?? null);
 }
 
-function placeholders(values: readonly unknown[]): string {
-  return values.map(() => '?').join(', ');
-}
-
-/** The subject rule, and a thread the sender takes part in. */
+/** Finds a thread with the same base subject in which the sender participates. */
 async function findThreadBySubject(
   em: EntityManager,
-  arrival: ThreadLookup,
+  lookup: ThreadLookup,
   lockMode: LockMode,
 ): Promise<Thread | null> {
-  const { inboxId, mail, from, at } = arrival;
+  const { inboxId, mail, from, at } = lookup;
   const match = toSubjectMatch({ ...mail, at });
   if (!match) return null;
   return em.findOne(

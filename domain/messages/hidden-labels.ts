@@ -1,4 +1,4 @@
-/** Mail with one of these is kept and not shown: listed only where its label is asked for, never announced. */
+/** A message with one of these labels is listed only if a request asks for the label, and has no event. */
 export const HIDDEN_LABELS = ['spam', 'blocked'] as const;
 
 export function isHidden(labels: readonly string[]): boolean {

@@ -12,14 +12,14 @@ import { ThreadEntity } from './thread.entity.ts';
 
 export interface LabelService {
   /**
-   * Adds labels; those it has stay. `spam` and `blocked` hide the message.
+   * Adds labels to the existing ones. `spam` and `blocked` hide the message.
    *
    * @throws AppError `not_found`, `unprocessable` over {@link MAX_MESSAGE_LABELS}.
    */
   add(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
   /**
-   * Removes labels; those it lacks are no error. A received mail that is hidden no more is announced by
-   * `message.received`, if it never was.
+   * Removes labels; missing ones are not an error. A received message that becomes visible for the first time gets its
+   * `message.received` event.
    *
    * @throws AppError `not_found`.
    */
@@ -49,7 +49,7 @@ export function createLabelService({
   };
 }
 
-/** The thread's row first, as everybody does who adds to a conversation. */
+/** Locks the thread first, in the same order as code that adds messages. */
 async function lockMessage({ em }: Transaction, scope: Scope, messageId: string): Promise<Message> {
   const place = await em.findOne(
     MessageEntity,

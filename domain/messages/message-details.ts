@@ -3,14 +3,14 @@ import { type Attachment, AttachmentEntity } from '../attachments/attachment.ent
 import type { Message } from './message.entity.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
 
-/** A message with what hangs on it. In lists the message lacks its bodies and headers. */
+/** A message with its recipients and attachments. In lists the message has no bodies and headers. */
 export interface MessageDetails {
   message: Message;
   recipients: Recipient[];
   attachments: Attachment[];
 }
 
-/** Three statements for a whole page, however long it is. */
+/** Loads the recipients and attachments of all messages in two statements. */
 export async function loadDetailsForAll(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
   const ids = messages.map(({ id }) => id);
   if (ids.length === 0) return [];

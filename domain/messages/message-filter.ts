@@ -5,9 +5,9 @@ export interface MessageFilter {
   direction?: MessageDirection;
   status?: MessageStatus;
   threadId?: string;
-  /** Whole address, compared without case. */
+  /** Full address, compared without case. */
   from?: string;
-  /** Whole address among to, cc and bcc, compared without case. */
+  /** Full address in to, cc or bcc, compared without case. */
   to?: string;
   /** Part of the subject, compared without case. */
   subject?: string;

@@ -1,23 +1,23 @@
 import { getBaseSubject, isReplySubject } from '../mime/subject.ts';
 
-/** What a mail says about the conversation it belongs to. */
+/** The header fields that place a message in a thread. */
 export interface ThreadReferences {
-  /** The field's value, with or without angle brackets; null where there is none. */
+  /** The field's value, with or without angle brackets; null if there is none. */
   inReplyTo: string | null;
   /** Oldest first, with or without angle brackets. */
   references: string[];
 }
 
-/** A chain longer than this tells nothing more; its newest ids are looked up. */
+/** Only the newest ids of a longer chain are looked up. */
 const MAX_CANDIDATES = 100;
-/** RFC 5322 section 2.1.1 ends a line at 998 characters, and an id cannot be folded. */
+/** RFC 5322 section 2.1.1 limits lines to 998 characters, and an id cannot be folded. */
 const MAX_MESSAGE_ID_CHARACTERS = 998;
 
 /**
- * The messages a mail may belong to, most telling first: In-Reply-To decides, then References from last to first
- * (RFC 5322 section 3.6.4 appends the parent at the end). The first one that is known names the thread.
+ * The message ids that may identify the thread, best first: In-Reply-To, then References from last to first (RFC 5322
+ * section 3.6.4 appends the parent at the end). The first known id decides.
  *
- * @returns ids without angle brackets, each once; empty where the mail names none.
+ * @returns distinct ids without angle brackets; empty if the message references none.
  */
 export function candidateMessageIds({ inReplyTo, references }: ThreadReferences): string[] {
   const parents = messageIdsIn(inReplyTo ?? '');

@@ -5,9 +5,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { MessageEntity } from './message.entity.ts';
 
 /**
- * What a message is found by. A table of its own, because every change of a message's status would write all its
- * words into the index again. Triggers on `messages` keep it; nothing else writes it, and only `search_messages` reads
- * it.
+ * The search document of a message. It is a separate table, because otherwise every status change of a message would
+ * rewrite its index entries. Only the triggers on `messages` write it, and only `search_messages` reads it.
  */
 export const MessageSearchEntity = defineEntity({
   name: 'MessageSearch',
@@ -33,8 +32,8 @@ export const MessageSearchEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: idColumn().fieldName('env_id'),
     /**
-     * Words: weight A subject, B sender, C recipients, D text. Beside them facets, as lexemes no word can be: the ids
-     * of environment, inbox and thread, `d:` direction, `f:` sender, `t:` recipient, `l:` label, `h:attachment`.
+     * Words with weights: A subject, B sender, C recipients, D text. Also facets, as lexemes that cannot be words: the
+     * ids of environment, inbox and thread, `d:` direction, `f:` sender, `t:` recipient, `l:` label, `h:attachment`.
      */
     document: p.text().columnType('tsvector').lazy(),
   },

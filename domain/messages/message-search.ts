@@ -7,12 +7,12 @@ import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { earlier, type Facet, later, parseSearch, quoteLexeme, type SearchQuery } from './search-query.ts';
 
-/** Filters a plain walk through an inbox would need to read every message for. */
+/** Whether the filter needs the search index: an index range of the inbox would have to read every message. */
 export function needsSearch({ q, label, from, to }: MessageFilter): boolean {
   return q !== undefined || label !== undefined || from !== undefined || to !== undefined;
 }
 
-/** Matches are ranked among so many of the newest, then among as many before them, and so on. */
+/** Matches are ranked within windows of this many messages, newest window first. */
 const WINDOW_SIZE = 1000;
 
 interface Match {
@@ -21,11 +21,12 @@ interface Match {
 }
 
 /**
- * Finds messages by their words, labels and addresses. With `q` the best come first, within windows of the
- * {@link WINDOW_SIZE} newest matches; without it they come by time. Costs one statement, two where a page crosses windows.
+ * Finds messages by their words, labels and addresses. With words in `q` the best matches come first, within windows of
+ * the {@link WINDOW_SIZE} newest matches; otherwise matches are ordered by time. It takes one statement, or two if a page
+ * spans windows.
  *
- * @returns ids in the order to show.
- * @throws AppError `validation_error` for a `q` that cannot be read, or one with `order=asc`.
+ * @returns ids in display order.
+ * @throws AppError `validation_error` for a malformed `q`, or for words in `q` with `order=asc`.
  */
 export async function searchMessages(
   em: EntityManager,
@@ -39,8 +40,8 @@ export async function searchMessages(
   if (page.order === 'asc')
     throw invalid(
       '/query/order',
-      'cannot be asc where q has words: the best matches come first',
-      'Leave order out, or use before: and after: to look at a time.',
+      'cannot be asc if q contains words, because the best matches come first',
+      'Omit order, or use before: and after: to select a period.',
     );
   return pageByRank(find, page);
 }
@@ -65,7 +66,7 @@ async function pageByTime(find: Find, { order, limit, after }: PageRequest): Pro
   return { items: items.map(({ id }) => id), next };
 }
 
-/** A page's key is the window it is in, by the id above its newest, and the place of its last match there. */
+/** The cursor of a page contains its window, by the id above its newest match, and the position of its last match. */
 async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Page<string>> {
   const [start, rank, id] = after ?? [];
   let below = start;
@@ -73,10 +74,10 @@ async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Pa
   const found: (Match & { window: string })[] = [];
   for (;;) {
     const window = await find({ below, ascending: false, limit: WINDOW_SIZE });
-    // Mail that comes while somebody pages must not push this window's last ones into the next: its start is kept.
-    const name = below ?? `${window[0]?.id ?? ''}~`;
-    const rest = window.toSorted(byRank).filter((match) => !last || byRank(last, match) < 0);
-    found.push(...rest.map((match) => ({ ...match, window: name })));
+    // The start of the window is kept, so that messages arriving between pages do not shift its last matches.
+    const windowStart = below ?? `${window[0]?.id ?? ''}~`;
+    const remaining = window.toSorted(byRank).filter((match) => !last || byRank(last, match) < 0);
+    found.push(...remaining.map((match) => ({ ...match, window: windowStart })));
     if (found.length > limit || window.length < WINDOW_SIZE) break;
     below = window.at(-1)?.id;
     last = undefined;
@@ -99,9 +100,9 @@ async function findMatches(
   );
 }
 
-/** The tenant's own lexeme is among them, so that the index meets a frequent word of others only where both stand. */
+/** Includes the tenant's own lexeme, so that the index intersects a frequent word with the tenant's messages. */
 function buildFacets(scope: Scope, filter: MessageFilter, query: SearchQuery): string {
-  const must = [
+  const required = [
     filter.inboxId ?? scope.inboxId ?? scope.environmentId,
     filter.threadId,
     filter.direction && `d:${filter.direction}`,
@@ -109,13 +110,13 @@ function buildFacets(scope: Scope, filter: MessageFilter, query: SearchQuery): s
     filter.to && `t:${filter.to.toLowerCase()}`,
     filter.label && `l:${filter.label}`,
   ].filter((lexeme) => lexeme !== undefined);
-  const facets: Facet[] = [...must.map((lexeme) => ({ lexeme, negated: false })), ...query.facets];
+  const facets: Facet[] = [...required.map((lexeme) => ({ lexeme, negated: false })), ...query.facets];
   if (filter.hasAttachments !== undefined)
     facets.push({ lexeme: 'h:attachment', negated: !filter.hasAttachments });
-  const wanted = new Set(facets.filter(({ negated }) => !negated).map(({ lexeme }) => lexeme));
+  const requested = new Set(facets.filter(({ negated }) => !negated).map(({ lexeme }) => lexeme));
   const hidden = HIDDEN_LABELS.map((label) => `l:${label}`);
-  // Who asks for one of them asks for what is hidden.
-  if (!hidden.some((lexeme) => wanted.has(lexeme)))
+  // A request for a hidden label includes hidden messages.
+  if (!hidden.some((lexeme) => requested.has(lexeme)))
     facets.push(...hidden.map((lexeme) => ({ lexeme, negated: true })));
   return facets.map(({ lexeme, negated }) => `${negated ? '!' : ''}${quoteLexeme(lexeme)}`).join(' & ');
 }

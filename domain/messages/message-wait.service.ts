@@ -13,22 +13,22 @@ import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
 
 export interface MessageCriteria {
-  /** Whole address of the sender, compared without case. */
+  /** Full address of the sender, compared without case. */
   from?: string | undefined;
   /** Part of the subject, compared without case. */
   subject?: string | undefined;
-  /** A message that was seen, or a time: what came behind it counts as well. Empty: only what comes from now on. */
+  /** The last message seen, or a time: later messages match too. Undefined: only messages that arrive from now on. */
   since?: { messageId: string } | { time: Date } | undefined;
 }
 
-/** Waits for messages that come in. Spam and blocked mail does not count, unless somebody frees it while waiting. */
+/** Waits for incoming messages. Hidden messages do not match, unless their label is removed during the wait. */
 export interface MessageWaitService {
-  /** @throws AppError `not_found` for the inbox, or for a message that is not in it. */
+  /** @throws AppError `not_found` for the inbox, or for a `since` message that is not in it. */
   begin(scope: Scope, inboxId: string, wanted: MessageCriteria): Promise<MessageWait>;
 }
 
 export interface MessageWait {
-  /** The first message wanted, as soon as it is there; empty after `waitMs`, or when closed. */
+  /** Returns the first matching message as soon as it arrives; undefined after `waitMs` or when closed. */
   next(waitMs: number): Promise<MessageDetails | undefined>;
   close(): void;
 }
@@ -74,10 +74,10 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
 
 const RECEIVED_EVENTS = { types: ['message.received'] as const };
 const PAGE_SIZE = 100;
-/** An event is made in the transaction of its message, so a moment later; clocks of two processes may differ. */
+/** An event is recorded shortly after its message is created, but the clocks of two processes may differ. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
-/** Where to follow from. By a message it is exact, whatever order mails were accepted and committed in. */
+/** Finds the position to follow events from. By message it is exact, whatever the order of commits. */
 async function findStartPosition(
   em: EntityManager,
   scope: Scope,
@@ -97,10 +97,10 @@ async function findStartPosition(
   const range = { ...RECEIVED_EVENTS, inboxIds: [inboxId], since: from, limit: PAGE_SIZE };
   for (let after: FeedPosition | undefined; ; ) {
     const { events: page } = await readEvents(em, scope, { ...range, after });
-    const told = page.find((event) => receivedDataOf(event).message_id === messageId);
-    if (told) return { after: positionOf(told) };
+    const received = page.find((event) => receivedDataOf(event).message_id === messageId);
+    if (received) return { after: positionOf(received) };
     const last = page.at(-1);
-    // It was sent, hidden, told too long ago, or is being told right now.
+    // The message is outbound or hidden, or its event is too old or not committed yet.
     if (!last || page.length < PAGE_SIZE) return { after: FEED_START, since: message.createdAt };
     after = positionOf(last);
   }
@@ -121,12 +121,12 @@ function meetsCriteria(event: Event, { from, subject, since }: MessageCriteria):
   );
 }
 
-/** Without case; an ü is an ü, whether it was written as one character or as two. */
+/** Ignores case and Unicode composition. */
 function normalizeForComparison(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
-/** Told is not all: it may have been deleted or put away since. */
+/** Returns undefined if the message was deleted or hidden since its event. */
 async function findIfVisible(
   messages: Pick<MessageService, 'get'>,
   scope: Scope,

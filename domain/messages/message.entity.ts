@@ -30,7 +30,7 @@ export interface MessageAuthentication {
   spf: string;
   dkim: string;
   dmarc: string;
-  /** Kept for operators; the API shows the three. */
+  /** For operators; the API returns only the other three. */
   arc?: string;
 }
 
@@ -39,7 +39,7 @@ export interface SpamVerdict {
   score: number | null;
 }
 
-/** One mail, in or out. Bodies are out of line in PostgreSQL and only read where one message is asked for. */
+/** One inbound or outbound message. Bodies are stored out of line and read only for a single message. */
 export const MessageEntity = defineEntity({
   name: 'Message',
   tableName: 'messages',
@@ -50,7 +50,7 @@ export const MessageEntity = defineEntity({
     { properties: ['threadId', 'id'] },
     { properties: ['inboxId', 'rfcMessageId'] },
     {
-      // Counts what an inbox has sent lately, without walking through all it has received.
+      // For counting the recent sends of an inbox without reading its received messages.
       name: 'messages_outbound_index',
       expression: `create index "messages_outbound_index" on "messages" ("inbox_id", "id") where "direction" = 'outbound'`,
     },
@@ -102,7 +102,7 @@ export const MessageEntity = defineEntity({
     threadId: () => p.manyToOne(ThreadEntity).mapToPk().deleteRule('cascade'),
     direction: p.text().$type<MessageDirection>(),
     status: p.text().$type<MessageStatus>(),
-    /** Why the status is `rejected`, `failed`, `canceled` or `needs_attention`; empty otherwise. */
+    /** Why the status is `rejected`, `failed`, `canceled` or `needs_attention`; null otherwise. */
     statusDetail: p.text().strictNullable(),
     fromEmail: p.text(),
     fromName: p.text().strictNullable(),
@@ -117,31 +117,31 @@ export const MessageEntity = defineEntity({
     extractedText: p.text().strictNullable().lazy(),
     labels: p.array().$type<string[]>().default([]),
     hasAttachments: p.boolean().default(false),
-    /** Without angle brackets (RFC 5322 section 3.6.4). Empty for inbound mail that has none. */
+    /** Without angle brackets (RFC 5322 section 3.6.4). Null for an inbound message without one. */
     rfcMessageId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
     references: p.array().$type<string[]>().fieldName('reference_ids').default([]),
-    /** What the relay or provider calls it; empty until one accepted it. */
+    /** The id of the relay or provider; null until it accepts the message. */
     providerMessageId: p.text().strictNullable(),
     sizeBytes: p.integer().default(0),
-    /** Outbound: the caller's own header fields. Inbound: all, last value of a repeated field wins. */
+    /** Outbound: the custom header fields. Inbound: all fields, with the last value of a repeated field. */
     headers: p.json().$type<Record<string, string>>().lazy(),
-    /** Empty on outbound mail. */
+    /** Null for outbound messages. */
     authentication: p.json().$type<MessageAuthentication>().strictNullable(),
     spam: p.json().$type<SpamVerdict>().strictNullable(),
     automated: p.boolean().default(false),
     signals: p.array().$type<Signal[]>().default([]),
     /** `message.received` was told; false on inbound mail that was hidden from the start. */
     announced: p.boolean().default(true),
-    /** Set where the MIME structure could not be read; the raw message is there all the same. */
+    /** Set if the MIME structure could not be parsed; the raw message is available. */
     parseError: p.text().strictNullable(),
-    /** Storage key of the exact bytes sent or received; empty until an outbound message is built. */
+    /** Storage key of the exact bytes sent or received; null until an outbound message is built. */
     rawKey: p.text().strictNullable(),
-    /** Storage key of a mail as a mail program handed it over, until the bytes to be sent are made of it. */
+    /** Storage key of a submitted message as received, until the bytes to send are built from it. */
     submittedKey: p.text().strictNullable(),
     /** A `trackDelivery` run was started, because the relay reports outcomes. */
     tracked: p.boolean().default(false),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last checked the row's run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

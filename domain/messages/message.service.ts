@@ -12,7 +12,7 @@ import type { MessageFilter } from './message-filter.ts';
 import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
 
 export interface MessageService {
-  /** @throws AppError `not_found` where `filter.inboxId` is out of reach. */
+  /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
   list(scope: Scope, filter: MessageFilter, page: PageRequest): Promise<Page<MessageDetails>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, messageId: string): Promise<MessageDetails>;
@@ -45,7 +45,7 @@ export function createMessageService({ database }: { database: Database }): Mess
   };
 }
 
-/** By time, along the index of the inbox or environment. */
+/** Lists messages by time, along the index of the inbox or environment. */
 async function listByIndex(
   em: EntityManager,
   scope: Scope,
@@ -61,13 +61,13 @@ async function listByIndex(
   return pageOf(messages, page.limit, ({ id }) => [id]);
 }
 
-/** Below and above every id. */
+/** Sort before and after every id. */
 const [LOWEST_ID, HIGHEST_ID] = ['', '~'];
 
 /**
- * The way through an inbox, or an environment. Compared and ordered as rows, so that only the index of both columns gives
- * the order: with an equality on the first the planner walks the primary key instead where a tenant has much of the
- * mail, through the newer mail of everybody else.
+ * Builds the index range of an inbox or an environment. It compares and orders row values, so that only the index of
+ * both columns provides the order. With an equality on the first column, the planner scans the primary key for a tenant
+ * with many messages, and reads the newer messages of all other tenants.
  */
 function buildIndexRange(
   { organizationId, environmentId, inboxId: boundTo }: Scope,
@@ -77,7 +77,7 @@ function buildIndexRange(
   const own: FilterQuery<Message> = { organizationId, environmentId };
   const [lowest, highest] =
     order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
-  // A conversation has an index of its own.
+  // Threads have their own index.
   if (threadId !== undefined)
     return {
       where: {
@@ -122,7 +122,7 @@ function buildListConditions(filter: MessageFilter): FilterQuery<Message>[] {
   return where;
 }
 
-/** Hidden mail is listed only where its label is asked for, and then it is searched for. */
+/** Excludes hidden messages. A request for a hidden label uses the search index instead. */
 export function visibleOnly(): FilterQuery<Message> {
   return { $not: { labels: { $overlap: [...HIDDEN_LABELS] } } };
 }

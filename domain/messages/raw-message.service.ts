@@ -7,9 +7,9 @@ import { type Message, MessageEntity } from './message.entity.ts';
 
 export interface RawMessageService {
   /**
-   * A link to the exact bytes sent or received.
+   * Creates a link to the exact bytes sent or received.
    *
-   * @throws AppError `not_found`; `conflict` where an outbound message has not been built.
+   * @throws AppError `not_found`; `conflict` if an outbound message is not built yet.
    */
   get(scope: Scope, messageId: string): Promise<{ link: FileLink; sizeBytes: number }>;
 }
@@ -36,15 +36,15 @@ export function createRawMessageService({ database, storage }: RawMessageService
   };
 }
 
-/** Built when its turn comes, so that a message that never leaves never has bytes. */
+/** A message is built at dispatch, so a message that is never sent has no bytes. */
 function rawNotAvailable({ status }: Message): AppError {
   const waiting = status === 'queued' || status === 'sending';
   return new AppError('conflict', {
     detail: waiting
       ? `The message is ${status}: its bytes are not built yet.`
-      : `The message is ${status}: it never left, so it has no bytes.`,
+      : `The message is ${status}: it was never transmitted, so it has no bytes.`,
     fix: waiting
-      ? 'Ask again when the message is sent; message.sent tells.'
+      ? 'Repeat the request after the event message.sent.'
       : 'Read its text_body and html_body instead.',
     extensions: { message_status: status },
   });

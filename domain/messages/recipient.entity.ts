@@ -14,20 +14,20 @@ export type RecipientStatus =
   | 'suppressed'
   | 'rejected';
 
-/** One envelope recipient (RFC 5321) of an outbound message: its own SMTP transaction, return path and outcome. */
+/** An envelope recipient (RFC 5321) of an outbound message, with its own SMTP transaction, return path and outcome. */
 export const RecipientEntity = defineEntity({
   name: 'Recipient',
   tableName: 'message_recipients',
   policies: tenantPolicies(),
   properties: {
     messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
-    /** Place in the envelope, from 0; the return-path token carries it. */
+    /** Position in the envelope, from 0; part of the return-path token. */
     position: p.smallint().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     field: p.text().$type<'to' | 'cc' | 'bcc'>(),
     email: p.text(),
     status: p.text().$type<RecipientStatus>().default('pending'),
-    /** Enhanced status code (RFC 3463) of the last answer or report; empty before one. */
+    /** Enhanced status code (RFC 3463) of the last SMTP response or report; null before the first one. */
     statusCode: p.text().strictNullable(),
     diagnosticCode: p.text().strictNullable(),
     sentAt: timestamp().strictNullable(),

@@ -1,10 +1,12 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { timeOf } from '../../platform/database/raw-rows.ts';
+import { parseTimestamp } from '../../platform/database/serialized-row.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { Thread } from './thread.entity.ts';
 import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
 
-interface Summary {
+interface SummaryRow {
   count: number;
   has_attachments: boolean;
   /** As PostgreSQL writes times: the ORM reads them only into entities. */
@@ -16,11 +18,13 @@ interface Summary {
   participants: string[];
 }
 
-/** @param thread SQL for the thread's id; one parameter follows it, the hidden labels. */
-const summarySql = (thread: string) => `
+const HIDDEN_LABELS_ARRAY = `{${HIDDEN_LABELS.join(',')}}`;
+
+/** @param thread SQL for the thread's id. */
+const summarySql = (thread: Sql) => sql`
   with shown as (
     select id, direction, from_email, has_attachments, preview, labels, created_at
-    from messages where thread_id = ${thread} and not labels && ?::text[]
+    from messages where thread_id = ${thread} and not labels && ${HIDDEN_LABELS_ARRAY}::text[]
   )
   select count(*)::int as count, coalesce(bool_or(has_attachments), false) as has_attachments,
     max(created_at) filter (where direction = 'inbound') as last_inbound_at,
@@ -39,14 +43,12 @@ const summarySql = (thread: string) => `
     ) as participants
   from shown`;
 
-const HIDDEN_LABELS_ARRAY = `{${HIDDEN_LABELS.join(',')}}`;
-
 /**
- * Writes the thread's summary anew after a message of it was hidden, shown or deleted, or lost a label. The caller
- * holds the thread's row lock, and has flushed. A thread that shows no message keeps its times, and no list shows it.
+ * Recomputes the thread's summary after one of its messages was hidden, shown, deleted or lost a label. The caller
+ * holds the thread's row lock and has flushed. A thread without visible messages keeps its times and is not listed.
  */
 export async function refreshThread(em: EntityManager, thread: Thread): Promise<void> {
-  const [summary] = await em.execute<Summary[]>(summarySql('?'), [thread.id, HIDDEN_LABELS_ARRAY]);
+  const [summary] = await em.execute<SummaryRow[]>(summarySql(sql`${thread.id}`));
   if (!summary) return;
   thread.messageCount = summary.count;
   thread.hasAttachments = summary.has_attachments;
@@ -54,25 +56,24 @@ export async function refreshThread(em: EntityManager, thread: Thread): Promise<
   thread.preview = summary.preview ?? '';
   thread.labels = summary.labels;
   thread.participants = summary.participants;
-  thread.lastInboundAt = timeOf(summary.last_inbound_at);
-  thread.lastOutboundAt = timeOf(summary.last_outbound_at);
+  thread.lastInboundAt = parseTimestamp(summary.last_inbound_at);
+  thread.lastOutboundAt = parseTimestamp(summary.last_outbound_at);
   thread.lastMessageAt = latest(thread.lastInboundAt, thread.lastOutboundAt) ?? thread.lastMessageAt;
 }
 
-/** The same for many threads at once, whose rows the caller has locked. */
+/** Recomputes the summaries of several threads, whose rows the caller has locked. */
 export async function refreshThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
   if (threadIds.length === 0) return;
   await em.execute(
-    `update threads t set message_count = s.count, has_attachments = s.has_attachments, last_message_id = s.last_id,
+    sql`update threads t set message_count = s.count, has_attachments = s.has_attachments, last_message_id = s.last_id,
        preview = coalesce(s.preview, ''), labels = s.labels, participants = s.participants,
        last_inbound_at = s.last_inbound_at, last_outbound_at = s.last_outbound_at,
        last_message_at = coalesce(greatest(s.last_inbound_at, s.last_outbound_at), t.last_message_at),
        updated_at = now()
      from (select w.id as thread_id, summary.* from threads w
-           cross join lateral (${summarySql('w.id')}) summary
-           where w.id in (${threadIds.map(() => '?').join()})) s
+           cross join lateral (${summarySql(sql`w.id`)}) summary
+           where w.id in (${threadIds})) s
      where t.id = s.thread_id`,
-    [HIDDEN_LABELS_ARRAY, ...threadIds],
   );
 }
 

@@ -1,13 +1,13 @@
 import { invalid } from '../../platform/errors.ts';
 
 /**
- * The language of `q`: words and "phrases" that all must occur, `word*` for a beginning, `-` for what must not, and
+ * A parsed `q`: words and "phrases" that must all occur, `word*` for a prefix, `-` to exclude, and the operators
  * `from: to: subject: label: has:attachment before: after:`.
  */
 export interface SearchQuery {
-  /** In the input syntax of PostgreSQL's `to_tsquery`: each term quoted; empty where `q` has none. */
+  /** In the input syntax of PostgreSQL's `to_tsquery`, each term quoted; empty if `q` has no words. */
   words: string;
-  /** Lexemes of `message_search.document` that must be there, or must not. */
+  /** Lexemes of `message_search.document` that must or must not be present. */
   facets: Facet[];
   /** Created before this time. */
   before?: Date;
@@ -31,7 +31,7 @@ interface Term {
   quoted: boolean;
 }
 
-/** Weights of the document (see `search_document`): where a field's words stand. */
+/** The weight of each field's words in the search document (see `search_document`). */
 const WEIGHTS: Record<string, string> = { subject: 'A', from: 'B', to: 'C' };
 const FIELDS = [...Object.keys(WEIGHTS), 'label', 'has', 'before', 'after'];
 
@@ -70,7 +70,7 @@ function readTerms(q: string): Term[] {
     const field = name.toLowerCase();
     const value = phrase ?? word;
     const quoted = phrase !== undefined;
-    // A colon in ordinary text (`https://…`, `10:30`): words like any other.
+    // A colon in ordinary text (`https://…`, `10:30`) is not an operator.
     if (name !== '' && !FIELDS.includes(field))
       terms.push({ negated: minus !== '', field: '', value: whole.slice(minus.length), quoted });
     else if (field !== '' || value.trim() !== '') terms.push({ negated: minus !== '', field, value, quoted });
@@ -92,11 +92,11 @@ function applyOperator(query: SearchQuery, { negated, field, value }: Term): voi
   if (field === 'label') query.facets.push({ lexeme: `l:${value}`, negated });
   else if (field === 'has') {
     if (!/^attachments?$/i.test(value))
-      throw invalidQuery(`knows has:attachment, not has:${value}`, 'Write has:attachment.');
+      throw invalidQuery(`supports has:attachment, not has:${value}`, 'Use has:attachment.');
     query.facets.push({ lexeme: 'h:attachment', negated });
   } else {
     if (negated)
-      throw invalidQuery(`cannot deny ${field}:`, 'Use before: for after: and the other way round.');
+      throw invalidQuery(`cannot negate ${field}:`, 'Use after: instead of -before:, and vice versa.');
     const time = readDate(field, value);
     if (field === 'before') query.before = earlier(query.before, time);
     else query.after = later(query.after, time);
@@ -113,7 +113,7 @@ function readDate(field: string, value: string): Date {
   if (!sameDay)
     throw invalidQuery(
       `has no date after ${field}:`,
-      `Write ${field}:2026-01-31 or ${field}:2026-01-31T12:00:00Z.`,
+      `Use ${field}:2026-01-31 or ${field}:2026-01-31T12:00:00Z.`,
     );
   return time;
 }
@@ -121,7 +121,7 @@ function readDate(field: string, value: string): Date {
 export const earlier = (a: Date | undefined, b: Date | undefined) => (a && b ? (a < b ? a : b) : (a ?? b));
 export const later = (a: Date | undefined, b: Date | undefined) => (a && b ? (a > b ? a : b) : (a ?? b));
 
-/** As `search_words` in the database does: no accents, Chinese and Japanese characters apart. */
+/** Normalizes like `search_words` in the database: removes accents, separates Chinese and Japanese characters. */
 export function foldWords(text: string): string {
   return text
     .normalize('NFKD')
@@ -130,7 +130,7 @@ export function foldWords(text: string): string {
     .replace(/([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])/g, ' $1 ');
 }
 
-/** One operand of PostgreSQL's tsquery syntax, whatever characters it holds. */
+/** Quotes any text as an operand of PostgreSQL's tsquery syntax. */
 export function quoteLexeme(text: string): string {
   return `'${text.replace(/\\/g, '\\\\').replace(/'/g, "''")}'`;
 }
@@ -138,7 +138,7 @@ export function quoteLexeme(text: string): string {
 function missingValue(field: string) {
   return invalidQuery(
     `has nothing after ${field}:`,
-    `Write a value right after ${field}: without a space, in quotes where it has spaces.`,
+    `Add a value right after ${field}: without a space, quoted if it contains spaces.`,
   );
 }
 

@@ -33,19 +33,18 @@ export function createThread(
   return thread;
 }
 
-/** What `baseSubject` of a thread holds, and what a look-up by subject compares with. */
+/** The form of the subject that `baseSubject` of a thread stores and lookups compare. */
 export function normalizedBaseSubject(subject: string): string {
   return getBaseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
 }
 
 /**
- * Keeps the thread's summary in step with a message added to it. The caller holds the thread's row lock, or has just
- * created it.
+ * Updates the thread's summary for an added message. The caller holds the thread's row lock, or has just created it.
  *
- * @param correspondents addresses of the other side, in order.
+ * @param correspondents addresses of the other parties, in order.
  */
 export function addToThread(thread: Thread, message: Message, correspondents: string[], at: Date): void {
-  // Hidden mail has its place in the conversation, and nothing shows of it until its label is taken off.
+  // A hidden message belongs to the thread, but the summary omits it until its label is removed.
   if (isHidden(message.labels)) return;
   thread.messageCount += 1;
   thread.preview = message.preview;
@@ -54,7 +53,7 @@ export function addToThread(thread: Thread, message: Message, correspondents: st
   if (message.direction === 'inbound') thread.lastInboundAt = at;
   else thread.lastOutboundAt = at;
   thread.hasAttachments ||= message.hasAttachments;
-  // A mail without sender has nobody to answer, and is no participant.
+  // A message without a sender adds no participant.
   const lower = correspondents.filter((address) => address !== '').map((address) => address.toLowerCase());
   thread.participants = [...new Set([...thread.participants, ...lower])].slice(0, MAX_PARTICIPANTS);
   thread.labels = [...new Set([...thread.labels, ...message.labels])].slice(0, MAX_LABELS);

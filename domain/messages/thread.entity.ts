@@ -5,7 +5,7 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** A conversation within one inbox. The columns after `subject` are kept by whoever adds a message. */
+/** A conversation within one inbox. The columns after `subject` are its summary, see `addToThread`. */
 export const ThreadEntity = defineEntity({
   name: 'Thread',
   tableName: 'threads',
@@ -27,14 +27,14 @@ export const ThreadEntity = defineEntity({
     labels: p.array().$type<string[]>().default([]),
     /** Addresses other than the inbox's own, in order of appearance, at most 100. */
     participants: p.array().$type<string[]>().default([]),
-    /** 0: all there is is hidden (spam, blocked), and the thread is not listed. */
+    /** Visible messages. 0 means that all messages are hidden (spam, blocked), and the thread is not listed. */
     messageCount: p.integer().default(0),
     lastMessageId: idColumn().strictNullable(),
     lastMessageAt: timestamp(),
     lastInboundAt: timestamp().strictNullable(),
     lastOutboundAt: timestamp().strictNullable(),
     hasAttachments: p.boolean().default(false),
-    /** Nothing is sent in it before: it ran in circles. Empty where it never did. */
+    /** Sending in the thread is paused until then because of a mail loop; null if there never was one. */
     sendPausedUntil: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

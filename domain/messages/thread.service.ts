@@ -17,9 +17,9 @@ export interface ThreadDetails {
 
 export interface ThreadService {
   /**
-   * Threads of an inbox, or of the whole environment, by their last message.
+   * Lists the threads of an inbox or of the environment by their last message.
    *
-   * @throws AppError `not_found` where the inbox is out of reach.
+   * @throws AppError `not_found` if the credential cannot access the inbox.
    */
   list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Thread>>;
   /** @throws AppError `not_found`. */
@@ -55,12 +55,12 @@ export function createThreadService({ database }: { database: Database }): Threa
 }
 
 function buildListFilter(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
-  // A thread whose every message is hidden or gone.
+  // Excludes threads whose messages are all hidden or deleted.
   const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 } }];
   if (inboxId !== undefined) where.push({ inboxId });
   const [time, id] = page.after ?? [];
   if (time !== undefined && id !== undefined) {
-    // The first condition alone bounds the walk through the index; the second one settles equal times.
+    // The first condition bounds the index scan; the second one orders equal times.
     const at = new Date(time);
     where.push(
       page.order === 'asc'

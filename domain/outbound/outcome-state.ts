@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Raw, timeOf } from '../../platform/database/raw-rows.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 import { noChanges, type OutcomeChanges } from './outcome-events.ts';
@@ -81,12 +81,12 @@ const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', stat
  * @returns null if the message does not exist.
  */
 export async function lockOutcomeState(em: EntityManager, messageId: string): Promise<OutcomeState | null> {
-  const [message] = await em.execute<Raw<OutcomeMessage>[]>(
+  const [message] = await em.execute<SerializedRow<OutcomeMessage>[]>(
     sql`select ${MESSAGE_COLUMNS} from messages where id = ${messageId} for update`,
   );
   if (!message) return null;
   const [parts] = await em.execute<
-    { recipients: Raw<OutcomeRecipient>[]; attempts: Raw<OutcomeAttempt>[] }[]
+    { recipients: SerializedRow<OutcomeRecipient>[]; attempts: SerializedRow<OutcomeAttempt>[] }[]
   >(
     sql`select
        (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT_FIELDS}) order by position), '[]')
@@ -99,23 +99,25 @@ export async function lockOutcomeState(em: EntityManager, messageId: string): Pr
     message: {
       ...message,
       createdAt: new Date(message.createdAt),
-      queuedAt: timeOf(message.queuedAt),
-      sentAt: timeOf(message.sentAt),
-      deliveredAt: timeOf(message.deliveredAt),
-      bouncedAt: timeOf(message.bouncedAt),
-      complainedAt: timeOf(message.complainedAt),
+      queuedAt: parseTimestamp(message.queuedAt),
+      sentAt: parseTimestamp(message.sentAt),
+      deliveredAt: parseTimestamp(message.deliveredAt),
+      bouncedAt: parseTimestamp(message.bouncedAt),
+      complainedAt: parseTimestamp(message.complainedAt),
     },
     recipients: recipients.map((recipient) => ({
       ...recipient,
-      sentAt: timeOf(recipient.sentAt),
+      sentAt: parseTimestamp(recipient.sentAt),
       updatedAt: new Date(recipient.updatedAt),
     })),
-    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: timeOf(attempt.finishedAt) })),
+    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTimestamp(attempt.finishedAt) })),
     recorded: [],
     changes: noChanges(),
     now: new Date(),
   };
 }
+
+const toIsoTime = (time: Date | null) => time?.toISOString() ?? null;
 
 /** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
 export async function saveOutcomeState(

@@ -65,7 +65,7 @@ export async function ensureMimeStored(
   if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
   const attachments = message.hasAttachments ? await loadAttachments(database, message.id) : [];
   const stored = await storeBuilt(storage, rawKey, { message, attachments, key });
-  await database.statement(
+  await database.query(
     sql`update messages set raw_key = ${rawKey}, size_bytes = ${stored.sizeBytes} where id = ${message.id} and raw_key is null`,
   );
   return { rawKey, ...stored };

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
-import { LockMode, sql } from '@mikro-orm/core';
+import { LockMode } from '@mikro-orm/core';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -126,14 +127,19 @@ async function parseSubmission(
 ): Promise<{ mail: ParsedInboundMail; files: FileToAttach[] }> {
   const mail = await reader.parse(await storage.getStream(submittedKey), {
     async storeFile(_index, content, contentType) {
-      const facts = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
-      const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(scope, inboxId, facts, content);
+      const metadata = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
+      const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(
+        scope,
+        inboxId,
+        metadata,
+        content,
+      );
       return { key: storageKey, stored: { sizeBytes, sha256: Buffer.from(sha256) } };
     },
   });
-  const files = mail.attachments.map(({ stored, ...facts }) => ({
+  const files = mail.attachments.map(({ stored, ...metadata }) => ({
     kind: 'stored' as const,
-    file: { ...facts, ...stored },
+    file: { ...metadata, ...stored },
   }));
   return { mail, files };
 }
@@ -217,9 +223,7 @@ async function findDuplicate(
   recipients: string[],
 ): Promise<string | null> {
   if (rfcMessageId === null) return null;
-  await em.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(['submission', inboxId, rfcMessageId])}, 0))`,
-  );
+  await lockKey(em, 'submission', inboxId, rfcMessageId);
   const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
   const candidates = await em.find(
     MessageEntity,

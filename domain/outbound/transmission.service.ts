@@ -77,7 +77,7 @@ async function loadTransmission(
   database: Database,
   messageId: string,
 ): Promise<{ message: OutgoingMessage; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
-  const [row] = await database.statement<
+  const [row] = await database.query<
     Omit<OutgoingMessage, 'createdAt'> & {
       createdAt: string;
       recipients: OutgoingRecipient[];

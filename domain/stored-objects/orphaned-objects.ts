@@ -68,11 +68,10 @@ export async function registerOrphanedObjects(
   return progress;
 }
 
-
 /** Returns the keys that no row refers to. */
 async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
-  const known = await database.statement<{ key: string }>(
+  const known = await database.query<{ key: string }>(
     sql`select storage_key as key from attachments where storage_key in (${keys})
      union all select raw_key from inbound_receipts where raw_key in (${keys})
      union all select raw_key from unattributed_reports where raw_key in (${keys})
@@ -109,7 +108,7 @@ function ownerIdsOf(key: string): string[] {
 /** Returns the ids of existing messages and of receipts that are not yet processed. */
 async function findExistingIds(database: Database, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
-  const rows = await database.statement<{ id: string }>(
+  const rows = await database.query<{ id: string }>(
     sql`select id from messages where id in (${ids})
      union all select id from inbound_receipts where status = 'received' and id in (${ids})`,
   );
@@ -118,7 +117,7 @@ async function findExistingIds(database: Database, ids: string[]): Promise<Set<s
 
 async function registerKeys(database: Database, keys: string[]): Promise<number> {
   if (keys.length === 0) return 0;
-  const rows = await database.statement(
+  const rows = await database.query(
     sql`insert into unclaimed_objects (storage_key, org_id, due_at)
      select key, null, now() + ${RECHECK_DELAY}::interval from unnest(array[${keys}]::text[]) key
      on conflict do nothing returning 1`,

@@ -1,9 +1,9 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { AppError } from '../../platform/errors.ts';
 import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 
 /**
  * Registers objects in their own transaction before they are stored, so that the sweep finds them if this process

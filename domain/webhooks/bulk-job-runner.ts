@@ -13,6 +13,7 @@ import { lowestEventIdSince } from '../events/event-feed.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { buildBulkJobStart } from './bulk-job-start.ts';
+import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
@@ -150,9 +151,10 @@ async function findDeliveryIds(
   eventIds: string[],
 ): Promise<Map<string, string>> {
   if (eventIds.length === 0) return new Map();
-  const rows = await em.execute<{ id: string; eventId: string }[]>(
-    sql`select id, event_id as "eventId" from webhook_deliveries
-     where endpoint_id = ${endpointId} and event_id in (${eventIds})`,
+  const rows = await em.find(
+    WebhookDeliveryEntity,
+    { endpointId, eventId: { $in: eventIds } },
+    { fields: ['id', 'eventId'] },
   );
   return new Map(rows.map(({ id, eventId }) => [eventId, id]));
 }

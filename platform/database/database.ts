@@ -1,63 +1,70 @@
-import { type EntityName, UnderscoreNamingStrategy } from '@mikro-orm/core';
+import { type EntityName, sql, UnderscoreNamingStrategy } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
 import { EXPORT_ROLE, ORGANIZATION_VARIABLE } from './policies.ts';
 import { quoteText } from './quote-text.ts';
+import type { Sql } from './sql.ts';
 
-/** What a use-case works in: one PostgreSQL transaction of one organization. */
+/** One PostgreSQL transaction, in which a use-case does all its work. */
 export interface Transaction {
   readonly em: EntityManager;
-  /** The request it belongs to; empty for what a lifecycle does by itself. */
+  /** The API request it belongs to; undefined in workers. */
   readonly requestId?: string;
   /**
-   * Runs last, when everything else is written: for what locks rows that many wait for. What it throws takes the whole
-   * transaction back.
+   * Runs `work` after everything else is flushed: for locks on contended rows, which are then held briefly. If it throws,
+   * the transaction rolls back.
    */
   beforeCommit(work: () => Promise<void>): void;
-  /** Runs once the transaction has committed; never when it rolled back. Must not throw. */
+  /** Runs `work` after the commit, never after a rollback. It must not throw. */
   afterCommit(work: () => void): void;
 }
 
 export interface TenantScope {
   organizationId: string;
   requestId?: string;
-  /** The request's open transaction, where it has one (idempotent requests); use-cases then join it. */
+  /** The request's open transaction (requests with an Idempotency-Key), which use-cases join; undefined if there is none. */
   transaction?: Transaction;
 }
 
 export interface Database {
   readonly orm: MikroORM;
   /**
-   * Runs `work` in a transaction that sees the rows of `scope`'s organization. Joins `scope.transaction` where there
-   * is one. An `AppError` with `commits` is thrown after the commit; every other error rolls back.
-   * No network call other than PostgreSQL's belongs inside.
+   * Runs `work` in a transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if there is
+   * one. An `AppError` with `commits` is thrown after the commit; every other error rolls back. Make no other network
+   * call inside.
    */
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
-  /** The same without an organization: for workers, whose role sees all tenants, and for tables that have none. */
+  /**
+   * Runs `work` in a transaction without an organization: for workers, whose role sees every tenant, and for tables
+   * without tenants. Errors as in {@link transaction}.
+   */
   systemTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Reads rows of one organization under row-level security, although the workers' own role sees every tenant's. What
-   * nobody ought to read has no grant; nothing can be written.
+   * Runs `work` in a read-only transaction as the export role, which row-level security limits to one organization and
+   * which may not read secrets: for workers, whose own role sees every tenant.
    */
   readAsTenant<T>(organizationId: string, work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /** One statement without transaction and tenant: for the functions that run before a tenant is known. */
-  statement<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
   /**
-   * Statements of a worker that each stand for themselves: no BEGIN and COMMIT around them, no flush behind them. Not
-   * for the API, whose statements see nothing without {@link transaction}.
+   * Runs one statement outside a transaction and without an organization: for workers, and in the API for the SQL
+   * functions that run before the organization is known.
+   */
+  query<Row>(query: Sql): Promise<Row[]>;
+  /**
+   * Runs `work` without a transaction: each of its statements commits by itself, and nothing is flushed. For workers
+   * only: the API's role sees no rows outside {@link transaction}.
    */
   autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /** Of this process: connections in use and idle, and callers that wait for one. */
-  connections(): { used: number; idle: number; waiting: number };
-  /** @throws when PostgreSQL does not answer. */
+  /** This process's pool: connections in use and idle, and callers waiting for one. */
+  poolUsage(): { used: number; idle: number; waiting: number };
+  /** @throws if PostgreSQL does not answer. */
   ping(): Promise<void>;
-  /** Lets what is under way end first. */
+  /** Waits for the work in progress, then closes all connections. */
   close(): Promise<void>;
 }
 
-/** A reference mapped to its key is named after the property: `inboxId` is `inbox_id`. */
+/** Names the column of a reference after its property: `inboxId` is `inbox_id`. */
 class ColumnNames extends UnderscoreNamingStrategy {
   override joinKeyColumnName(propertyName: string): string {
     return this.propertyToColumnName(propertyName);
@@ -88,15 +95,18 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
   };
 }
 
-/** Flushed like a transaction of its own, so that a use-case returns rows with their generated columns either way. */
+/** Flushes at the end, as a separate transaction would, so that a use-case returns rows with their generated columns. */
 async function join<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   const value = await work(transaction);
   await transaction.em.flush();
   return value;
 }
 
-/** What is written so far goes to the database first. */
-export async function runLast(em: EntityManager, hooks: readonly (() => Promise<void>)[]): Promise<void> {
+/** Flushes, then runs the hooks in order. */
+export async function runBeforeCommit(
+  em: EntityManager,
+  hooks: readonly (() => Promise<void>)[],
+): Promise<void> {
   if (hooks.length === 0) return;
   await em.flush();
   for (const hook of hooks) await hook();
@@ -115,12 +125,12 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
   });
   Object.assign(orm.em.getPlatform(), { escapeLiteral: quoteText });
-  const underWay = new Set<Promise<unknown>>();
+  const inProgress = new Set<Promise<unknown>>();
 
-  /** The driver loses a connection that is being acquired when it closes, and then waits for it for ever. */
+  /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
   function track<T>(work: Promise<T>): Promise<T> {
-    underWay.add(work);
-    const forget = () => underWay.delete(work);
+    inProgress.add(work);
+    const forget = () => inProgress.delete(work);
     work.then(forget, forget);
     return work;
   }
@@ -130,24 +140,24 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     work: (transaction: Transaction) => Promise<T>,
     requestId?: string,
   ): Promise<T> {
-    const committed: (() => void)[] = [];
-    const last: (() => Promise<void>)[] = [];
+    const afterCommitHooks: (() => void)[] = [];
+    const beforeCommitHooks: (() => Promise<void>)[] = [];
     const outcome = await fork.transactional(async (em): Promise<{ value: T } | { refusal: AppError }> => {
       try {
         const value = await work({
           em,
           requestId,
-          beforeCommit: (hook) => last.push(hook),
-          afterCommit: (hook) => committed.push(hook),
+          beforeCommit: (hook) => beforeCommitHooks.push(hook),
+          afterCommit: (hook) => afterCommitHooks.push(hook),
         });
-        await runLast(em, last);
+        await runBeforeCommit(em, beforeCommitHooks);
         return { value };
       } catch (error) {
         if (error instanceof AppError && error.commitsTransaction) return { refusal: error };
         throw error;
       }
     });
-    for (const hook of committed) hook();
+    for (const hook of afterCommitHooks) hook();
     if ('refusal' in outcome) throw outcome.refusal;
     return outcome.value;
   }
@@ -164,17 +174,17 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));
     },
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
-    statement: <Row>(sql: string, values: unknown[] = []) => track(orm.em.fork().execute<Row[]>(sql, values)),
+    query: <Row>(query: Sql) => track(orm.em.fork().execute<Row[]>(query)),
     autocommit: (work) => track(work(orm.em.fork())),
-    connections() {
+    poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
       return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
     },
     async ping() {
-      await track(orm.em.fork().execute('select 1'));
+      await track(orm.em.fork().execute(sql`select 1`));
     },
     async close() {
-      while (underWay.size > 0) await Promise.allSettled(underWay);
+      while (inProgress.size > 0) await Promise.allSettled(inProgress);
       await orm.close(true);
     },
   };

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
-import { createSlots } from '../slots.ts';
+import { createSemaphore } from '../semaphore.ts';
 import { OutboxEntity } from './outbox.entity.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
@@ -32,7 +33,7 @@ const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
   const waiting = new Set<Promise<void>>();
-  const calls = createSlots(CALLS_AT_ONCE);
+  const calls = createSemaphore(CALLS_AT_ONCE);
   const removeRow = batchedRemoval(database);
 
   async function dispatchCommitted(
@@ -41,7 +42,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     command: OutboxCommand,
   ): Promise<void> {
     try {
-      const release = await calls.take();
+      const release = await calls.acquire();
       await workflows.dispatch(command).finally(release);
       await removeRow(organizationId, id);
     } catch (error) {
@@ -51,7 +52,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
 
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
     try {
-      const release = await calls.take();
+      const release = await calls.acquire();
       await workflows.dispatch(command).finally(release);
       await removeRow(organizationId, id);
       return true;
@@ -148,12 +149,11 @@ interface LeasedRow {
 async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
   return database.autocommit((em) =>
     em.execute<LeasedRow[]>(
-      `update outbox set attempts = attempts + 1,
-         available_at = now() + least(? * power(2, least(attempts, 10)), ?) * interval '1 millisecond'
+      sql`update outbox set attempts = attempts + 1,
+         available_at = now() + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
        where id in (select id from outbox where available_at <= now() and dead_at is null
-                    order by available_at limit ? for update skip locked)
+                    order by available_at limit ${limit} for update skip locked)
        returning id, org_id as "organizationId", command, attempts`,
-      [FIRST_SWEEP_AFTER_MS, MAX_BACKOFF_MS, limit],
     ),
   );
 }

@@ -1,3 +1,4 @@
+import { raw, sql } from '@mikro-orm/core';
 import type { Database } from '../database/database.ts';
 import type { SignalCommand, StartCommand } from './outbox-command.ts';
 
@@ -38,12 +39,11 @@ export function takeOverdue<Row extends object>(
 ): Promise<Row[]> {
   return database.autocommit((em) =>
     em.execute<Row[]>(
-      `update ${table} set reconciled_at = now() where id in (
-         select id from ${table} where ${overdue}
-           and (reconciled_at is null or reconciled_at < now() - interval '${againAfter}')
-         order by reconciled_at nulls first limit ? for update skip locked)
-       returning ${columns}`,
-      [limit],
+      sql`update ${sql.ref(table)} set reconciled_at = now() where id in (
+         select id from ${sql.ref(table)} where ${raw(overdue)}
+           and (reconciled_at is null or reconciled_at < now() - ${againAfter}::interval)
+         order by reconciled_at nulls first limit ${limit} for update skip locked)
+       returning ${raw(columns)}`,
     ),
   );
 }

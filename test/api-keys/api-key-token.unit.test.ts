@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createApiKeyToken, hashApiKeyToken, isApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 
-test('tokens have the form of the design, and no two are alike', () => {
+test('tokens have the specified format and are unique', () => {
   const tokens = Array.from({ length: 500 }, () => createApiKeyToken('live'));
   for (const token of tokens) {
     expect(token).toMatch(/^ask_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/);
@@ -11,7 +11,7 @@ test('tokens have the form of the design, and no two are alike', () => {
   expect(createApiKeyToken('test')).toMatch(/^ask_test_/);
 });
 
-test('a mistyped character is noticed wherever it is', () => {
+test('the checksum detects a mistyped character at any position', () => {
   const token = createApiKeyToken('live');
   for (let place = 0; place < token.length; place += 1) {
     const other = token[place] === 'x' ? 'y' : 'x';
@@ -25,11 +25,11 @@ test.each([
   `${createApiKeyToken('live')}x`,
   ` ${createApiKeyToken('live')}`,
   'sst_0123456789',
-])('%j is none', (token) => {
+])('rejects %j', (token) => {
   expect(isApiKeyToken(token)).toBe(false);
 });
 
-test('what is stored does not show the token', () => {
+test('the stored hash does not reveal the token', () => {
   const token = createApiKeyToken('live');
   expect(hashApiKeyToken(token)).toHaveLength(32);
   expect(hashApiKeyToken(token).toString('latin1')).not.toContain(token.slice(-6));

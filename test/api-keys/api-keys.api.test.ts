@@ -59,7 +59,7 @@ test('a key of a sandbox environment is a test key', async () => {
   expect(created.env_id).toBe(organization.sandboxEnvironmentId);
 });
 
-test('nobody grants what they lack', async () => {
+test('a key cannot grant permissions it lacks', async () => {
   const permissions = ['keys:manage', 'inboxes:read'] as const;
   const { token } = await createKey(app.worker, { ...organization, permissions: [...permissions] });
   const problem = expectProblem(
@@ -71,7 +71,7 @@ test('nobody grants what they lack', async () => {
   expect(silent.permissions).toEqual(['inboxes:read']);
 });
 
-test('a bound key makes keys within its own binding', async () => {
+test('a bound key creates keys within its own binding only', async () => {
   const inbox = await createInbox(app.worker, organization);
   const environmentId = organization.productionEnvironmentId;
   const bound = await createKey(app.worker, { ...organization, environmentId });
@@ -89,7 +89,7 @@ test('a bound key makes keys within its own binding', async () => {
   expectProblem(await app.call(`/api-keys/${bound.keyId}`, { token: single.token }), 'not_found');
 });
 
-test('an organization-wide key binds another to an inbox of the environment it names', async () => {
+test('an organization-wide key can bind a new key to an inbox of a named environment', async () => {
   const inbox = await createInbox(app.worker, organization, {
     environmentId: organization.sandboxEnvironmentId,
   });
@@ -99,7 +99,7 @@ test('an organization-wide key binds another to an inbox of the environment it n
   expectProblem(await create({ name: 'x', env_id: newId('environment') }), 'not_found');
 });
 
-test('a revoked key is refused from the next request on, and listed no more', async () => {
+test('a revoked key is rejected from the next request on and no longer listed', async () => {
   const created = (await create({ name: 'x' })).json<Created>();
   const remove = () => app.call(`/api-keys/${created.id}`, { method: 'DELETE', token: organization.token });
   expect((await remove()).statusCode).toBe(204);
@@ -109,7 +109,7 @@ test('a revoked key is refused from the next request on, and listed no more', as
   expect(list.json<{ data: Created[] }>().data.map(({ id }) => id)).not.toContain(created.id);
 });
 
-test('unknown, expired, revoked and malformed credentials get the same answer', async () => {
+test('unknown, expired, revoked and malformed credentials get the same response', async () => {
   const expired = await createKey(app.worker, { ...organization, expiresAt: new Date(Date.now() - 1) });
   const details = new Set<string>();
   for (const token of [createApiKeyToken('live'), expired.token, 'ask_live_short', 'nonsense'])
@@ -121,7 +121,7 @@ test('unknown, expired, revoked and malformed credentials get the same answer', 
   expect(details.size).toBe(1);
 });
 
-test('a key expires in the future or not at all', async () => {
+test('an expiry must be in the future', async () => {
   expectProblem(await create({ name: 'x', expires_at: '2020-01-01T00:00:00Z' }), 'validation_error');
   expectProblem(await create({ name: 'x', expires_at: '0000-01-01T00:00:00Z' }), 'validation_error');
   expectProblem(await create({ name: 'x', expires_at: 'tomorrow' }), 'validation_error');
@@ -129,7 +129,7 @@ test('a key expires in the future or not at all', async () => {
   expect(created).toMatchObject({ expires_at: '2190-01-01T00:00:00.000Z' });
 });
 
-test('the last use is recorded off the path of the request, once a minute', async () => {
+test('the last use is recorded asynchronously, once a minute', async () => {
   const { token, keyId } = await createKey(app.worker, organization);
   const lastUse = () =>
     app.worker.systemTransaction(

@@ -16,9 +16,9 @@ const post = (path: string, call: Call) =>
   app.call(path, { method: 'POST', token: organization.token, ...call });
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-describe('bodies', () => {
+describe('request bodies', () => {
   test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}'])(
-    '%j is not JSON we take',
+    'rejects %j as malformed JSON',
     async (raw) => {
       expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
     },
@@ -28,12 +28,12 @@ describe('bodies', () => {
     ['ISO 8859-1', Buffer.from('{"display_name":"J\u00fcrgen"}', 'latin1')],
     ['half a character', Buffer.from([0x22, 0xe2, 0x82, 0x22])],
     ['a surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
-  ])('%s is not UTF-8', async (_name, raw) => {
+  ])('rejects %s as invalid UTF-8', async (_name, raw) => {
     const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'malformed_json');
     expect(problem.detail).toContain('UTF-8');
   });
 
-  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('charset=%s is what we read', async (charset) => {
+  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('accept charset=%s', async (charset) => {
     const headers = { 'content-type': `application/json; charset=${charset}` };
     expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
   });
@@ -43,11 +43,11 @@ describe('bodies', () => {
     { 'content-type': 'application/json; charset="utf-16"' },
     { ...JSON_TYPE, 'content-encoding': 'gzip' },
     { ...JSON_TYPE, 'content-encoding': 'identity, br' },
-  ])('%j is not', async (headers) => {
+  ])('rejects %j', async (headers) => {
     expectProblem(await post('/inboxes', { raw: '{}', headers }), 'unsupported_media_type');
   });
 
-  test('identity is no encoding', async () => {
+  test('accept the content encoding identity', async () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'Identity' };
     expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
   });
@@ -56,7 +56,7 @@ describe('bodies', () => {
     ['{"__proto__":{"x":1}}', '/body/__proto__'],
     ['{"headers":{"\\u005f_proto__":"x"}}', '/body/headers/__proto__'],
     ['{"headers":{"constructor":{"prototype":{}}}}', '/body/headers/constructor/prototype'],
-  ])('%s is refused by name', async (raw, path) => {
+  ])('%s is rejected by name', async (raw, path) => {
     const call = { raw, headers: JSON_TYPE };
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
     expect(problem.errors).toEqual([{ path, message: 'is a name no field may have' }]);
@@ -69,17 +69,17 @@ describe('bodies', () => {
     [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('no name of a header')],
     [{ subject: 'a\nb' }, '/body/subject', 'must not hold control characters, such as line ends'],
     [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
-  ])('of %j only what is wrong is told', async (body, path, message) => {
+  ])('of %j only the wrong field is reported', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
     expect(problem.errors).toEqual([{ path, message }]);
   });
 
-  test.each(['null', '[]', '"text"', '1', 'true'])('%s is not an object', async (raw) => {
+  test.each(['null', '[]', '"text"', '1', 'true'])('rejects %s, which is not an object', async (raw) => {
     const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'validation_error');
     expect(problem.errors).toEqual([{ path: '/body', message: expect.any(String) }]);
   });
 
-  test('unknown fields are refused by name, and all that is wrong is told at once', async () => {
+  test('unknown fields are rejected by name, and all errors are reported together', async () => {
     const problem = expectProblem(
       await post('/inboxes', { body: { usrname: 'x', username: 7, client_id: '' } }),
       'validation_error',
@@ -100,11 +100,11 @@ describe('bodies', () => {
     ['NUL', { display_name: 'a\u0000b' }],
     ['half a surrogate pair', { display_name: 'a\ud800b' }],
     ['NUL in a name', { 'a\u0000': 1 }],
-  ])('%s anywhere is a validation error', async (_name, body) => {
+  ])('reject %s anywhere', async (_name, body) => {
     expectProblem(await post('/inboxes', { body }), 'validation_error');
   });
 
-  test('NUL in queries and paths too', async () => {
+  test('NUL is rejected in queries and paths too', async () => {
     const { token } = organization;
     expectProblem(await app.call('/messages?subject=a%00b', { token }), 'validation_error');
     expectProblem(await app.call('/inboxes/inb_%00', { token }), 'validation_error');
@@ -115,21 +115,21 @@ describe('bodies', () => {
     'application/xml',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
-  ])('the content type %s is not supported', async (type) => {
+  ])('reject the content type %s', async (type) => {
     expectProblem(
       await post('/inboxes', { raw: 'username=x', headers: { 'content-type': type } }),
       'unsupported_media_type',
     );
   });
 
-  test('an operation without a body takes none, and forgives the content type', async () => {
+  test('an operation without a body rejects one, but accepts a content type without a body', async () => {
     const send = (raw: string) => post('/drafts/drf_none/send', { raw, headers: JSON_TYPE });
     expectProblem(await send(''), 'not_found');
     expectProblem(await send('{}'), 'not_found');
     expectProblem(await send('{"now":true}'), 'validation_error');
   });
 
-  test('a body beyond many thousand values is refused as a whole', async () => {
+  test('a body with too many values is rejected without listing every error', async () => {
     const to = Array.from({ length: 30_000 }, () => 1);
     const problem = expectProblem(
       await post(`/inboxes/${inboxId}/messages`, { body: { to } }),
@@ -138,7 +138,7 @@ describe('bodies', () => {
     expect(problem.errors).toHaveLength(1);
   });
 
-  test('1 MiB is the limit, and 8 MiB where mail is carried', async () => {
+  test('are limited to 1 MiB, and to 8 MiB for messages', async () => {
     const large = { text_body: 'x'.repeat(2 * 1024 * 1024), to: [{ email: 'a@example.test' }] };
     expect((await post(`/inboxes/${inboxId}/messages`, { body: large })).statusCode).toBe(201);
     const small = expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');

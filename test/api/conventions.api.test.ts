@@ -82,14 +82,14 @@ describe('over a socket', () => {
   test.each([
     ['with its length', { 'content-length': POURED_BYTES }],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
-  ])('30 MiB %s are refused without being read', async (_name, headers) => {
+  ])('30 MiB %s are rejected without being read', async (_name, headers) => {
     const answer = await pour({ authorization: `Bearer ${organization.token}`, ...headers });
     expect(answer).toMatchObject({ status: 413, connection: 'close' });
     expect(JSON.parse(answer.body)).toMatchObject({ code: 'payload_too_large' });
     expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
   });
 
-  test('nor are they read to be told that a credential lacks', async () => {
+  test('nor are they read if the credential is missing', async () => {
     const answer = await pour({ 'content-length': POURED_BYTES });
     expect(answer).toMatchObject({ status: 401, connection: 'close' });
     expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
@@ -98,7 +98,7 @@ describe('over a socket', () => {
   test.each([
     ['too large', () => `Bearer ${organization.token}`, 413],
     ['without a credential', () => 'Bearer none', 401],
-  ])('a client that looks for the answer when all is sent finds it: %s', async (_name, bearer, status) => {
+  ])('a client that reads the response only after sending everything gets it: %s', async (_name, bearer, status) => {
     const bodyBytes = 12 * 1024 * 1024;
     const socket = connect({ port, host: '127.0.0.1' });
     socket.pause();
@@ -112,7 +112,7 @@ describe('over a socket', () => {
     expect(await text(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   });
 
-  test('a small request that is refused keeps its connection', async () => {
+  test('a small rejected request keeps its connection', async () => {
     const { status, connection } = await pourNothing();
     expect({ status, connection }).toEqual({ status: 401, connection: 'keep-alive' });
   });
@@ -125,7 +125,7 @@ describe('over a socket', () => {
     return { status: response.statusCode, connection: response.headers.connection };
   }
 
-  test('what is no HTTP gets a problem document too', async () => {
+  test('input that is not HTTP gets a problem document too', async () => {
     const socket = connect(port, '127.0.0.1');
     socket.end('NONSENSE\r\n\r\n');
     const answer = await text(socket);
@@ -136,7 +136,7 @@ describe('over a socket', () => {
 });
 
 describe('paths and methods', () => {
-  test('an unknown path is not found, whoever asks', async () => {
+  test('an unknown path is not found, with or without a credential', async () => {
     expectProblem(await app.call('/nowhere'), 'not_found');
     expectProblem(await app.call('/nowhere', { token: organization.token }), 'not_found');
     const post = { token: organization.token, method: 'POST' as const, body: { to: 'nobody' } };
@@ -144,14 +144,14 @@ describe('paths and methods', () => {
     expectProblem(await app.call(`/inboxes/${'x'.repeat(400)}`, { token: organization.token }), 'not_found');
   });
 
-  test('a slash at the end changes nothing, and an empty id is nothing', async () => {
+  test('a trailing slash is ignored, and an empty id is not found', async () => {
     const { token } = organization;
     expect((await app.call('/inboxes/', { token })).json()).toMatchObject({ has_more: false });
     expect((await post('/inboxes/', { body: {} })).statusCode).toBe(201);
     expectProblem(await app.call('/inboxes//messages', { token }), 'not_found');
   });
 
-  test('an unknown method names those there are', async () => {
+  test('an unsupported method lists the supported ones', async () => {
     for (const method of ['PUT', 'DELETE', 'OPTIONS'] as const) {
       const response = await app.call('/inboxes', { method, token: organization.token });
       expectProblem(response, 'method_not_allowed');
@@ -170,13 +170,13 @@ describe('paths and methods', () => {
     ['TRACE', '/health/live', 'GET, HEAD'],
     ['PROPFIND', '/api/v1/inboxes', 'GET, HEAD, POST'],
     ['QUERY', '/api/v1/messages/msg_none', 'GET, HEAD, DELETE'],
-  ])('%s %s is told which methods there are', async (method, path, allow) => {
+  ])('%s %s gets the supported methods', async (method, path, allow) => {
     const raw = { body: '<x/>', type: 'application/xml' };
     const answer = await speak(method, path, raw);
     expect(answer).toMatchObject({ status: 405, allow, code: 'method_not_allowed' });
   });
 
-  test('but not where there is no path', async () => {
+  test('an unknown path does not list methods', async () => {
     expect(await speak('PROPFIND', '/api/v1/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
     expect(await speak('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
   });
@@ -195,18 +195,18 @@ describe('paths and methods', () => {
     return { status: response.statusCode, allow: response.headers.allow, code };
   }
 
-  test('a path that is no URL is refused', async () => {
+  test('a malformed path is rejected', async () => {
     expectProblem(await app.call('/inboxes/%zz', { token: organization.token }), 'validation_error');
   });
 
-  test('HEAD answers like GET, without a body', async () => {
+  test('HEAD responds like GET, without a body', async () => {
     const response = await app.call(`/inboxes/${inboxId}`, { method: 'HEAD', token: organization.token });
     expect([response.statusCode, response.body]).toEqual([200, '']);
   });
 });
 
 describe('request id', () => {
-  test('every answer has one of ours, whatever the client sends', async () => {
+  test('every response has an id generated by the service, whatever the client sends', async () => {
     const ids = new Set<unknown>();
     for (const path of ['/inboxes', '/nowhere', '/inboxes/%zz']) {
       const response = await app.call(path, {
@@ -221,7 +221,7 @@ describe('request id', () => {
 });
 
 describe('permissions', () => {
-  test('the one that lacks is named', async () => {
+  test('a missing permission is named', async () => {
     const { token } = await createKey(app.worker, { ...organization, permissions: ['inboxes:read'] });
     expect((await app.call('/inboxes', { token })).statusCode).toBe(200);
     const problem = expectProblem(await post('/inboxes', { token, body: {} }), 'permission_denied');
@@ -230,7 +230,7 @@ describe('permissions', () => {
 });
 
 describe('environments', () => {
-  test('x-env-id leads an organization-wide key elsewhere, and a bound one nowhere', async () => {
+  test('x-env-id selects an environment for an organization-wide key, not for a bound one', async () => {
     const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
     const there = await post('/inboxes', { body: {}, headers: sandbox });
     expect(there.json()).toMatchObject({ env_id: organization.sandboxEnvironmentId });
@@ -259,7 +259,7 @@ describe('environments', () => {
 });
 
 describe('suspension', () => {
-  test('a suspended organization reads and changes nothing', async () => {
+  test('a suspended organization can read but not change anything', async () => {
     const suspended = await createOrganization(app.worker);
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(OrganizationEntity, { id: suspended.organizationId }, { status: 'suspended' }),
@@ -268,7 +268,7 @@ describe('suspension', () => {
     expectProblem(await post('/inboxes', { token: suspended.token, body: {} }), 'organization_suspended');
   });
 
-  test('a suspended environment alone is closed to changes', async () => {
+  test('a suspended environment is read-only, others are not', async () => {
     const { token, sandboxEnvironmentId } = await createOrganization(app.worker);
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(EnvironmentEntity, { id: sandboxEnvironmentId }, { status: 'suspended' }),
@@ -281,7 +281,7 @@ describe('suspension', () => {
 });
 
 describe('organization', () => {
-  test('reads itself and its environments', async () => {
+  test('can be read with its environments', async () => {
     const { token } = organization;
     expect((await app.call('/org', { token })).json()).toMatchObject({ id: organization.organizationId });
     const list = await app.call('/org/environments?order=asc', { token });

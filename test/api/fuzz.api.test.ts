@@ -107,7 +107,7 @@ async function attempt(operation: Operation, id: string, query: string, call: Ca
   }).toMatchObject({ ok: true });
 }
 
-test('no body makes the service fail', async () => {
+test('no body causes a server error', async () => {
   const operations = app.contract.operations.filter(bodySchema);
   expect(operations.length).toBeGreaterThan(8);
   for (const operation of operations) {
@@ -120,7 +120,7 @@ test('no body makes the service fail', async () => {
   }
 }, 120_000);
 
-test('no query makes the service fail', async () => {
+test('no query causes a server error', async () => {
   const operations = app.contract.operations.filter(
     ({ path, parameters }) =>
       path.startsWith('/api/') && parameters?.some((parameter) => parameter.in === 'query'),
@@ -148,7 +148,7 @@ test('no query makes the service fail', async () => {
   }
 }, 120_000);
 
-test('no id, cursor, key or content type makes the service fail', async () => {
+test('no id, cursor, key or content type causes a server error', async () => {
   const operations = app.contract.operations.filter(({ path }) => path.includes('{'));
   const names = text.map((id) => id.toWellFormed()).filter((id) => id !== '' && id !== '.' && id !== '..');
   const headers = fc.record(

@@ -33,7 +33,7 @@ const send = (key: string, body: unknown = { to: [{ email: 'someone@example.test
   post(`/inboxes/${inboxId}/messages`, key, body);
 const messages = () => app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
 
-test('a repeat gets the same bytes and does nothing', async () => {
+test('a repeated request gets the same bytes and changes nothing', async () => {
   app.commands.length = 0;
   const first = await send('a');
   const second = await send('a');
@@ -46,7 +46,7 @@ test('a repeat gets the same bytes and does nothing', async () => {
   expect(app.commands).toHaveLength(1);
 });
 
-test('the answer equals that of a request without a key', async () => {
+test('the response equals that of a request without a key', async () => {
   const plain = await app.call(`/inboxes/${inboxId}/drafts`, {
     method: 'POST',
     token: organization.token,
@@ -59,13 +59,13 @@ test('the answer equals that of a request without a key', async () => {
   expect((await app.call(`/drafts/${id}`, { token: organization.token })).json()).toEqual(keyed.json());
 });
 
-test('another body under the same key is refused, and the first answer stays', async () => {
+test('another body under the same key is rejected, and the first response stays stored', async () => {
   const first = await send('b');
   expectProblem(await send('b', { to: [{ email: 'other@example.test' }] }), 'idempotency_key_reused');
   expect((await send('b')).body).toBe(first.body);
 });
 
-test('the key is one of its credential, path and environment', async () => {
+test('a key is scoped to its credential, path and environment', async () => {
   const { token } = await createKey(app.worker, organization);
   const ids = new Set<string>();
   for (const response of [
@@ -86,7 +86,7 @@ test('the key is one of its credential, path and environment', async () => {
   expectProblem(elsewhere, 'idempotency_key_reused');
 });
 
-test('a query does not make a repeat another request', async () => {
+test('a query string does not make it a different request', async () => {
   const bare = await startRefusing();
   const headers = { 'idempotency-key': 'query' };
   const first = await bare.app.inject({ method: 'POST', url: '/change', headers });
@@ -99,7 +99,7 @@ test('a query does not make a repeat another request', async () => {
   await bare.app.close();
 });
 
-test('of ten at once one runs; the others wait their turn or get its answer', async () => {
+test('of ten concurrent requests one runs; the others conflict or get its response', async () => {
   const responses = await Promise.all(Array.from({ length: 10 }, () => send('race')));
   const [running, answered] = [409, 201].map((status) =>
     responses.filter(({ statusCode }) => statusCode === status),
@@ -111,7 +111,7 @@ test('of ten at once one runs; the others wait their turn or get its answer', as
   expect(await messages()).toBe(1);
 });
 
-test('a refusal is kept with its request id', async () => {
+test('a rejection is stored with its request id', async () => {
   await createInbox(app.worker, organization, { username: `taken-${inboxId.slice(-10)}` });
   const body = { username: `taken-${inboxId.slice(-10)}` };
   const first = await post('/inboxes', 'e', body);
@@ -157,7 +157,7 @@ async function startRefusing(): Promise<{ app: FastifyInstance; started: string[
   return { app: bare, started, runs: () => runs };
 }
 
-test('a refusal takes back what was begun, starts nothing, and is not tried again', async () => {
+test('a rejection rolls back its changes, starts nothing and is not retried', async () => {
   const refusing = await startRefusing();
   const headers = { 'idempotency-key': 'k' };
   const first = await refusing.app.inject({ method: 'POST', url: '/change', headers });
@@ -172,7 +172,7 @@ test('a refusal takes back what was begun, starts nothing, and is not tried agai
   await refusing.app.close();
 });
 
-test('a refusal that is itself a fact commits it, once', async () => {
+test('a rejection that must be recorded is committed once', async () => {
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(InboxEntity, { id: inboxId }, { sendPaused: true, sendPausedReason: 'Bounces' }),
   );
@@ -185,7 +185,7 @@ test('a refusal that is itself a fact commits it, once', async () => {
   expect(rejected).toBe(1);
 });
 
-test('a fact that a repeat may change stays as well, and the repeat tries anew', async () => {
+test('a recorded rejection that may change later is kept, and a repeat runs again', async () => {
   const setStatus = (status: 'active' | 'suspended') =>
     app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inboxId }, { status }));
   await setStatus('suspended');
@@ -198,7 +198,7 @@ test('a fact that a repeat may change stays as well, and the repeat tries anew',
   expect((await send('s')).statusCode).toBe(201);
 });
 
-test('401, 403 and invalid requests are not kept', async () => {
+test('401, 403 and invalid requests are not stored', async () => {
   const { token, keyId } = await createKey(app.worker, { ...organization, permissions: ['keys:manage'] });
   const grant = { name: 'x', permissions: ['messages:send'] };
   expectProblem(await post('/api-keys', 'g', grant, token), 'permission_denied');
@@ -210,7 +210,7 @@ test('401, 403 and invalid requests are not kept', async () => {
   expect({ keyId, kept }).toEqual({ keyId, kept: 1 });
 });
 
-test('a suspended environment refuses a repeat like any other change', async () => {
+test('a suspended environment rejects a repeated request like any other change', async () => {
   await post('/inboxes', 'h', {});
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(EnvironmentEntity, { id: organization.productionEnvironmentId }, { status: 'suspended' }),
@@ -218,7 +218,7 @@ test('a suspended environment refuses a repeat like any other change', async () 
   expectProblem(await post('/inboxes', 'h', {}), 'environment_suspended');
 });
 
-test('after 24 hours the key is a new one', async () => {
+test('a key can be used again after 24 hours', async () => {
   const first = await send('i');
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(
@@ -232,7 +232,7 @@ test('after 24 hours the key is a new one', async () => {
   expect(second.json<{ id: string }>().id).not.toBe(first.json<{ id: string }>().id);
 });
 
-test('the answer is sealed at rest', async () => {
+test('the stored response is encrypted at rest', async () => {
   const created = await post('/api-keys', 'j', { name: 'x' });
   const { token } = created.json<{ token: string }>();
   expect((await post('/api-keys', 'j', { name: 'x' })).json()).toMatchObject({ token });
@@ -242,7 +242,7 @@ test('the answer is sealed at rest', async () => {
   });
 });
 
-test.each(['', ' '.repeat(256), 'x'.repeat(256), 'kéy'])('the key %j is refused', async (key) => {
+test.each(['', ' '.repeat(256), 'x'.repeat(256), 'kéy'])('rejects the key %j', async (key) => {
   const response = await send(key);
   expectProblem(response, 'validation_error');
 });

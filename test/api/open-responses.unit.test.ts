@@ -30,7 +30,7 @@ async function start(lookUp: (socket: Socket) => Promise<unknown>): Promise<Sock
 
 const REQUEST = 'GET / HTTP/1.1\r\nhost: api.test\r\n\r\n';
 
-test('a client that went while something was looked up is not counted', async () => {
+test('a client that disconnected during authentication is not counted', async () => {
   const admitted = Promise.withResolvers<void>();
   const client = await start(async (socket) => {
     client.resetAndDestroy();
@@ -42,7 +42,7 @@ test('a client that went while something was looked up is not counted', async ()
   expect(openAnswers.count).toBe(0);
 });
 
-test('requests that wait behind another one on their connection end with it', async () => {
+test('pipelined requests end with the request before them', async () => {
   const client = await start(async () => undefined);
   client.write(REQUEST.repeat(3));
   await eventually(() => expect(openAnswers.count).toBe(3));

@@ -19,7 +19,7 @@ const app = useTestApp({
 
 const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });
 
-test('live says the process answers, ready that its dependencies do', async () => {
+test('live reports that the process responds, ready that its dependencies do', async () => {
   expect((await get('/health/live')).json()).toEqual({ status: 'ok' });
   expect((await get('/health/ready')).json()).toEqual({
     status: 'ok',
@@ -34,7 +34,7 @@ test('live says the process answers, ready that its dependencies do', async () =
   expect((await get('/health/live')).statusCode).toBe(200);
 });
 
-test('metrics are for who has the token', async () => {
+test('metrics require the token', async () => {
   await get('/api/v1/nowhere/secret-person@example.test');
   expectProblem(await get('/metrics'), 'unauthenticated');
   expectProblem(await get('/metrics', { authorization: 'Bearer wrong' }), 'unauthenticated');
@@ -46,7 +46,7 @@ test('metrics are for who has the token', async () => {
   expect(metrics.body).not.toContain('secret-person');
 });
 
-test('without a token configured there are no metrics', async () => {
+test('metrics do not exist without a configured token', async () => {
   const plain = await startTestApp();
   try {
     expectProblem(await plain.app.inject('/metrics'), 'not_found');
@@ -55,7 +55,7 @@ test('without a token configured there are no metrics', async () => {
   }
 });
 
-test('without its database the API says so, and shows nothing of it', async () => {
+test('without its database the API reports unavailable and no details', async () => {
   const cut = await startTestApp({ databaseUrl: 'postgresql://someone:secret@127.0.0.1:1/none' });
   try {
     const response = await cut.call('/inboxes', { token: createApiKeyToken('live') });
@@ -68,7 +68,7 @@ test('without its database the API says so, and shows nothing of it', async () =
   }
 });
 
-test('the documentation needs nobody else', async () => {
+test('the documentation loads nothing from other hosts', async () => {
   const page = await get('/docs/');
   expect(page.statusCode).toBe(200);
   expect(page.body).not.toMatch(/(?:src|href)="https?:/);
@@ -77,12 +77,12 @@ test('the documentation needs nobody else', async () => {
   expect(page.headers['content-security-policy']).toContain("default-src 'self'");
 });
 
-test('who opens the root finds the documentation', async () => {
+test('the root redirects to the documentation', async () => {
   const { statusCode, headers } = await get('/');
   expect([statusCode, headers.location]).toEqual([302, '/docs']);
 });
 
-test('every answer is described', () => {
+test('every response has a description', () => {
   const answers = app.contract.operations.flatMap(({ operationId, responses }) =>
     Object.entries(responses as Record<string, { description?: string }>).map(
       ([status, { description }]) => `${operationId} ${status}: ${description}`,
@@ -94,7 +94,7 @@ test('every answer is described', () => {
   expect(answers).toContain('threads.list 200: One page, newest first unless asked otherwise.');
 });
 
-test('every code has its place on the page problems point to', async () => {
+test('every error code has an anchor on the page that problems link to', async () => {
   const page = await get('/docs/errors');
   for (const code of Object.keys(ERROR_CODES)) expect(page.body).toContain(`<section id="${code}">`);
 });

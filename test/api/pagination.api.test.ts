@@ -32,14 +32,14 @@ async function walk(path: string, limit: number): Promise<string[]> {
   }
 }
 
-test('pages of every size hold every row once, newest first, and oldest first on demand', async () => {
+test('pages of any size contain every row once, newest first or oldest first', async () => {
   const all = (await list('/inboxes')).data.map(({ id }) => id);
   expect(all).toEqual([...all].sort().reverse());
   for (const limit of [1, 2, 3, 7, 100]) expect(await walk('/inboxes', limit)).toEqual(all);
   expect(await walk('/inboxes?order=asc', 3)).toEqual([...all].reverse());
 });
 
-test('rows that come while a client pages neither repeat nor hide others', async () => {
+test('rows added while paginating neither repeat nor hide others', async () => {
   const before = (await list('/inboxes')).data.map(({ id }) => id);
   const first = await list('/inboxes?limit=3');
   const late = await createInbox(app.worker, organization);
@@ -48,7 +48,7 @@ test('rows that come while a client pages neither repeat nor hide others', async
   expect((await list('/inboxes?limit=1')).data.map(({ id }) => id)).toEqual([late.id]);
 });
 
-test('threads of the same millisecond are told apart by id', async () => {
+test('threads of the same millisecond are ordered by id', async () => {
   const inbox = await createInbox(app.worker, organization);
   const ids = Array.from({ length: 9 }, () => newId('thread'));
   await app.worker.systemTransaction(async ({ em }) => {
@@ -74,7 +74,7 @@ test('threads of the same millisecond are told apart by id', async () => {
   }
 });
 
-test('a cursor holds for its list, filters, order and tenant alone', async () => {
+test('a cursor is valid only for its list, filters, order and tenant', async () => {
   const { next_cursor: cursor } = await list('/inboxes?limit=1');
   const stranger = await createOrganization(app.worker);
   const wrong = (path: string, token = organization.token) => app.call(path, { token });
@@ -99,6 +99,6 @@ test.each([
   'order=up',
   'unknown=1',
   'cursor=',
-])('the query %s is refused', async (query) => {
+])('rejects the query %s', async (query) => {
   expectProblem(await app.call(`/inboxes?${query}`, { token: organization.token }), 'validation_error');
 });

@@ -37,7 +37,7 @@ async function fire(
 
 const tenant = (): Promise<TestOrganization> => createOrganization(seeder.worker);
 
-test('every answer tells the limit, and a refusal when to come back', async () => {
+test('every response states the limit, and a rejection when to retry', async () => {
   const app = await start(TIGHT);
   const { token } = await tenant();
   const first = await app.call('/org', { token });
@@ -53,21 +53,21 @@ test('every answer tells the limit, and a refusal when to come back', async () =
   expect((await app.call('/org', { token: (await tenant()).token })).statusCode).toBe(200);
 });
 
-test('a burst passes whole, and no more than a tenth of it beyond', async () => {
+test('a full burst passes, plus at most a tenth of it', async () => {
   const app = await start(TIGHT);
   const { passed, refilled } = await fire([app], (await tenant()).token, 80);
   expect(passed).toBeGreaterThanOrEqual(20);
   expect(passed).toBeLessThanOrEqual(22 + refilled);
 });
 
-test('two processes share one bucket, each beyond it by a tenth at most', async () => {
+test('two processes share one bucket, each exceeding it by at most a tenth', async () => {
   const apps = [await start(TIGHT), await start(TIGHT)];
   const { passed, refilled } = await fire(apps, (await tenant()).token, 120);
   expect(passed).toBeGreaterThanOrEqual(16);
   expect(passed).toBeLessThanOrEqual(24 + refilled);
 });
 
-test('tokens come back with time', async () => {
+test('tokens are refilled over time', async () => {
   const app = await start({ RATE_LIMIT_PER_SECOND: '20', RATE_LIMIT_BURST: '20' });
   const { token } = await tenant();
   expect((await fire([app], token, 80)).refused).toBeGreaterThan(0);
@@ -84,7 +84,7 @@ test('the credentials of an organization share its limit', async () => {
   expect(passed).toBeLessThanOrEqual(24);
 });
 
-test('callers without a credential are limited by their address; probes never', async () => {
+test('callers without a credential are limited by address; probes are not limited', async () => {
   const app = await start({ TRUST_PROXY: '127.0.0.1' });
   const from = (ip: string) => app.call('/org', { headers: { 'x-forwarded-for': ip } });
   const responses = await Promise.all(Array.from({ length: 120 }, () => from('192.0.2.1')));
@@ -96,7 +96,7 @@ test('callers without a credential are limited by their address; probes never', 
   expect(new Set(probes.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
 });
 
-test('X-Forwarded-For of a stranger is not believed', async () => {
+test('X-Forwarded-For from an untrusted proxy is ignored', async () => {
   const app = await start({});
   const responses = await Promise.all(
     Array.from({ length: 120 }, (_, index) =>

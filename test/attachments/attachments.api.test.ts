@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type AddressInfo, connect as connectSocket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { deleteUnusedUploads } from '../../domain/attachments/unused-uploads.ts';
 import { type Receipt, ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
@@ -55,7 +56,7 @@ const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
 const isGone = (key: string) =>
   expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
 
-/** What the maintenance does each minute, as if a day had passed for these rows. */
+/** Runs the maintenance sweep as if these rows were a day old. */
 async function sweepADayLater(): Promise<void> {
   const { organizationId } = organization;
   await app.worker.systemTransaction(async ({ em }) => {
@@ -73,8 +74,8 @@ async function sweepADayLater(): Promise<void> {
   await sweepObjects(app.worker, app.storage);
 }
 
-describe('an upload', () => {
-  test.each([0, 3, 6 * MEBIBYTE, 25 * MEBIBYTE])('of %i bytes comes back as it was', async (sizeBytes) => {
+describe('uploads', () => {
+  test.each([0, 3, 6 * MEBIBYTE, 25 * MEBIBYTE])('of %i bytes are downloaded unchanged', async (sizeBytes) => {
     const content = randomBytes(sizeBytes);
     const response = await upload(content, 'über 日本.bin', 'application/x-test');
     expect(response.statusCode).toBe(201);
@@ -100,7 +101,7 @@ describe('an upload', () => {
     expect(await entryOf(row?.storageKey ?? '')).toBeNull();
   });
 
-  test('over 25 MiB is refused, and nothing is stored', async () => {
+  test('over 25 MiB are rejected without storing anything', async () => {
     const before = (await rowsOf({})).length;
     const problem = expectProblem(await upload(Buffer.alloc(25 * MEBIBYTE + 1)), 'payload_too_large');
     expect(problem).toMatchObject({ max_bytes: 25 * MEBIBYTE });
@@ -113,7 +114,7 @@ describe('an upload', () => {
     for (const { storageKey } of left) await isGone(storageKey);
   });
 
-  test('without an announced length, over the limit, is answered as well', async () => {
+  test('over the limit without Content-Length get a response too', async () => {
     const address = await listening();
     const body = formBytes([{ filename: 'big', content: Buffer.alloc(27 * MEBIBYTE) }]);
     const response = await fetch(`${address}/api/v1/inboxes/${inboxId}/attachments`, {
@@ -129,7 +130,7 @@ describe('an upload', () => {
     expect(await response.json()).toMatchObject({ code: 'payload_too_large' });
   });
 
-  test('cut in the middle leaves neither row nor object', async () => {
+  test('that are truncated leave neither row nor object', async () => {
     const before = (await rowsOf({})).length;
     const whole = formBytes([{ filename: 'cut', content: randomBytes(7 * MEBIBYTE) }]);
     for (const bytes of [whole.subarray(0, 6 * MEBIBYTE), whole.subarray(0, -5), whole.subarray(0, 60)]) {
@@ -139,7 +140,7 @@ describe('an upload', () => {
     expect(await rowsOf({})).toHaveLength(before);
   });
 
-  test('whose sender goes away leaves neither row nor object', async () => {
+  test('whose client disconnects leave neither row nor object', async () => {
     const before = (await rowsOf({})).length;
     const { hostname, port } = new URL(await listening());
     const socket = connectSocket(Number(port), hostname);
@@ -161,7 +162,7 @@ describe('an upload', () => {
     });
     socket.destroy();
     const [entry] = pending;
-    // Given up: due at once.
+    // Discarded: due immediately.
     await eventually(async () =>
       expect((await entryOf(entry?.storageKey ?? ''))?.dueAt.getTime()).toBeLessThanOrEqual(Date.now()),
     );
@@ -173,7 +174,7 @@ describe('an upload', () => {
     ['no file', []],
     ['a field', [{ name: 'note', content: 'x' }]],
     [
-      'a field beside the file',
+      'a field next to the file',
       [
         { filename: 'a', content: 'a' },
         { name: 'note', content: 'x' },
@@ -186,16 +187,16 @@ describe('an upload', () => {
         { filename: 'b', content: 'b' },
       ],
     ],
-    ['a type that is none', [{ filename: 'a', contentType: 'text', content: 'a' }]],
+    ['an invalid media type', [{ filename: 'a', contentType: 'text', content: 'a' }]],
     ['a multipart type', [{ filename: 'a', contentType: 'multipart/mixed', content: 'a' }]],
     ['a name with NUL', [{ filename: 'a\u0000b', content: 'a' }]],
-  ])('with %s is refused', async (_name, parts) => {
+  ])('with %s are rejected', async (_name, parts) => {
     const before = (await rowsOf({})).length;
     expectProblem(await call(`/inboxes/${inboxId}/attachments`, formCall(parts)), 'validation_error');
     expect(await rowsOf({})).toHaveLength(before);
   });
 
-  test('that is no form is refused', async () => {
+  test('that are not a form are rejected', async () => {
     expectProblem(await post(`/inboxes/${inboxId}/attachments`, { file: 'x' }), 'unsupported_media_type');
     expectProblem(
       await call(`/inboxes/${inboxId}/attachments`, { method: 'POST' }),
@@ -203,17 +204,17 @@ describe('an upload', () => {
     );
   });
 
-  test('has its quotes as they were before fetch escaped them', async () => {
+  test('have the quotes in the file name that fetch escaped', async () => {
     const response = await upload('x', 'the %22best%22 100%25.txt');
     expect(response.json().filename).toBe('the "best" 100%25.txt');
   });
 
-  test('loses the folders of its name', async () => {
+  test('drop the path from the file name', async () => {
     const response = await upload('x', '../../etc/passwd');
     expect(response.json().filename).toBe('passwd');
   });
 
-  test('repeated with its Idempotency-Key is made once; another file under the key is refused', async () => {
+  test('with the same Idempotency-Key are stored once; another file with that key is rejected', async () => {
     const send = (content: string) => {
       const form = formCall([{ filename: 'a.txt', content }]);
       return call(`/inboxes/${inboxId}/attachments`, {
@@ -228,7 +229,7 @@ describe('an upload', () => {
     expectProblem(await send('other'), 'idempotency_key_reused');
   });
 
-  test('to another’s inbox is refused before it is read', async () => {
+  test('to an inaccessible inbox are rejected before the body is read', async () => {
     const stranger = await createOrganization(app.worker);
     const response = await call(`/inboxes/${inboxId}/attachments`, {
       ...formCall([{ filename: 'a', content: 'a' }]),
@@ -238,8 +239,8 @@ describe('an upload', () => {
   });
 });
 
-describe('a link', () => {
-  test('that is altered or has expired is refused by storage', async () => {
+describe('download links', () => {
+  test('are rejected by storage if altered or expired', async () => {
     const { download_url: link } = (await call(`/attachments/${await uploaded('secret')}`)).json();
     const altered = [
       link.replace(/X-Amz-Signature=..../, 'X-Amz-Signature=0000'),
@@ -266,7 +267,7 @@ describe('a link', () => {
   });
 });
 
-describe('a draft', () => {
+describe('attachments of a draft', () => {
   const newDraft = async (attachments: unknown) => {
     const response = await post(`/inboxes/${inboxId}/drafts`, {
       to: [{ email: 'ada@people.example' }],
@@ -276,7 +277,7 @@ describe('a draft', () => {
     return response.json();
   };
 
-  test('takes base64 and uploads, and hands their storage keys to the message', async () => {
+  test('accept base64 and uploads and pass their storage keys to the message', async () => {
     const file = await uploaded('from an upload');
     const draft = await newDraft([
       { filename: 'a/b\\日本.txt', content_type: 'text/plain; charset=utf-8', content: base64('inline') },
@@ -339,7 +340,7 @@ describe('a draft', () => {
     expect((await call(`/threads/${message.thread_id}`)).json().has_attachments).toBe(true);
   });
 
-  test('keeps its files where a PATCH says nothing of them, replaces them, and lets them go with null', async () => {
+  test('are kept if PATCH omits them, replaced by an array, and removed by null', async () => {
     const draft = await newDraft([
       { filename: 'one', content: base64('1') },
       { filename: 'two', content: base64('2') },
@@ -367,7 +368,7 @@ describe('a draft', () => {
     await isGone(two.storage_key);
   });
 
-  test('that is deleted lets its files go, but not those another one shares', async () => {
+  test('are deleted with the draft unless another draft shares them', async () => {
     const file = await uploaded('shared');
     const first = await newDraft([{ attachment_id: file }, { filename: 'own', content: base64('own') }]);
     const second = await newDraft([{ attachment_id: file }]);
@@ -385,7 +386,7 @@ describe('a draft', () => {
     await isGone(shared.storage_key);
   });
 
-  test('two at once that take the same upload both have the file', async () => {
+  test('can use the same upload in two concurrent requests', async () => {
     const file = await uploaded('wanted');
     const drafts = await Promise.all([1, 2, 3].map(() => newDraft([{ attachment_id: file }])));
     const ids = drafts.map(({ attachments_meta: [meta] }) => meta.attachment_id);
@@ -395,7 +396,7 @@ describe('a draft', () => {
   });
 });
 
-describe('a message', () => {
+describe('attachments of a message', () => {
   const send = (attachments: unknown, headers?: Record<string, string>) =>
     call(`/inboxes/${inboxId}/messages`, {
       method: 'POST',
@@ -403,7 +404,7 @@ describe('a message', () => {
       headers,
     });
 
-  test('is sent with the file of another message, which stays', async () => {
+  test('can be a file of another message, which keeps it', async () => {
     const first = (await send([{ filename: 'a.txt', content: base64('a') }])).json();
     const second = (await send([{ attachment_id: first.attachment_ids[0] }])).json();
     expect(second.attachments).toMatchObject([{ filename: 'a.txt', size_bytes: 1 }]);
@@ -411,7 +412,7 @@ describe('a message', () => {
     expect((await call(`/messages/${first.id}`)).json().attachment_ids).toEqual(first.attachment_ids);
   });
 
-  test('repeated with its Idempotency-Key is sent once, and its bytes are put once', async () => {
+  test('are stored once for repeated requests with one Idempotency-Key', async () => {
     const key = { 'idempotency-key': 'message-1' };
     const files = [{ filename: 'a.txt', content: base64('a') }];
     const first = await send(files, key);
@@ -425,7 +426,7 @@ describe('a message', () => {
     expectProblem(await send([{ filename: 'b.txt', content: base64('b') }], key), 'idempotency_key_reused');
   });
 
-  test('that is refused leaves bytes the sweep finds', async () => {
+  test('of a refused message are deleted by the sweep', async () => {
     const before = (await rowsOf({})).length;
     const response = await post(`/inboxes/${inboxId}/messages`, {
       attachments: [{ filename: 'a', content: base64('unused') }],
@@ -470,11 +471,11 @@ describe('a message', () => {
       { ...good, content_id: cid },
     ]),
     ['another disposition', { ...good, disposition: 'form-data' }],
-  ])('with %s is refused', async (_name, attachment) => {
+  ])('with %s are rejected', async (_name, attachment) => {
     expectProblem(await send([attachment]), 'validation_error');
   });
 
-  test('over a limit is refused and told what to do', async () => {
+  test('over a limit are rejected with a fix', async () => {
     expectProblem(await send(Array.from({ length: 101 }, () => good)), 'validation_error');
     const large = expectProblem(
       await send([{ filename: 'a', content: base64(Buffer.alloc(5 * MEBIBYTE + 1)) }]),
@@ -489,7 +490,7 @@ describe('a message', () => {
     );
   });
 
-  test('with a file out of reach is refused', async () => {
+  test('that are inaccessible are rejected', async () => {
     const stranger = await createOrganization(app.worker);
     const other = (await createInbox(app.worker, stranger)).id;
     const response = await app.call(`/inboxes/${other}/attachments`, {
@@ -500,7 +501,7 @@ describe('a message', () => {
     expectProblem(await send([{ attachment_id: 'att_none' }]), 'not_found');
   });
 
-  test('a key that may send but not read cannot send what others received', async () => {
+  test('cannot be received files for a key that may send but not read', async () => {
     const first = (await send([{ filename: 'a.txt', content: base64('a') }])).json();
     const { token } = await createKey(app.worker, { ...organization, permissions: ['messages:send'] });
     const response = await call(`/inboxes/${inboxId}/messages`, {
@@ -513,7 +514,7 @@ describe('a message', () => {
 });
 
 describe('the sweep', () => {
-  test('removes uploads nobody used for a day, and their bytes', async () => {
+  test('deletes uploads unused for a day, and their bytes', async () => {
     const young = await uploaded('young');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: young });
     await deleteUnusedUploads(app.worker);
@@ -525,7 +526,7 @@ describe('the sweep', () => {
     expect(await entryOf(storageKey)).toBeNull();
   });
 
-  test('goes on where a process died between the marks and storage', async () => {
+  test('continues after a crash between marking and deleting', async () => {
     const id = await uploaded('half');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id });
     await app.worker.systemTransaction(({ em }) => em.nativeDelete(AttachmentEntity, { id }));
@@ -537,13 +538,13 @@ describe('the sweep', () => {
     await isGone(storageKey);
   });
 
-  test('leaves an upload that is being attached', async () => {
+  test('skips an upload that is being attached', async () => {
     const id = await uploaded('claimed');
     await app.worker.systemTransaction(async ({ em }) => {
       await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date(0) });
     });
     await app.worker.systemTransaction(async ({ em }) => {
-      await em.execute('select id from attachments where id = ? for update', [id]);
+      await em.execute(sql`select id from attachments where id = ${id} for update`);
       await deleteUnusedUploads(app.worker);
       await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date() });
     });
@@ -551,10 +552,10 @@ describe('the sweep', () => {
   });
 });
 
-describe('the bytes of a mail that goes', () => {
+describe('the bytes of a deleted message', () => {
   const EML = Buffer.from('Subject: x\r\n\r\nx');
 
-  /** A received mail, with its receipt and raw bytes. */
+  /** Inserts a received message with its receipt and raw bytes. */
   async function received(rawKey: string): Promise<string> {
     const body = { to: [{ email: 'a@example.com' }], text_body: 'x' };
     const sent = (await post(`/inboxes/${inboxId}/messages`, body)).json<{ id: string }>();
@@ -585,7 +586,7 @@ describe('the bytes of a mail that goes', () => {
   const remove = (path: string) => call(path, { method: 'DELETE', token: organization.token });
   const rawKeyOf = () => `raw/2026/11/21/${newId('receipt')}.eml`;
 
-  test('go with its message', async () => {
+  test('are deleted with the message', async () => {
     const rawKey = rawKeyOf();
     const id = await received(rawKey);
     expect((await remove(`/messages/${id}`)).statusCode).toBe(204);
@@ -593,7 +594,7 @@ describe('the bytes of a mail that goes', () => {
     await isGone(rawKey);
   });
 
-  test('stay until the last of two inboxes that received it lets go', async () => {
+  test('are kept until both inboxes that received it have deleted it', async () => {
     const rawKey = rawKeyOf();
     const [first, second] = [await received(rawKey), await received(rawKey)];
     await remove(`/messages/${first}`);
@@ -604,7 +605,7 @@ describe('the bytes of a mail that goes', () => {
     await isGone(rawKey);
   });
 
-  test('go with a purged inbox, those of doubles and reports too', async () => {
+  test('are deleted with a purged inbox, including duplicates and reports', async () => {
     const rawKey = rawKeyOf();
     const double = rawKeyOf();
     await received(rawKey);
@@ -622,7 +623,7 @@ describe('the bytes of a mail that goes', () => {
 });
 
 let address: Promise<string> | undefined;
-/** Of the app on a port of its own, for what `inject` cannot do. */
+/** Starts the app on its own port, for what `inject` cannot do. */
 function listening(): Promise<string> {
   address ??= app.app.listen({ port: 0, host: '127.0.0.1' }).then(() => {
     const { port } = app.app.server.address() as AddressInfo;

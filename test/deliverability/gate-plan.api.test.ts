@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { recipientRestrictionsSql } from '../../domain/deliverability/recipient-restrictions.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -15,22 +16,19 @@ test('looks up 50 recipients by index in long lists that were never analyzed', a
   const { organizationId } = own;
   await app.worker.systemTransaction(async ({ em }) => {
     await em.execute(
-      `insert into suppressions (id, org_id, email, origin, created_at)
-       select 'sup_' || n || ?::text, ?, n || '@people.example', 'manual', now() from generate_series(1, ?::int) n`,
-      [organizationId, organizationId, ENTRIES],
+      sql`insert into suppressions (id, org_id, email, origin, created_at)
+       select 'sup_' || n || ${organizationId}::text, ${organizationId}, n || '@people.example', 'manual', now() from generate_series(1, ${ENTRIES}::int) n`,
     );
     await em.execute(
-      `insert into list_entries (id, org_id, direction, effect, entry, created_at)
-       select 'lse_' || n || ?::text, ?, 'send', 'block', n || '.example', now() from generate_series(1, ?::int) n`,
-      [organizationId, organizationId, ENTRIES],
+      sql`insert into list_entries (id, org_id, direction, effect, entry, created_at)
+       select 'lse_' || n || ${organizationId}::text, ${organizationId}, 'send', 'block', n || '.example', now() from generate_series(1, ${ENTRIES}::int) n`,
     );
   });
   const recipients = Array.from({ length: 50 }, (_, index) => `${index}@mail.p${index}.example`);
   const rows = await app.database.transaction({ organizationId }, ({ em }) =>
     em.execute<{ 'QUERY PLAN': string }[]>(
-      `explain select ${recipientRestrictionsSql('select value as email from jsonb_array_elements_text(?::jsonb)')}
-       from inboxes i where i.id = ?`,
-      [JSON.stringify(recipients), inbox.id],
+      sql`explain select ${recipientRestrictionsSql(sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`)}
+       from inboxes i where i.id = ${inbox.id}`,
     ),
   );
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');

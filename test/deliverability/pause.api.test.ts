@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
@@ -160,9 +161,9 @@ describe('a paused inbox', () => {
     });
     expect(expectProblem(response, 'message_rejected')).toMatchObject({ rejection_reason: 'account_paused' });
     const events = (await app.worker.systemTransaction(({ em }) =>
-      em.execute<{ type: string; data: object }[]>('select type, data from events where org_id = ?', [
-        world.scope.organizationId,
-      ]),
+      em.execute<{ type: string; data: object }[]>(
+        sql`select type, data from events where org_id = ${world.scope.organizationId}`,
+      ),
     )) as { type: string; data: object }[];
     expect(events).toEqual([
       {

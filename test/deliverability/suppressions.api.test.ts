@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
@@ -161,9 +162,8 @@ describe('suppressions at dispatch', () => {
     database.systemTransaction(async ({ em }) => {
       for (const email of emails)
         await em.execute(
-          `insert into suppressions (id, org_id, email, origin, status, created_at)
-           values (?, ?, ?, 'bounce', '5.1.1', now())`,
-          [`sup_${email}${organizationId}`, organizationId, email],
+          sql`insert into suppressions (id, org_id, email, origin, status, created_at)
+           values (${`sup_${email}${organizationId}`}, ${organizationId}, ${email}, 'bounce', '5.1.1', now())`,
         );
     });
 
@@ -199,9 +199,9 @@ describe('suppressions at dispatch', () => {
     const world = await arrangeSending(database);
     await suppress(world.scope.organizationId, 'bad@people.example');
     await database.systemTransaction(({ em }) =>
-      em.execute(`update suppressions set origin = 'manual', status = null where org_id = ?`, [
-        world.scope.organizationId,
-      ]),
+      em.execute(
+        sql`update suppressions set origin = 'manual', status = null where org_id = ${world.scope.organizationId}`,
+      ),
     );
     const id = await world.send('ada@people.example', 'bad@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('settled');

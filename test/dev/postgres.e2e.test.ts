@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
-import { migrate } from '../../workers/migrate.ts';
+import { migrate, UnknownMigrationsError } from '../../workers/migrate.ts';
+import { testEnvironment } from '../support/test-app.ts';
 
 let folder: string;
 let port: number;
@@ -82,6 +84,34 @@ test('two migrations at once run it once; logins get their role and a new passwo
   expect(await migrate(changed)).toEqual({ applied: [] });
   await expect(query(changed.apiUrl, 'select 1')).resolves.toHaveLength(1);
   await expect(query(options.apiUrl, 'select 1')).rejects.toThrow('password authentication failed');
+}, 60_000);
+
+test('changes nothing on a database of another version', async () => {
+  await postgres.ensureDatabase('foreign_version');
+  const migrationUrl = postgres.url('foreign_version');
+  await query(migrationUrl, 'create table mikro_orm_migrations (id serial primary key, name text)');
+  await query(
+    migrationUrl,
+    `insert into mikro_orm_migrations (name) values ('Migration20261121000000'), ('Migration20261121141843_words_of_limits')`,
+  );
+  const apiUrl = postgres.url('foreign_version', { user: 'never_created', password: 'x' });
+  await expect(migrate({ migrationUrl, apiUrl })).rejects.toThrow(UnknownMigrationsError);
+  const failed = spawnSync(process.execPath, ['workers/migrate.ts'], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: testEnvironment(migrationUrl, {
+      MIGRATION_DATABASE_URL: migrationUrl,
+      API_DATABASE_URL: apiUrl,
+    }),
+    encoding: 'utf8',
+  });
+  expect(failed).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr:
+      'Migration failed: The database belongs to another version of the service: it has 2 migration(s) that this version does not know (Migration20261121000000).\n',
+  });
+  expect(await query(migrationUrl, `select 1 from pg_tables where schemaname = 'public'`)).toHaveLength(1);
+  expect(await query(migrationUrl, `select 1 from pg_roles where rolname = 'never_created'`)).toEqual([]);
 }, 60_000);
 
 test('no login may stand above row-level security', async () => {

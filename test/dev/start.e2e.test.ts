@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { FirstRun } from '../../dev/first-run.ts';
 import { commandLine } from '../../dev/stack/child-process.ts';
 import { findFreePort } from '../../dev/stack/ports.ts';
@@ -141,4 +142,32 @@ describe('npm start', () => {
     expect(await holder.exited).toBe(0);
     expect(leftovers()).toEqual([]);
   }, 120_000);
+
+  test('refuses the data of another version, and says how to start afresh', async () => {
+    const earlier = start('--parts');
+    await eventually(() => expect(earlier.output()).toContain('The parts are up'), 60_000);
+    const { postgresPassword } = JSON.parse(readFileSync(join(dataDir, 'secrets.json'), 'utf8'));
+    const client = new pg.Client({
+      connectionString: `postgresql://postgres:${postgresPassword}@127.0.0.1:${environment.DEV_POSTGRES_PORT}/agent_email`,
+    });
+    await client.connect();
+    await client.query(`update mikro_orm_migrations set name = 'Migration20261121000000'`);
+    await client.end();
+    process.kill(earlier.pid, 'SIGTERM');
+    expect(await earlier.exited).toBe(0);
+
+    const refused = start('--parts');
+    expect(await refused.exited).toBe(1);
+    const lines = refused.output().trim().split('\n');
+    expect(lines.at(-1)).toBe(
+      'The database belongs to another version of the service: it has 1 migration(s) that this version does not know (Migration20261121000000). "npm start -- --reset" deletes its data and starts afresh.',
+    );
+    expect(lines.filter((line) => line.includes('Migration2026'))).toHaveLength(1);
+    expect(leftovers()).toEqual([]);
+
+    const reset = start('--reset', '--parts');
+    await eventually(() => expect(reset.output()).toContain('The parts are up'), 60_000);
+    process.kill(reset.pid, 'SIGTERM');
+    expect(await reset.exited).toBe(0);
+  }, 180_000);
 });

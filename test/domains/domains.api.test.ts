@@ -63,7 +63,7 @@ const eventsOf = ({ organizationId }: TestOrganization) =>
   app.worker.systemTransaction(({ em }) => em.find(EventEntity, { organizationId, type: 'domain.verified' }));
 
 describe('adding a domain', () => {
-  test('answers the records to publish, and starts to look for them', async () => {
+  test('returns the records to publish and starts checking them', async () => {
     const organization = await createOrganization(app.worker);
     const name = uniqueName();
     const domain = await add(organization, { domain_name: `${name.toUpperCase()}.` });
@@ -97,7 +97,7 @@ describe('adding a domain', () => {
     });
   });
 
-  test('with the same client_id answers 200 and the domain made first', async () => {
+  test('with the same client_id returns 200 and the existing domain', async () => {
     const organization = await createOrganization(app.worker);
     const first = await add(organization, { domain_name: uniqueName(), client_id: 'mine' });
     const again = await app.call('/domains', {
@@ -109,7 +109,7 @@ describe('adding a domain', () => {
     expect(again.json().id).toBe(first.id);
   });
 
-  test('with the same client_id five times at once makes one', async () => {
+  test('with the same client_id five times concurrently creates one domain', async () => {
     const organization = await createOrganization(app.worker);
     const body = { domain_name: uniqueName(), client_id: 'at-once' };
     const call = () => app.call('/domains', { method: 'POST', token: organization.token, body });
@@ -118,7 +118,7 @@ describe('adding a domain', () => {
     expect(new Set(answers.map((answer) => answer.json().id)).size).toBe(1);
   });
 
-  test('a name the organization has is 409, one that another has pending is not', async () => {
+  test('rejects a name the organization already has, but not one that is pending elsewhere', async () => {
     const [one, other] = [await createOrganization(app.worker), await createOrganization(app.worker)];
     const { domain_name } = await add(one);
     const again = await app.call('/domains', { method: 'POST', token: one.token, body: { domain_name } });
@@ -149,7 +149,7 @@ describe('adding a domain', () => {
     expectProblem(response, 'validation_error');
   });
 
-  test('is for credentials of the whole organization', async () => {
+  test('requires a credential that is not bound to an environment or inbox', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
     const bound = [
@@ -169,7 +169,7 @@ describe('adding a domain', () => {
 });
 
 describe('verification', () => {
-  test('missing, published, verified, announced once', async () => {
+  test('goes from missing to verified and is announced once', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
     const missing = await verify(organization, domain);
@@ -206,7 +206,7 @@ describe('verification', () => {
     });
   });
 
-  test('is told to endpoints of every environment that subscribed, not to those of single inboxes', async () => {
+  test('is sent to subscribed endpoints of every environment, not to those limited to inboxes', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
     const subscribe = async (environmentId: string, inboxIds?: string[]) => {
@@ -243,7 +243,7 @@ describe('verification', () => {
     expect(statusOf(verified)).toMatchObject({ mx: 'missing', dmarc: 'missing' });
   });
 
-  test('wrong values are invalid, and what is there is shown', async () => {
+  test('reports wrong values as invalid and shows what was found', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
     const name = domain.domain_name;
@@ -292,7 +292,7 @@ describe('verification', () => {
     30_000,
   );
 
-  test('NXDOMAIN is missing', async () => {
+  test('reports NXDOMAIN as missing', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
     publish(
@@ -307,7 +307,7 @@ describe('verification', () => {
     });
   });
 
-  test('a repeat with the same Idempotency-Key replays the answer', async () => {
+  test('replays the response for a repeated Idempotency-Key', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
     const call = () =>
@@ -324,7 +324,7 @@ describe('verification', () => {
     expect(await eventsOf(organization)).toEqual([]);
   });
 
-  test('two organizations that claim one name: the first to be verified has it, the other fails with the reason', async () => {
+  test('of two organizations that claim one name, the first to verify gets it and the other fails with the reason', async () => {
     const [one, other] = [await createOrganization(app.worker), await createOrganization(app.worker)];
     const first = await add(one);
     const second = await add(other, { domain_name: first.domain_name });
@@ -341,8 +341,8 @@ describe('verification', () => {
   });
 });
 
-describe('rotation', () => {
-  test('the new key takes over when its record is seen', async () => {
+describe('DKIM key rotation', () => {
+  test('activates the new key once its record is found', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
     publish(server, domain.records);
@@ -375,7 +375,7 @@ describe('rotation', () => {
     expect(await eventsOf(organization)).toHaveLength(1);
   });
 
-  test('is for verified domains', async () => {
+  test('requires a verified domain', async () => {
     const organization = await createOrganization(app.worker);
     const { id } = await add(organization);
     expectProblem(
@@ -385,7 +385,7 @@ describe('rotation', () => {
   });
 });
 
-describe('inboxes', () => {
+describe('inboxes on a domain', () => {
   async function verified() {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
@@ -396,7 +396,7 @@ describe('inboxes', () => {
   const createOn = ({ token }: TestOrganization, body: object) =>
     app.call('/inboxes', { method: 'POST', token, body });
 
-  test('are made on a verified domain, by either variant, with names the shared domain keeps', async () => {
+  test('can be created on a verified domain, in both variants, with names reserved on the shared domain', async () => {
     const { organization, domain } = await verified();
     const name = domain.domain_name;
     const one = await createOn(organization, { username: 'sales', domain: name });
@@ -406,7 +406,7 @@ describe('inboxes', () => {
     expectProblem(await createOn(organization, { username: 'postmaster', domain: name }), 'validation_error');
   });
 
-  test('not on a pending domain, another’s, or none', async () => {
+  test('cannot be created on a pending, foreign or unknown domain', async () => {
     const { domain } = await verified();
     const organization = await createOrganization(app.worker);
     const pending = await add(organization);
@@ -414,7 +414,7 @@ describe('inboxes', () => {
       expectProblem(await createOn(organization, { username: 'ada', domain: name }), 'domain_not_verified');
   });
 
-  test('keep their domain from being deleted; afterwards its names are free', async () => {
+  test('prevent the deletion of their domain; afterwards its addresses are free', async () => {
     const { organization, domain } = await verified();
     const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
     const remove = () => app.call(`/domains/${domain.id}`, { method: 'DELETE', token: organization.token });
@@ -429,7 +429,7 @@ describe('inboxes', () => {
     expect((await createOn(next, { username: 'ada', domain: domain.domain_name })).statusCode).toBe(201);
   });
 
-  test('do not send while their domain is not verified', async () => {
+  test('cannot send while their domain is not verified', async () => {
     const { organization, domain } = await verified();
     const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
     const send = () =>
@@ -447,7 +447,7 @@ describe('inboxes', () => {
     });
   });
 
-  test('take no more mail once another organization has their domain', async () => {
+  test('receive no more mail once another organization has verified their domain', async () => {
     const { organization, domain } = await verified();
     const email = `ada@${domain.domain_name}`;
     await createOn(organization, { email });
@@ -471,7 +471,7 @@ describe('inboxes', () => {
     expect(await resolve()).toBe('unknown');
   });
 
-  test('a key bound to an inbox sees its domain and no other', async () => {
+  test('a key bound to an inbox sees only the domain of that inbox', async () => {
     const { organization, domain } = await verified();
     await add(organization);
     const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
@@ -485,7 +485,7 @@ describe('inboxes', () => {
   });
 });
 
-test('lists by pages, and writes a zone file that holds every record', async () => {
+test('paginates the list and returns a zone file with every record', async () => {
   const organization = await createOrganization(app.worker);
   const domains = [await add(organization), await add(organization), await add(organization)];
   const page = await app.call('/domains?limit=2', { token: organization.token });

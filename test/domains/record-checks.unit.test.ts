@@ -32,7 +32,7 @@ describe('SPF', () => {
   ])('not: %s', (_, published) => {
     expect(spf(published).status).not.toBe('valid');
   });
-  test('is missing where only other texts are', () => {
+  test('is missing if there are only other texts', () => {
     expect(spf(['google-site-verification=x', 'v=spf10 a'])).toEqual({ status: 'missing', found: null });
   });
 });
@@ -75,20 +75,20 @@ describe('DMARC', () => {
   });
 });
 
-test('MX: our host among others, in any case, with or without a dot', () => {
+test('MX: accepts the host among others, in any case, with or without a trailing dot', () => {
   const mx = isMxRecord('mx.mail.test');
   expect(mx(['5 other.example', '10 MX.mail.test.']).status).toBe('valid');
   expect(mx(['10 mx.mail.test.evil.example']).status).toBe('invalid');
   expect(mx([]).status).toBe('missing');
 });
 
-test('ownership: one of several texts, exactly', () => {
+test('ownership: accepts the exact token among several texts', () => {
   const owner = isOwnershipRecord('agent-email-verification=abc');
   expect(owner(['agent-email-verification=other', ' agent-email-verification=abc ']).status).toBe('valid');
   expect(owner(['agent-email-verification=ABC']).status).toBe('invalid');
 });
 
-test('whatever is published is read in time, and shown in bounds and without control characters', () => {
+test('any published text is evaluated quickly and shown truncated, without control characters', () => {
   const published = fc.array(
     fc.oneof(fc.string({ unit: 'binary', maxLength: 4096 }), fc.constant('v=DMARC1;'.repeat(400))),
   );

@@ -80,8 +80,8 @@ async function arrange() {
   };
 }
 
-describe('the looks of an episode', () => {
-  test('are put off until their time, unless somebody asks', async () => {
+describe('the checks of an episode', () => {
+  test('are postponed until they are due, unless one is requested now', async () => {
     const { id, look } = await arrange();
     expect(await verifications.check(id, 1, { now: false })).toEqual({
       againInMs: expect.any(Number),
@@ -93,7 +93,7 @@ describe('the looks of an episode', () => {
     });
   });
 
-  test('end with the verification, announced once however often they are repeated', async () => {
+  test('end with the verification, which is announced once even if repeated', async () => {
     const arranged = await arrange();
     arranged.publish();
     expect(await arranged.look()).toBe('verified');
@@ -102,7 +102,7 @@ describe('the looks of an episode', () => {
     expect(await arranged.events()).toHaveLength(1);
   });
 
-  test('fail at the end of the window', async () => {
+  test('fail the domain at the end of the window', async () => {
     const arranged = await arrange();
     await arranged.age('episode_started_at', 72 * HOUR_MS - 60_000);
     expect(await arranged.look()).toMatchObject({ againInMs: expect.any(Number) });
@@ -117,7 +117,7 @@ describe('the looks of an episode', () => {
     });
   });
 
-  test('do not fail because DNS gives no answer, for two weeks', async () => {
+  test('do not fail the domain for two weeks while DNS gives no answer', async () => {
     const arranged = await arrange();
     arranged.failDns('SERVFAIL');
     await arranged.age('episode_started_at', 13 * DAY_MS);
@@ -127,7 +127,7 @@ describe('the looks of an episode', () => {
     expect(await arranged.look()).toBe('failed');
   });
 
-  test('end with the domain, and with a newer episode', async () => {
+  test('end when the domain is deleted or a newer episode starts', async () => {
     const arranged = await arrange();
     await arranged.age('episode_started_at', 72 * HOUR_MS);
     await arranged.look();
@@ -138,7 +138,7 @@ describe('the looks of an episode', () => {
     expect(await arranged.look(2)).toBe('deleted');
   });
 
-  test('stopped by an operator, the domain says so', async () => {
+  test('store the reason when an operator stops them', async () => {
     const arranged = await arrange();
     await verifications.stop(arranged.id, 1);
     expect(await arranged.state()).toMatchObject({
@@ -147,7 +147,7 @@ describe('the looks of an episode', () => {
     });
   });
 
-  test('an episode whose run is lost is found, once in ten minutes', async () => {
+  test('the reconciler finds an episode without a run, at most every ten minutes', async () => {
     const arranged = await arrange();
     const source = overdueDomains(database, verifications);
     const starts = async () => (await source.take(500)).map(({ start }) => start.workflowId);
@@ -158,7 +158,7 @@ describe('the looks of an episode', () => {
   });
 });
 
-describe('the daily re-check', () => {
+describe('the daily recheck', () => {
   async function verified() {
     const arranged = await arrange();
     arranged.publish();
@@ -166,7 +166,7 @@ describe('the daily re-check', () => {
     return arranged;
   }
 
-  test('forgives two days without records, not three', async () => {
+  test('tolerates two days without records, not three', async () => {
     const { withdraw, recheck, state } = await verified();
     withdraw();
     await recheck();
@@ -185,7 +185,7 @@ describe('the daily re-check', () => {
     });
   });
 
-  test('counts anew after the records were seen again, and announces nothing', async () => {
+  test('resets the count when the records are back, without an event', async () => {
     const { withdraw, publish: republish, recheck, state, events } = await verified();
     withdraw();
     await recheck();
@@ -199,7 +199,7 @@ describe('the daily re-check', () => {
     expect(await events()).toHaveLength(1);
   });
 
-  test('concludes nothing from a DNS that does not answer', async () => {
+  test('ignores DNS that does not answer', async () => {
     const { failDns, recheck, state } = await verified();
     failDns('SERVFAIL');
     for (let day = 0; day < 4; day += 1) await recheck();
@@ -210,7 +210,7 @@ describe('the daily re-check', () => {
     });
   });
 
-  test('a domain that failed and is verified again is announced again', async () => {
+  test('announces a failed domain again once it is verified', async () => {
     const arranged = await verified();
     arranged.withdraw();
     for (let day = 0; day < 3; day += 1) await arranged.recheck();
@@ -220,14 +220,14 @@ describe('the daily re-check', () => {
     expect(await arranged.events()).toHaveLength(2);
   });
 
-  test('looks at a domain once a day, however often it runs', async () => {
+  test('checks a domain once a day, however often it runs', async () => {
     const arranged = await verified();
     arranged.withdraw();
     await verifications.recheckVerified(() => undefined);
     expect(await arranged.state()).toMatchObject({ failedChecks: 0 });
   });
 
-  test('forgets a retired key after a week', async () => {
+  test('deletes a retired key after a week', async () => {
     const arranged = await verified();
     const { records } = await domains.rotateDkim(arranged.scope, arranged.id);
     publish(

@@ -14,7 +14,7 @@ function readStrings(line: string): Buffer[] {
   });
 }
 
-test('a text of any octets and length comes back from its strings, none longer than 255', () => {
+test('any text survives quoting, in strings of at most 255 octets', () => {
   const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 1200 }), fc.string({ maxLength: 1200 }));
   fc.assert(
     fc.property(text, (given) => {
@@ -27,7 +27,7 @@ test('a text of any octets and length comes back from its strings, none longer t
   );
 });
 
-test('names are whole, hosts end in a dot, semicolons stay within their quotes', () => {
+test('names are fully qualified, hosts end in a dot, semicolons are quoted', () => {
   const txt = { type: 'TXT' as const, priority: null, ttl: 3600, required: true };
   expect(
     formatZoneFile('shop.example', [

@@ -237,12 +237,29 @@ describe('the main job', () => {
     expect(left).toContain('ada@people.example');
   });
 
-  test('mail that cannot be read is stored and announced', async () => {
+  test.each([
+    {
+      what: 'a body in an unknown charset and broken base64',
+      body: '--x\r\nContent-Type: text/plain; charset="no-such"\r\nContent-Transfer-Encoding: base64\r\n\r\n\u0000\u0001!!!',
+      parseError: null,
+    },
+    {
+      what: 'more parts than are read',
+      body: '--x\r\n\r\n'.repeat(1_000),
+      parseError: expect.stringContaining('more than 900 parts'),
+    },
+  ])('stores and announces a message with $what', async ({ body, parseError }) => {
     const inbox = await createInbox();
-    await deliver(inbox.email, {
-      raw: `From: ada@people.example\r\nTo: ${inbox.email}\r\nSubject: Broken\r\nContent-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\nContent-Type: text/plain; charset="no-such"\r\nContent-Transfer-Encoding: base64\r\n\r\n\u0000\u0001!!!`,
-      envelope: { from: 'ada@people.example', to: inbox.email },
-    });
-    expect((await received(inbox.id, 'Broken')).status).toBe('received');
+    const raw = `From: ada@people.example\r\nTo: ${inbox.email}\r\nSubject: Broken\r\nContent-Type: multipart/mixed; boundary="x"\r\n\r\n${body}`;
+    await deliver(inbox.email, { raw, envelope: { from: 'ada@people.example', to: inbox.email } });
+    const message = await received(inbox.id, 'Broken');
+    expect(message).toMatchObject({ status: 'received', subject: 'Broken', parse_error: parseError });
+    const link = await call('GET', `/messages/${message.id}/raw`);
+    const stored = await (await fetch(String(link.body.download_url))).text();
+    expect(stored.trimEnd().endsWith(raw.trimEnd())).toBe(true);
+    const events = await call('GET', `/events?type=message.received&inbox_id=${inbox.id}`);
+    expect(events.body.data.map(({ data }) => data)).toMatchObject([
+      { message_id: message.id, subject: 'Broken' },
+    ]);
   });
 });

@@ -43,7 +43,7 @@ describe('address policy', () => {
     ['2002:a9fe:a9fe::1', 'linkLocal'],
     ['2001:0:1:2:3:4:5:6', 'teredo'],
     ['4000::1', 'reserved'],
-  ])('refuses %s', (address, kind) => {
+  ])('rejects %s', (address, kind) => {
     expect(policy.findRefusal(address)).toMatch(new RegExp(`\\(${kind}\\)$`));
   });
 
@@ -54,18 +54,18 @@ describe('address policy', () => {
     '2606:4700:4700::1111',
     '64:ff9b::8.8.8.8',
     '2002:808:808::1',
-  ])('lets %s pass', (address) => {
+  ])('allows %s', (address) => {
     expect(policy.findRefusal(address)).toBeNull();
   });
 
   test.each(['', 'localhost', '1.2.3', '1.2.3.4.5', '0x7f000001', '127.1', ':::'])(
-    'refuses %j, no address',
+    'rejects %j, which is not an address',
     (text) => {
       expect(policy.findRefusal(text)).toMatch(/is not an IP address$/);
     },
   );
 
-  test('says the same of an IPv4 address in all its IPv6 clothes', () => {
+  test('treats every IPv6 form of an IPv4 address like the address itself', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
@@ -78,7 +78,7 @@ describe('address policy', () => {
     );
   });
 
-  test('opens what it is told to open, and nothing beside it', () => {
+  test('allows the configured ranges and nothing else', () => {
     const open = createAddressPolicy(['127.0.0.0/8', 'fd00::/8']);
     expect(open.findRefusal('127.8.8.8')).toBeNull();
     expect(open.findRefusal('::ffff:127.0.0.1')).toBeNull();

@@ -48,8 +48,8 @@ async function listen(server: Server): Promise<{ port: number; sockets: Set<Sock
 
 const receiver = (listener: RequestListener) => listen(createHttpServer(listener));
 
-describe('a receiver that behaves', () => {
-  test('gets exactly what was given, on a connection of its own', async () => {
+describe('a well-behaved receiver', () => {
+  test('gets exactly the given request, on its own connection', async () => {
     const seen: unknown[] = [];
     const { port } = await receiver(async (request, response) => {
       const chunks: Buffer[] = await request.toArray();
@@ -79,7 +79,7 @@ describe('a receiver that behaves', () => {
     [new Date(Date.now() + 60_000).toUTCString(), 60_000],
     ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
     ['soon', undefined],
-  ])('that says Retry-After: %s is understood', async (value, expected) => {
+  ])('can send Retry-After: %s', async (value, expected) => {
     const { port } = await receiver((_request, response) => {
       response.writeHead(429, { 'retry-after': value }).end();
     });
@@ -89,7 +89,7 @@ describe('a receiver that behaves', () => {
     else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000);
   });
 
-  test('that redirects is not followed', async () => {
+  test('is not followed when it redirects', async () => {
     let asked = 0;
     const { port } = await receiver((_request, response) => {
       asked += 1;
@@ -102,7 +102,7 @@ describe('a receiver that behaves', () => {
     expect(asked).toBe(1);
   });
 
-  test('is known by its certificate over TLS', async () => {
+  test('is authenticated by its TLS certificate', async () => {
     const server = createHttpsServer({ cert: CERTIFICATE, key: KEY }, (_request, response) => {
       response.end('safe');
     });
@@ -124,22 +124,22 @@ describe('a receiver that behaves', () => {
   });
 });
 
-describe('a receiver that misbehaves costs its own time-out and no more', () => {
+describe('a misbehaving receiver costs no more than its timeout', () => {
   const short = { ...POST, timeoutMs: 300 };
 
-  test('hanging before its answer', async () => {
+  test('hangs before its response', async () => {
     const { port } = await receiver(() => {});
     const result = await egress().post(`http://127.0.0.1:${port}/`, short);
     expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
     expect(result.kind === 'failed' && result.durationMs).toBeLessThan(1_000);
   });
 
-  test('hanging in its headers', async () => {
+  test('hangs in its headers', async () => {
     const { port } = await listen(createTcpServer((socket) => socket.write('HTTP/1.1 200 OK\r\nx: ')));
     expect(await egress().post(`http://127.0.0.1:${port}/`, short)).toMatchObject({ error: 'timeout' });
   });
 
-  test('hanging in its body: the status counts', async () => {
+  test('hangs in its body: the status counts', async () => {
     const { port } = await receiver((_request, response) => {
       response.writeHead(200, { 'content-length': 100 }).write('some');
     });
@@ -148,19 +148,19 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
     expect(result.kind === 'response' && result.durationMs).toBeLessThan(1_000);
   });
 
-  test('hanging in the TLS handshake', async () => {
+  test('hangs in the TLS handshake', async () => {
     const { port } = await listen(createTcpServer(() => {}));
     const result = await egress().post(`https://127.0.0.1:${port}/`, short);
     expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
   });
 
-  test('with a name that never resolves', async () => {
+  test('has a name that never resolves', async () => {
     const lookup = () => new Promise<string[]>(() => {});
     const result = await egress({ lookup }).post('http://slow.test:8080/', short);
     expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
   });
 
-  test('resetting the connection', async () => {
+  test('resets the connection', async () => {
     const { port } = await listen(
       createTcpServer((socket) => socket.on('data', () => socket.resetAndDestroy())),
     );
@@ -173,7 +173,7 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
   test.each([
     ['and waiting', (socket: Socket, answer: string) => socket.write(answer)],
     ['and closing', (socket: Socket, answer: string) => socket.end(answer)],
-  ])('switching protocols %s', async (_how, send) => {
+  ])('switches protocols %s', async (_how, send) => {
     const { port } = await listen(
       createTcpServer((socket) =>
         socket.once('data', () =>
@@ -187,13 +187,13 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
     });
   });
 
-  test('answering something else than HTTP', async () => {
+  test('does not speak HTTP', async () => {
     const { port } = await listen(createTcpServer((socket) => socket.write('220 mail.test ESMTP\r\n')));
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
     expect(result).toMatchObject({ kind: 'failed', error: expect.stringMatching(/^HPE_/) });
   });
 
-  test('answering 10 MiB: 64 KiB are read, 4 KiB kept, the connection closed', async () => {
+  test('sends 10 MiB: 64 KiB are read, 4 KiB retained, and the connection is closed', async () => {
     let writtenBytes = 0;
     const closed = Promise.withResolvers<void>();
     const { port } = await receiver((_request, response) => {
@@ -214,12 +214,12 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
     expect(writtenBytes).toBeLessThan(10 * 1024 * 1024);
   });
 
-  test('answering NUL and broken UTF-8', async () => {
+  test('sends NUL and broken UTF-8', async () => {
     const { port } = await receiver((_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])));
     expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({ body: 'a\ufffd\ufffdb' });
   });
 
-  test('not being there', async () => {
+  test('is not listening', async () => {
     const { port } = await receiver(() => {});
     for (const cleanUp of cleanUps.splice(0)) cleanUp();
     expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({ error: 'ECONNREFUSED' });
@@ -228,7 +228,7 @@ describe('a receiver that misbehaves costs its own time-out and no more', () => 
   });
 });
 
-describe('targets that are not spoken to', () => {
+describe('blocked targets', () => {
   const guarded = createEgress({ allow: [], allowPorts: [], requireHttps: false });
 
   test.each([
@@ -278,7 +278,7 @@ describe('targets that are not spoken to', () => {
     expect(guarded.findRefusal(url)).toContain(reason);
   });
 
-  test('plain http where https is demanded', async () => {
+  test('plain http where https is required', async () => {
     const strict = createEgress({ allow: [], allowPorts: [], requireHttps: true });
     expect(strict.findRefusal('http://example.com/')).toBe('the URL is not https');
     expect(strict.findRefusal('https://example.com/')).toBeNull();
@@ -313,7 +313,7 @@ describe('targets that are not spoken to', () => {
     ['metadata.google.internal', '169.254.169.254'],
     ['instance-data.ec2.internal', '169.254.169.254'],
     ['127.0.0.1.nip.test', '127.0.0.1'],
-  ])('a host of the network within: %s', async (hostname, address) => {
+  ])('an internal host: %s', async (hostname, address) => {
     const within = createEgress({
       allow: [],
       allowPorts: [],
@@ -323,7 +323,7 @@ describe('targets that are not spoken to', () => {
     expect(await within.post(`http://${hostname}/`, POST)).toMatchObject({ kind: 'blocked' });
   });
 
-  test('what a redirect points to, however it answers', async () => {
+  test('the target of a redirect, whatever it responds', async () => {
     for (const status of [301, 302, 303, 307, 308]) {
       const { port } = await receiver((_request, response) => {
         response.writeHead(status, { location: 'http://169.254.169.254/latest/meta-data/' }).end('moved');
@@ -336,7 +336,7 @@ describe('targets that are not spoken to', () => {
     }
   });
 
-  test('a name that changes its mind is asked once', async () => {
+  test('a name that changes its address is resolved only once', async () => {
     let asked = 0;
     let reached = 0;
     const { port } = await receiver((_request, response) => {
@@ -354,7 +354,7 @@ describe('targets that are not spoken to', () => {
     expect(reached).toBe(1);
   });
 
-  test('no byte leaves before the reached address was checked', async () => {
+  test('no byte is sent before the connected address is checked', async () => {
     let receivedBytes = 0;
     const { port } = await listen(
       createTcpServer((socket) => socket.on('data', (chunk) => (receivedBytes += chunk.length))),
@@ -372,7 +372,7 @@ describe('targets that are not spoken to', () => {
   });
 });
 
-describe('its settings', () => {
+describe('the settings', () => {
   test('are lists of ranges and ports', () => {
     const config = {
       NODE_ENV: 'production',

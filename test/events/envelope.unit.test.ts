@@ -30,7 +30,7 @@ const ROOM = MAX_EVENT_BYTES - bytes(received(''));
 const dataOf = (whole: Envelope) => whole.data as EventDataByType['message.received'];
 
 describe('a body', () => {
-  test('of exactly 256 KiB stays as it is', () => {
+  test('of exactly 256 KiB is not changed', () => {
     const whole = received('a'.repeat(ROOM));
     expect(bytes(whole)).toBe(MAX_EVENT_BYTES);
     expect(truncateToFit(whole)).toBe(whole);
@@ -55,7 +55,7 @@ describe('a body', () => {
     expect(bytes(cut)).toBeGreaterThan(MAX_EVENT_BYTES - size);
   });
 
-  test('mixed text is cut to whole characters wherever the limit falls', () => {
+  test('with mixed text is cut at a character boundary', () => {
     for (let shift = 0; shift < 12; shift += 1) {
       const text = 'x'.repeat(shift) + 'a😀ä字'.repeat(40_000);
       const cut = truncateToFit(received(text));
@@ -67,14 +67,14 @@ describe('a body', () => {
     }
   });
 
-  test('that is too large without its text loses all of it, and nothing else', () => {
+  test('that is too large without its text loses all of the text and nothing else', () => {
     const to_addresses = Array.from({ length: 10_000 }, (_, index) => `somebody-${index}@long.example.com`);
     const cut = dataOf(truncateToFit(received('text', { to_addresses })));
     expect(cut).toMatchObject({ extracted_text: '', truncated: true });
     expect(cut.to_addresses).toEqual(to_addresses);
   });
 
-  test('without a text is never touched', () => {
+  test('without text is never changed', () => {
     const large: Envelope = { ...received(''), type: 'message.sent', data: { subject: 'a'.repeat(300_000) } };
     expect(truncateToFit(large)).toBe(large);
   });

@@ -58,7 +58,7 @@ async function record(organization: TestOrganization, event: Recorded = {}): Pro
 const expectRead = (scope: FeedScope, query: Partial<FeedQuery>, ids: string[]) =>
   eventually(async () => expect((await read(scope, query)).map(({ id }) => id)).toEqual(ids));
 
-test('events come in the order of their transactions, either way, and page by page', async () => {
+test('lists events in transaction order, in both directions and with pagination', async () => {
   const organization = await createOrganization(worker);
   const scope = scopeOf(organization);
   const ids = [];
@@ -81,7 +81,7 @@ test('events come in the order of their transactions, either way, and page by pa
   expect(walked).toEqual(ids);
 });
 
-test('large events make short pages, which say that there is more', async () => {
+test('large events make short pages that report more events', async () => {
   const organization = await createOrganization(worker);
   const scope = scopeOf(organization);
   const ids: string[] = [];
@@ -106,7 +106,7 @@ test('large events make short pages, which say that there is more', async () => 
   expect(await pages({ order: 'desc' })).toEqual([[e], [d, c, b], [a]]);
 });
 
-test('a transaction that commits late is not read past', async () => {
+test('does not read past an open transaction that commits late', async () => {
   const organization = await createOrganization(worker);
   const scope = scopeOf(organization);
   const late = new pg.Client({ connectionString: testStack().postgres.workerUrl });
@@ -131,7 +131,7 @@ test('a transaction that commits late is not read past', async () => {
   }
 });
 
-test('a reader that starts at the end hears of what is still open, too', async () => {
+test('a reader that starts at the end also gets events of transactions that are still open', async () => {
   const organization = await createOrganization(worker);
   const scope = scopeOf(organization);
   await expectRead(scope, {}, []);
@@ -143,7 +143,7 @@ test('a reader that starts at the end hears of what is still open, too', async (
   await expectRead(scope, { after: end }, [next]);
 });
 
-test('an environment hears of its own events and of the organization’s, an inbox of its own alone', async () => {
+test('an environment sees its own and organization-wide events, an inbox only its own', async () => {
   const organization = await createOrganization(worker);
   const { sandboxEnvironmentId: sandbox } = organization;
   const a = await record(organization, { inboxId: 'inb_a' });
@@ -161,7 +161,7 @@ test('an environment hears of its own events and of the organization’s, an inb
   await expectRead(scopeOf(await createOrganization(worker)), {}, []);
 });
 
-test('events of a time', async () => {
+test('filters by time', async () => {
   const organization = await createOrganization(worker);
   const scope = scopeOf(organization);
   const id = await record(organization);
@@ -182,4 +182,4 @@ test.each([
   `${'9'.repeat(20)}.evt_1`,
   `${'0'.repeat(20)}.a;b`,
   'x'.repeat(200),
-])('%j is no position', (text) => expect(parsePosition(text)).toBeUndefined());
+])('rejects the position %j', (text) => expect(parsePosition(text)).toBeUndefined());

@@ -71,7 +71,7 @@ const expectIds = async (stream: LiveStream, ids: string[]) => {
   expect(idsOf(stream)).toEqual(ids);
 };
 
-test('what happens through one process reaches a stream at another, as a webhook would say it', async () => {
+test('an event recorded by one process reaches a stream at another, in the envelope of webhooks', async () => {
   const organization = await createOrganization(first.worker);
   const { token } = organization;
   const inbox = await createInbox(first.worker, organization);
@@ -105,7 +105,7 @@ test('what happens through one process reaches a stream at another, as a webhook
 });
 
 describe('order and resuming', () => {
-  test('another process goes on behind the last id, with what was missed and nothing else', async () => {
+  test('another process resumes after the last id, with the missed events only', async () => {
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const stream = await open(firstUrl, { token });
@@ -123,7 +123,7 @@ describe('order and resuming', () => {
     await expectIds(await open(firstUrl, { token, query: `?after=${ids[2]}` }), [...missed, next]);
   });
 
-  test('a stream that told nothing yet can be resumed, too', async () => {
+  test('a stream without events yet can be resumed', async () => {
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const stream = await open(firstUrl, { token });
@@ -132,7 +132,7 @@ describe('order and resuming', () => {
     await expectIds(await open(secondUrl, { token, lastEventId: stream.lastEventId }), [missed]);
   });
 
-  test('many pages are read on, and the live ones follow without a gap', async () => {
+  test('live events follow many pages of older ones without a gap', async () => {
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const stream = await open(firstUrl, { token });
@@ -147,7 +147,7 @@ describe('order and resuming', () => {
     await expectIds(resumed, ids);
   });
 
-  test('transactions that commit in another order than that of their ids lose nothing', async () => {
+  test('no event is lost when transactions commit out of id order', async () => {
     const organization = await createOrganization(first.worker);
     const { token, organizationId, productionEnvironmentId } = organization;
     const late = new pg.Client({ connectionString: testStack().postgres.workerUrl });
@@ -176,7 +176,7 @@ describe('order and resuming', () => {
     }
   });
 
-  test('an event that was held back by a transaction without events of its own is told soon', async () => {
+  test('an event held back by a transaction without events appears soon after it ends', async () => {
     const organization = await createOrganization(first.worker);
     const stream = await open(secondUrl, { token: organization.token });
     const other = new pg.Client({ connectionString: testStack().postgres.workerUrl });
@@ -199,8 +199,8 @@ describe('order and resuming', () => {
   });
 });
 
-describe('what a stream shows', () => {
-  test('types and an inbox, live and resumed', async () => {
+describe('visibility', () => {
+  test('types and inbox filters apply to live and resumed streams', async () => {
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const inbox = await createInbox(first.worker, organization);
@@ -216,7 +216,7 @@ describe('what a stream shows', () => {
     await expectIds(await open(secondUrl, { token, query, lastEventId: start }), [sent, received]);
   });
 
-  test('the environment and inbox of the credential, and what concerns the whole organization', async () => {
+  test("a stream has the events of the credential's environment or inbox and organization-wide ones", async () => {
     const organization = await createOrganization(first.worker);
     const stranger = await createOrganization(first.worker);
     const inbox = await createInbox(first.worker, organization);
@@ -240,7 +240,7 @@ describe('what a stream shows', () => {
     await expectIds(await open(secondUrl, { ...bound, lastEventId: one.events[0]?.id }), [last]);
   });
 
-  test('a heartbeat shows the position, so that a quiet stream resumes where it is', async () => {
+  test('a heartbeat carries the position, so that an idle stream can be resumed', async () => {
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const stream = await open(firstUrl, { token, query: '?types=message.bounced' });
@@ -252,13 +252,13 @@ describe('what a stream shows', () => {
   });
 });
 
-describe('refusals', () => {
+describe('rejections', () => {
   const refused = async (options: LiveStreamOptions, status: number, code: string) => {
     const stream = await open(firstUrl, options);
     expect({ status: stream.status, ...JSON.parse(stream.text) }).toMatchObject({ status, code });
   };
 
-  test('positions of another organization or of nobody, unknown types, inboxes out of reach', async () => {
+  test('rejects foreign and invalid positions, unknown types and inboxes outside the scope', async () => {
     const organization = await createOrganization(first.worker);
     const stranger = await createOrganization(first.worker);
     const { token } = organization;
@@ -271,7 +271,7 @@ describe('refusals', () => {
     await refused({ token, query: `?inbox_id=${inbox.id}` }, 404, 'not_found');
   });
 
-  test('one more than a credential may hold open, until one is closed', async () => {
+  test("rejects a stream above the credential's limit until another one is closed", async () => {
     const limited = await startTestApp({ config: { STREAMS_PER_CREDENTIAL: '2' } });
     try {
       const baseUrl = await listen(limited);
@@ -292,7 +292,7 @@ describe('refusals', () => {
 });
 
 describe('the end of a stream', () => {
-  test('a key that is revoked', async () => {
+  test('comes when the key is revoked', async () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const stream = await open(firstUrl, { token });
@@ -304,7 +304,7 @@ describe('the end of a stream', () => {
     expect((await open(firstUrl, { token })).status).toBe(401);
   });
 
-  test('a key that expires', async () => {
+  test('comes when the key expires', async () => {
     const organization = await createOrganization(first.worker);
     const expiresAt = new Date(Date.now() + 1_500);
     const stream = await open(firstUrl, await createKey(first.worker, { ...organization, expiresAt }));
@@ -312,7 +312,7 @@ describe('the end of a stream', () => {
     await eventually(() => expect(stream.ended).toBe(true));
   });
 
-  test('a permission taken away, and an organization suspended', async () => {
+  test('comes when the permission is removed or the organization suspended', async () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const [stream, other] = await Promise.all([open(firstUrl, { token }), open(firstUrl, organization)]);
@@ -327,7 +327,7 @@ describe('the end of a stream', () => {
     expect((await open(firstUrl, organization)).status).toBe(403);
   });
 
-  test('the process is asked to end, also with a reader that takes nothing', async () => {
+  test('comes when the process shuts down, even for a client that reads nothing', async () => {
     const leaving = await startTestApp();
     const baseUrl = await listen(leaving);
     const organization = await createOrganization(first.worker);
@@ -346,7 +346,7 @@ describe('the end of a stream', () => {
 
 const LARGE: Recorded = { data: { text: 'x'.repeat(200_000) } };
 
-test('a slow reader holds up nobody, is not read ahead for, and misses nothing', async () => {
+test('a slow client delays nobody, causes no read-ahead and misses nothing', async () => {
   const organization = await createOrganization(first.worker);
   const { token } = organization;
   const [slow, quick] = [await open(firstUrl, { token }), await open(firstUrl, { token })];
@@ -360,7 +360,7 @@ test('a slow reader holds up nobody, is not read ahead for, and misses nothing',
   await expectIds(slow, ids);
 });
 
-test('the connection that listens is cut: events still come, and it is made again', async () => {
+test('events still arrive after the listening connection is cut, and it is re-established', async () => {
   const organization = await createOrganization(first.worker);
   const owner = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
   await owner.connect();
@@ -395,7 +395,7 @@ test('the connection that listens is cut: events still come, and it is made agai
   }
 });
 
-test('where the connection that listens never stands, a poll finds what happens', async () => {
+test('polling finds events if the listening connection never works', async () => {
   const deaf = createServer((socket: Socket) => socket.destroy());
   deaf.listen(0, '127.0.0.1');
   await once(deaf, 'listening');
@@ -413,7 +413,7 @@ test('where the connection that listens never stands, a poll finds what happens'
   }
 });
 
-test('200 streams at once: all are told, by a read or two, and memory stays in its bounds', async () => {
+test('200 concurrent streams get an event with one or two reads and bounded memory', async () => {
   const organization = await createOrganization(first.worker);
   const { token } = organization;
   const before = process.memoryUsage.rss();

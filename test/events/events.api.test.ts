@@ -65,7 +65,7 @@ const listed = (token: string, query: string, types: string[], headers: Record<s
   });
 
 describe('GET /events', () => {
-  test('newest first, turned by order, filtered by type, inbox and time', async () => {
+  test('lists newest first and supports order and filters by type, inbox and time', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
     const { token } = organization;
@@ -86,7 +86,7 @@ describe('GET /events', () => {
     expect(Object.keys(event ?? {})).toEqual(['id', 'type', 'timestamp', 'org_id', 'env_id', 'data']);
   });
 
-  test('a page of large events ends early, and the next one goes on behind it', async () => {
+  test('ends a page of large events early and continues on the next', async () => {
     const organization = await createOrganization(app.worker);
     const { token } = organization;
     const text = 'x'.repeat(240_000);
@@ -121,7 +121,7 @@ describe('GET /events', () => {
     });
   });
 
-  test('pages by cursor, and goes on behind an event', async () => {
+  test('paginates by cursor and continues after a given event', async () => {
     const organization = await createOrganization(app.worker);
     const { token } = organization;
     for (let count = 0; count < 5; count += 1) await record(organization, 'message.sent');
@@ -142,7 +142,7 @@ describe('GET /events', () => {
     expectProblem(await app.call(`/events?starting_after=${newId('event')}`, { token }), 'not_found');
   });
 
-  test('an environment hears of itself and of the organization; an inbox of itself', async () => {
+  test('shows an environment its own and organization-wide events, and an inbox only its own', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
     const { sandboxEnvironmentId: environmentId, token } = organization;
@@ -176,12 +176,12 @@ describe('GET /events', () => {
     '?limit=0',
     '?cursor=x',
     '?after=9999-99-99T00:00:00Z',
-  ])('%s is refused', async (query) => {
+  ])('rejects %s', async (query) => {
     const { token } = await createOrganization(app.worker);
     expect((await app.call(`/events${query}`, { token })).statusCode).toBe(400);
   });
 
-  test('needs events:read', async () => {
+  test('requires events:read', async () => {
     const { token } = await createOrganization(app.worker, { permissions: ['webhooks:read'] });
     expect(expectProblem(await app.call('/events', { token }), 'permission_denied').permission).toBe(
       'events:read',
@@ -189,7 +189,7 @@ describe('GET /events', () => {
   });
 });
 
-test('an event over 256 KiB is recorded with its text cut, and says so', async () => {
+test('an event over 256 KiB is recorded with truncated text and a flag', async () => {
   const organization = await createOrganization(app.worker);
   const sample = buildSampleData('message.received', { inboxId: newId('inbox'), at: new Date() });
   const extracted_text = 'Grüße 😀 '.repeat(30_000);
@@ -210,7 +210,7 @@ test('an event over 256 KiB is recorded with its text cut, and says so', async (
   expect(bytes).toBeGreaterThan(MAX_EVENT_BYTES - 4);
 });
 
-describe('the schemas of webhooks', () => {
+describe('webhook schemas', () => {
   interface Described {
     webhooks: Record<
       string,
@@ -230,12 +230,12 @@ describe('the schemas of webhooks', () => {
     };
   };
 
-  test('are served for every type', async () => {
+  test('are served for every event type', async () => {
     const { webhooks } = (await app.app.inject('/openapi.json')).json<Described>();
     expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES]);
   });
 
-  test.each(EVENT_TYPES)('%s: what is recorded fits, and nothing less or more', async (type) => {
+  test.each(EVENT_TYPES)('match exactly what is recorded for %s', async (type) => {
     const organization = await createOrganization(app.worker);
     await record(organization, type);
     const [event] = await app.worker.systemTransaction(({ em }) =>

@@ -40,7 +40,7 @@ test.each([
   ['true', 'events_env_id_transaction_id_id_index'],
   [`type = 'message.complained'`, 'events_env_id_type_transaction_id_id_index'],
   [`inbox_id = 'inb_3'`, 'events_inbox_index'],
-])('where %s: a page is a walk along %s', async (condition, index) => {
+])('a page where %s is a scan of %s', async (condition, index) => {
   const plan = await planOf(condition);
   expect(plan).toContain(`Index Scan using ${index}`);
   expect(plan).toMatch(/Index Cond: .*ROW\(transaction_id, id\) > ROW/);

@@ -277,7 +277,7 @@ describe('writing an export', () => {
     expect(await exportRow(exportId)).toMatchObject({
       status: 'ready',
       upload_id: null,
-      partBuffer: null,
+      part_buffer: null,
       position: null,
     });
     const { rows } = await asOwner((client) =>

@@ -213,7 +213,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     expect(await exportRow(id)).toMatchObject({
       status: 'canceled',
       upload_id: null,
-      partBuffer: null,
+      part_buffer: null,
       position: null,
     });
     await expect(

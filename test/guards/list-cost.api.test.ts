@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { createMessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
@@ -57,7 +58,7 @@ async function rowsReadFor(
   return api.transaction(scope, async (transaction) => {
     const rowsRead = async () => {
       const [row] = await transaction.em.execute<{ read: string }[]>(
-        `select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'messages'`,
+        sql`select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'messages'`,
       );
       return Number(row?.read);
     };

@@ -2,7 +2,7 @@ import { argon2Sync } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { hashPassword } from '../../domain/identity/password.ts';
 
-test('the PHC string holds what is needed to check the password again', async () => {
+test('the PHC string contains everything needed to verify the password', async () => {
   const [, algorithm, version, parameters, nonce, tag] = (await hashPassword('correct horse')).split('$');
   expect([algorithm, version, parameters]).toEqual(['argon2id', 'v=19', 'm=65536,t=3,p=1']);
   const again = argon2Sync('argon2id', {
@@ -16,6 +16,6 @@ test('the PHC string holds what is needed to check the password again', async ()
   expect(again.toString('base64').replace(/=+$/, '')).toBe(tag);
 });
 
-test('the same password is hashed differently each time, however it is composed', async () => {
+test('the same password has a different hash each time', async () => {
   expect(await hashPassword('same')).not.toBe(await hashPassword('same'));
 });

@@ -22,7 +22,7 @@ interface Credentials {
 const rotate = (inboxId: string, token = organization.token) =>
   app.call(`/inboxes/${inboxId}/credentials/rotate`, { method: 'POST', token });
 
-test('a password is made on demand, shown once, and ends the one before', async () => {
+test('a password is created on demand, shown once and replaces the previous one', async () => {
   const inbox = await createInbox(app.worker, organization);
   const read = () => app.call(`/inboxes/${inbox.id}/credentials`, { token: organization.token });
   const before = {
@@ -56,7 +56,7 @@ test('a password is made on demand, shown once, and ends the one before', async 
   expect(await service.authenticate(inbox.email, second.password)).toBeNull();
 });
 
-test('two rotations at once leave one password that works', async () => {
+test('two concurrent rotations leave one valid password', async () => {
   const inbox = await createInbox(app.worker, organization);
   const answers = await Promise.all([rotate(inbox.id), rotate(inbox.id), rotate(inbox.id)]);
   const service = createCredentialService({ database: app.worker });
@@ -66,7 +66,7 @@ test('two rotations at once leave one password that works', async () => {
   expect(working.filter(Boolean)).toHaveLength(1);
 });
 
-test('a key that may not send makes no password that may', async () => {
+test('a key without messages:send cannot create a password', async () => {
   const inbox = await createInbox(app.worker, organization);
   const { token } = await createKey(app.worker, {
     ...organization,

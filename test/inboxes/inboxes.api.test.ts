@@ -22,7 +22,7 @@ const create = (body: unknown, token = organization.token) =>
   app.call('/inboxes', { method: 'POST', token, body });
 const unique = (name: string) => `${name}-${organization.organizationId.slice(-12)}`;
 
-test('an inbox by username has the specified fields', async () => {
+test('an inbox created by username has the specified fields', async () => {
   const username = unique('Agent');
   const response = await create({ username, display_name: 'Agent One', client_id: 'first' });
   expect(response.statusCode).toBe(201);
@@ -41,7 +41,7 @@ test('an inbox by username has the specified fields', async () => {
   });
 });
 
-test('an inbox by email has the name as its display name', async () => {
+test('an inbox created by email uses name as its display name', async () => {
   const response = await create({ email: `${unique('mail')}@MAIL.test`, name: 'By mail' });
   expect(response.json()).toMatchObject({
     email: `${unique('mail')}@mail.test`,
@@ -51,7 +51,7 @@ test('an inbox by email has the name as its display name', async () => {
   });
 });
 
-test('without an address a readable one is chosen', async () => {
+test('without an address a readable one is generated', async () => {
   const addresses = await Promise.all([create({}), create({ display_name: 'Random' })]);
   for (const response of addresses)
     expect(response.json<{ email: string }>().email).toMatch(/^[a-z]+-[a-z]+-\d{4}@mail\.test$/);
@@ -60,7 +60,7 @@ test('without an address a readable one is chosen', async () => {
   );
 });
 
-test('the two variants are not mixed', async () => {
+test('the two variants cannot be mixed', async () => {
   const problem = expectProblem(
     await create({ username: 'a-name', email: 'b-name@mail.test' }),
     'validation_error',
@@ -81,17 +81,17 @@ test.each([
   ['with space', 'letters'],
   ['ümlaut', 'letters'],
   ['a\r\nb', 'letters'],
-])('the local part %j is refused', async (username) => {
+])('rejects the local part %j', async (username) => {
   const problem = expectProblem(await create({ username }), 'validation_error');
   expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/username' })]);
 });
 
-test('another domain than the shared one is not verified', async () => {
+test('rejects an unverified domain', async () => {
   expectProblem(await create({ email: 'agent@elsewhere.test' }), 'domain_not_verified');
   expectProblem(await create({ username: 'agent', domain: 'elsewhere.test' }), 'domain_not_verified');
 });
 
-test('an address is unique without case and across organizations', async () => {
+test('an address is unique across organizations, ignoring case', async () => {
   const username = unique('taken');
   expect((await create({ username })).statusCode).toBe(201);
   expectProblem(await create({ username: username.toUpperCase() }), 'already_exists');
@@ -99,7 +99,7 @@ test('an address is unique without case and across organizations', async () => {
   expectProblem(await create({ username }, stranger.token), 'already_exists');
 });
 
-test('the same client_id answers 200 with the inbox made first, whatever else is asked', async () => {
+test('the same client_id returns 200 and the existing inbox, whatever the other input', async () => {
   const first = await create({ username: unique('client'), client_id: 'again' });
   const second = await create({ username: unique('other'), client_id: 'again' });
   expect([first.statusCode, second.statusCode]).toEqual([201, 200]);
@@ -108,14 +108,14 @@ test('the same client_id answers 200 with the inbox made first, whatever else is
   expect((await create({ client_id: 'again' }, stranger.token)).statusCode).toBe(201);
 });
 
-test('of 20 creations at once under one client_id exactly one makes an inbox', async () => {
+test('20 concurrent creations with one client_id create exactly one inbox', async () => {
   const responses = await Promise.all(Array.from({ length: 20 }, () => create({ client_id: 'race' })));
   const statuses = responses.map(({ statusCode }) => statusCode).sort();
   expect(statuses).toEqual([...Array(19).fill(200), 201]);
   expect(new Set(responses.map((response) => response.json<{ id: string }>().id)).size).toBe(1);
 });
 
-test('a client_id whose inbox the credential does not reach is a conflict', async () => {
+test('a client_id of an inbox outside the scope is a conflict', async () => {
   await create({ client_id: 'hidden' });
   const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
   const response = await app.call('/inboxes', {
@@ -127,7 +127,7 @@ test('a client_id whose inbox the credential does not reach is a conflict', asyn
   expectProblem(response, 'already_exists');
 });
 
-test('a key bound to an inbox sees that one alone and makes no other', async () => {
+test('a key bound to an inbox sees only that inbox and cannot create another', async () => {
   const inbox = await createInbox(app.worker, organization);
   const other = await createInbox(app.worker, organization);
   const { token } = await createKey(app.worker, {
@@ -142,7 +142,7 @@ test('a key bound to an inbox sees that one alone and makes no other', async () 
   expect(list.json<{ data: { id: string }[] }>().data.map(({ id }) => id)).toEqual([inbox.id]);
 });
 
-test('the display name changes, and null clears it', async () => {
+test('the display name can be changed, and null clears it', async () => {
   const inbox = await createInbox(app.worker, organization);
   const patch = (body: unknown) =>
     app.call(`/inboxes/${inbox.id}`, { method: 'PATCH', token: organization.token, body });
@@ -153,7 +153,7 @@ test('the display name changes, and null clears it', async () => {
   expectProblem(await patch({ email: 'new@mail.test' }), 'validation_error');
 });
 
-test('a deleted inbox is gone; its address goes back to its organization alone', async () => {
+test('a deleted inbox is gone, and its address stays reserved for its organization', async () => {
   const username = unique('deleted');
   const { id } = (await create({ username, client_id: 'deleted' })).json<{ id: string }>();
   const remove = () => app.call(`/inboxes/${id}`, { method: 'DELETE', token: organization.token });
@@ -168,7 +168,7 @@ test('a deleted inbox is gone; its address goes back to its organization alone',
   expect(again.json<{ id: string }>().id).not.toBe(id);
 });
 
-test('deleting an inbox cancels what it has queued', async () => {
+test('deleting an inbox cancels its queued messages', async () => {
   const inbox = await createInbox(app.worker, organization);
   const sent = await app.call(`/inboxes/${inbox.id}/messages`, {
     method: 'POST',
@@ -188,7 +188,7 @@ test('deleting an inbox cancels what it has queued', async () => {
   });
 });
 
-test('the address complaints come to is nobody’s inbox, wherever an operator has put it', async () => {
+test('the feedback address cannot become an inbox, wherever it is configured', async () => {
   const own = await startTestApp({ config: { FEEDBACK_ADDRESS: 'FBL@mail.test' } });
   const ask = (body: unknown) => own.call('/inboxes', { method: 'POST', token: organization.token, body });
   expectProblem(await ask({ username: 'fbl' }), 'validation_error');

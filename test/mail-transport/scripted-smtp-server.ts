@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** Points of the dialogue at which the script may do something else than go on. */
+/** Points of the SMTP session at which the script may deviate. */
 export type Step = 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body' | 'dot' | 'answered';
 
 /** `drop` closes the socket, `finish` its sending half alone, `reset` sends RST, `hang` stays silent; a string is the answer, verbatim. */
@@ -17,7 +17,7 @@ export interface Script {
 
 const FINAL_DOT = Buffer.from('\r\n.\r\n');
 
-/** A relay that does exactly what its script says, and counts the messages it saw to the final dot. */
+/** A relay that follows its script and counts the messages it received up to the final dot. */
 export class ScriptedSmtpServer {
   readonly completedMessages: Buffer[] = [];
   readonly commands: string[] = [];
@@ -37,7 +37,7 @@ export class ScriptedSmtpServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Waits until every connection is closed; after a `finish` that means that the client noticed. */
+  /** Waits until every connection is closed; after a `finish` the client has noticed the end. */
   async hungUp(): Promise<void> {
     await Promise.all([...this.#sockets].map((socket) => once(socket, 'close')));
   }
@@ -59,7 +59,7 @@ export class ScriptedSmtpServer {
     let body: Buffer[] | null = null;
     let bodyBytes = 0;
 
-    /** Does what the script says for this step; true means that the dialogue does not go on by itself. */
+    /** Runs the script for this step. Returns true if the session does not continue by itself. */
     const deviates = (step: Step): boolean => {
       const { step: at, deviation } = this.#script;
       if (at !== step || deviation === undefined) return false;
@@ -91,7 +91,7 @@ export class ScriptedSmtpServer {
       else if (verb === 'QUIT') socket.end('221 2.0.0 Bye\r\n');
     };
 
-    /** A client waits for the answer to its final dot, so the dot is at the end of what it sent. */
+    /** A client waits for the reply to its final dot, so the dot ends the received data. */
     const onBody = (parts: Buffer[]): void => {
       if (bodyBytes > 1_000 && deviates('body')) return;
       const tail = Buffer.concat(parts.slice(-2));

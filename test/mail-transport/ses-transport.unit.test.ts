@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** An SES of a test's own. */
+/** A fake SES endpoint. */
 async function fakeSes(answer: RequestListener) {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -46,7 +46,7 @@ function transmit(endpoint: string, over: { configurationSet?: string; sizeBytes
 }
 
 describe('SES', () => {
-  test('is handed exactly the stored bytes for one recipient, and its id is kept', async () => {
+  test('receives exactly the stored bytes for one recipient; its id is recorded', async () => {
     let body: Record<string, unknown> = {};
     const endpoint = await fakeSes(async (request, response) => {
       body = JSON.parse((await buffer(request)).toString());
@@ -74,7 +74,7 @@ describe('SES', () => {
     [403, 'UnrecognizedClientException', 'deferred'],
     [503, 'ServiceUnavailable', 'deferred'],
     [500, 'InternalFailure', 'ambiguous'],
-  ])('that answers %s %s leaves the mail %s, after one request', async (status, type, kind) => {
+  ])('responding %s %s makes the message %s after one request', async (status, type, kind) => {
     let requests = 0;
     const endpoint = await fakeSes((_request, response) => {
       requests += 1;
@@ -85,7 +85,7 @@ describe('SES', () => {
     expect(requests).toBe(1);
   });
 
-  test('that hangs up or is silent after the request leaves the mail ambiguous, and nothing is sent again', async () => {
+  test('disconnecting or not responding makes the message ambiguous without a second request', async () => {
     for (const answer of [(request: { destroy(): void }) => request.destroy(), () => {}]) {
       let requests = 0;
       const endpoint = await fakeSes((request) => {
@@ -97,11 +97,11 @@ describe('SES', () => {
     }
   });
 
-  test('that cannot be reached leaves the mail deferred', async () => {
+  test('being unreachable defers the message', async () => {
     expect(await transmit('http://127.0.0.1:1')).toMatchObject({ kind: 'deferred' });
   });
 
-  test('is handed no half mail', async () => {
+  test('never receives a truncated message', async () => {
     expect(await transmit('http://127.0.0.1:1', { sizeBytes: 5 })).toMatchObject({ kind: 'deferred' });
   });
 });

@@ -27,7 +27,7 @@ describe('simulator', () => {
     ['bounced@agents.test', null],
     ['bounced@simulator.agents.test.example.com', null],
     ['bounced@example.com', null],
-  ])('%s stands for %s', (address, expected) => {
+  ])('maps %s to %s', (address, expected) => {
     expect(findSimulatedOutcome(address, 'agents.test')).toBe(expected);
   });
 
@@ -37,7 +37,7 @@ describe('simulator', () => {
     ['transient@simulator.agents.test', [{ action: 'failed', status: '4.2.2' }]],
     ['complained@simulator.agents.test', [{ action: 'delivered' }, { action: 'complained' }]],
     ['anybody@example.com', [{ action: 'delivered', status: '2.0.0' }]],
-  ])('mail to %s is accepted and reported', async (recipient, reports) => {
+  ])('accepts a message to %s and reports its outcome', async (recipient, reports) => {
     expect(await transmit(recipient)).toMatchObject({
       kind: 'accepted',
       providerMessageId: 'sim-msg_01.0',
@@ -46,7 +46,7 @@ describe('simulator', () => {
     });
   });
 
-  test('mail to rejected@ is refused', async () => {
+  test('refuses a message to rejected@', async () => {
     expect(await transmit('rejected+1@simulator.agents.test')).toMatchObject({
       kind: 'refused',
       scope: 'message',

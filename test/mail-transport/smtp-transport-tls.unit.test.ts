@@ -67,8 +67,8 @@ async function transmit(port: number, config: Partial<SmtpTransportConfig>) {
   return result;
 }
 
-describe('towards a relay with TLS and log-in', () => {
-  test('opportunistic TLS encrypts although the certificate is nobody’s', async () => {
+describe('a relay with TLS and authentication', () => {
+  test('is used with opportunistic TLS despite an untrusted certificate', async () => {
     const { port, received } = await relay({});
     expect(await transmit(port, {})).toMatchObject({
       kind: 'accepted',
@@ -78,14 +78,14 @@ describe('towards a relay with TLS and log-in', () => {
     expect(received).toEqual([{ session: { secure: true, user: false }, raw: RAW }]);
   });
 
-  test('none does not', async () => {
+  test('is used without TLS for none', async () => {
     const { port, received } = await relay({});
     expect(await transmit(port, { SMTP_RELAY_TLS: 'none' })).toMatchObject({ kind: 'accepted' });
     expect(received[0]?.session.secure).toBe(false);
   });
 
   test.each([['required'], ['implicit']] as const)(
-    '%s TLS wants a certificate it can believe',
+    'is rejected for %s TLS with an untrusted certificate',
     async (tls) => {
       const { port, received } = await relay({ secure: tls === 'implicit' });
       expect(await transmit(port, { SMTP_RELAY_TLS: tls })).toMatchObject({
@@ -96,14 +96,14 @@ describe('towards a relay with TLS and log-in', () => {
     },
   );
 
-  test('it logs in where it is given a user', async () => {
+  test('gets the configured credentials', async () => {
     const { port, received } = await relay({ authOptional: false });
     const user = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'right' };
     expect(await transmit(port, user)).toMatchObject({ kind: 'accepted' });
     expect(received[0]?.session.user).toBe('service');
   });
 
-  test('mail waits while the password is wrong or missing', async () => {
+  test('defers messages while the password is wrong or missing', async () => {
     const { port, received } = await relay({ authOptional: false });
     const wrong = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'wrong' };
     expect(await transmit(port, wrong)).toMatchObject({ kind: 'deferred' });

@@ -10,14 +10,14 @@ import { eventually } from '../support/eventually.ts';
 import { type Script, ScriptedSmtpServer } from './scripted-smtp-server.ts';
 
 const SHORT = Buffer.from('Subject: hello\r\n\r\n.starts with a dot\r\ncaf\u00e9\r\n', 'latin1');
-/** Larger than what the kernel buffers on both sides, so that a drop in its middle leaves part of it unread. */
+/** Larger than the kernel buffers of both sides, so that a drop in the middle leaves part of it unread. */
 const LONG = Buffer.concat([
   Buffer.from('Subject: long\r\n\r\n'),
   Buffer.from(`${'x'.repeat(76)}\r\n`.repeat(250_000)),
 ]);
-/** Only silence is waited for; whatever else goes wrong shows at once, however busy the machine is. */
+/** Only silence takes the timeout; other failures show immediately, even on a busy machine. */
 const PATIENT = { connectMs: 10_000, greetingMs: 10_000, idleMs: 10_000 };
-/** The server reads a long message in this very process. */
+/** The server reads a long message in the same process. */
 const SHORT_OF = {
   short: { connectMs: 10_000, greetingMs: 800, idleMs: 800 },
   long: { connectMs: 10_000, greetingMs: 3_000, idleMs: 3_000 },
@@ -68,7 +68,7 @@ function* chunks(raw: Buffer): Generator<Buffer> {
   for (let start = 0; start < raw.length; start += 65_536) yield raw.subarray(start, start + 65_536);
 }
 
-/** `kind`, with the scope of a refusal. */
+/** The result's `kind`, with the scope of a refusal. */
 function verdict(result: TransmissionResult): string {
   return result.kind === 'refused' ? `refused ${result.scope}` : result.kind;
 }
@@ -77,7 +77,7 @@ interface Case extends Script {
   raw?: Buffer;
   expected: string;
   statusCode?: string | null;
-  /** How many whole messages the relay has seen; never more than 1. */
+  /** Number of complete messages the relay received; never more than 1. */
   completed?: number;
 }
 
@@ -137,7 +137,7 @@ const ANSWERED: Case[] = [
 describe.each([
   ['one command at a time', EXTENSIONS],
   ['pipelined', [...EXTENSIONS, 'PIPELINING']],
-])('a dialogue that goes wrong, %s', (_name, extensions) => {
+])('a failing SMTP session, %s', (_name, extensions) => {
   test.each([...CUT, ...ANSWERED].map((row) => [nameOf(row), row] as const))('%s', async (_row, row) => {
     const script = { extensions, step: row.step, deviation: row.deviation };
     const isSilent = row.deviation === 'hang' || row.deviation === '250-half an answer';
@@ -158,8 +158,8 @@ function nameOf({ step, deviation, raw, expected }: Case): string {
   return `${deviation?.replace(/\r\n/g, ' ')} at ${step}${raw ? ' of a long message' : ''} → ${expected}`;
 }
 
-describe('a dialogue that goes well', () => {
-  test('hands over the stored bytes, dots and 8-bit included, and asks for reports', async () => {
+describe('a successful SMTP session', () => {
+  test('transfers the stored bytes, including dots and 8-bit, and requests reports', async () => {
     const { server, transport } = await relay({});
 
     const result = await transport.transmit(transmission(SHORT));
@@ -183,7 +183,7 @@ describe('a dialogue that goes well', () => {
     ]);
   });
 
-  test('asks for no report where nobody waits for one', async () => {
+  test('requests no report with reports: never', async () => {
     const { server, transport } = await relay({});
     await transport.transmit({ ...transmission(SHORT), reports: 'never' });
     expect(server.commands.slice(1, 3)).toEqual([
@@ -192,7 +192,7 @@ describe('a dialogue that goes well', () => {
     ]);
   });
 
-  test('without DSN at the relay asks for no report and expects none', async () => {
+  test('requests and expects no report from a relay without DSN', async () => {
     const { server, transport } = await relay({ extensions: [] });
 
     const result = await transport.transmit(transmission(SHORT));
@@ -204,7 +204,7 @@ describe('a dialogue that goes well', () => {
     ]);
   });
 
-  test('uses a connection again', async () => {
+  test('reuses a connection', async () => {
     const { server, transport } = await relay({});
     for (let count = 0; count < 3; count += 1) {
       expect((await transport.transmit(transmission(SHORT))).kind).toBe('accepted');
@@ -213,7 +213,7 @@ describe('a dialogue that goes well', () => {
     expect(server.completedMessages).toHaveLength(3);
   });
 
-  test('goes on over the same connection after a recipient was refused', async () => {
+  test('continues on the same connection after a refused recipient', async () => {
     const refusing: Script = { step: 'rcpt', deviation: '550 5.1.1 unknown' };
     const { server, transport } = await relay(refusing, { SMTP_RELAY_POOL_SIZE: 1 });
     for (let count = 0; count < 2; count += 1) {
@@ -222,7 +222,7 @@ describe('a dialogue that goes well', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('connects anew where the relay hung up after the last message', async () => {
+  test('reconnects when the relay closed the connection after the last message', async () => {
     const { server, transport } = await relay({ step: 'answered', deviation: 'finish' });
     expect((await transport.transmit(transmission(SHORT))).kind).toBe('accepted');
     await server.hungUp();
@@ -245,14 +245,14 @@ describe('a dialogue that goes well', () => {
     ],
     ['250-2.0.0 first line\r\n250 2.0.0 Ok: queued as 77AA', '77AA'],
     ['250 thanks', null],
-  ])('reads the queue id out of %j', async (finalAnswer, expected) => {
+  ])('parses the queue id from %j', async (finalAnswer, expected) => {
     const { transport } = await relay({ finalAnswer });
     expect(await transport.transmit(transmission(SHORT))).toMatchObject({ providerMessageId: expected });
   });
 });
 
-describe('what goes wrong on our side of the connection', () => {
-  test('nobody listens', async () => {
+describe('local failures', () => {
+  test('defer the message when the relay is not listening', async () => {
     const server = new ScriptedSmtpServer();
     const port = await server.listen();
     await server.close();
@@ -261,10 +261,10 @@ describe('what goes wrong on our side of the connection', () => {
 
   test.each([
     ['cannot be opened', async () => Promise.reject(new Error('storage is down'))],
-    ['breaks in its middle', async () => Readable.from(failing())],
-    ['ends too early', async () => Readable.from([SHORT.subarray(0, 10)])],
-    ['is longer than it was', async () => Readable.from([SHORT, SHORT])],
-  ])('a stored message that %s is never completed', async (_name, openRaw) => {
+    ['fails halfway', async () => Readable.from(failing())],
+    ['is truncated', async () => Readable.from([SHORT.subarray(0, 10)])],
+    ['is longer than recorded', async () => Readable.from([SHORT, SHORT])],
+  ])('never complete a stored message that %s', async (_name, openRaw) => {
     const { server, transport } = await relay({});
     const result = await transport.transmit(transmission(SHORT, { openRaw }));
     expect(verdict(result)).toBe('deferred');
@@ -272,21 +272,21 @@ describe('what goes wrong on our side of the connection', () => {
     expect(server.completedMessages).toHaveLength(0);
   });
 
-  test('a message larger than the relay takes is refused without a word', async () => {
+  test('refuse a message over the relay’s SIZE before sending a command', async () => {
     const { server, transport } = await relay({ extensions: ['SIZE 10'] });
     const result = await transport.transmit(transmission(SHORT));
     expect(result).toMatchObject({ kind: 'refused', scope: 'message', statusCode: '5.3.4' });
     expect(server.commands).toEqual(['EHLO agents.test']);
   });
 
-  test('an address SMTP cannot carry is refused without a word', async () => {
+  test('refuse an address that SMTP cannot carry before sending a command', async () => {
     const { server, transport } = await relay({});
     const result = await transport.transmit(transmission(SHORT, { recipient: 'a\r\nDATA@example.com' }));
     expect(result).toMatchObject({ kind: 'refused', scope: 'recipient', statusCode: '5.1.3' });
     expect(server.commands).toEqual(['EHLO agents.test']);
   });
 
-  test('an aborted wait is deferred before the message left and ambiguous after', async () => {
+  test('defer an aborted wait before the message is transferred and make it ambiguous afterwards', async () => {
     const before = await relay({ step: 'data', deviation: 'hang' });
     const early = AbortSignal.timeout(100);
     expect(verdict(await before.transport.transmit(transmission(SHORT, { signal: early })))).toBe('deferred');
@@ -299,7 +299,7 @@ describe('what goes wrong on our side of the connection', () => {
     expect(verdict(await transmitted)).toBe('ambiguous');
   });
 
-  test('a relay without TLS is not spoken to where TLS is required', async () => {
+  test('defer the message when a relay offers no TLS but TLS is required', async () => {
     const server = new ScriptedSmtpServer({ extensions: EXTENSIONS });
     const port = await server.listen();
     cleanUps.push(() => server.close());
@@ -308,7 +308,7 @@ describe('what goes wrong on our side of the connection', () => {
     expect(server.commands).not.toContainEqual(expect.stringMatching(/^MAIL/));
   });
 
-  test('closing lets what is in flight end and refuses the rest', async () => {
+  test('on close finish transmissions in flight and reject new ones', async () => {
     const { server, transport } = await relay({});
     const transmitted = transport.transmit(transmission(LONG));
     await eventually(() => expect(server.commands).toContain('DATA'));
@@ -329,6 +329,6 @@ test.each([
   ['450 user@[192.0.2.1] later', '450 <redacted> later'],
   ['550 müller@exämple.de unbekannt', '550 <redacted> unbekannt'],
   ['250 2.0.0 Ok: queued as 4XYZ', '250 2.0.0 Ok: queued as 4XYZ'],
-])('redacts the addresses of %j', (answer, expected) => {
+])('redacts the addresses in %j', (answer, expected) => {
   expect(redactAddresses(answer)).toBe(expected);
 });

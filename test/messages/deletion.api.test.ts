@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { overduePurges } from '../../domain/inbox-purges/overdue-purges.ts';
 import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
@@ -20,7 +21,7 @@ const call = (path: string, options: Call = {}) => app.call(path, { token: organ
 const remove = (path: string) => call(path, { method: 'DELETE' });
 const get = async (path: string) => (await call(path)).json<Json>();
 
-/** A message that left, with a file and its bytes; of a thread that goes on where one is given. */
+/** Inserts a sent message with an attachment, in the given thread if there is one. */
 async function sent({
   inbox = inboxId,
   threadId,
@@ -50,8 +51,8 @@ async function sent({
   return message;
 }
 
-describe('a message', () => {
-  test('goes with its words and the wait for its outcome; its thread shows the rest', async () => {
+describe('deleting a message', () => {
+  test('deletes its search entry, ends its tracking and refreshes its thread', async () => {
     const first = await sent();
     const second = await sent({ threadId: first.thread_id });
     expect((await remove(`/messages/${second.id}`)).statusCode).toBe(204);
@@ -66,14 +67,14 @@ describe('a message', () => {
     expect(found.data).toMatchObject([{ id: first.id }]);
   });
 
-  test('that was the last of its thread takes it along', async () => {
+  test('deletes the thread with its last message', async () => {
     const message = await sent();
     await remove(`/messages/${message.id}`);
     expectProblem(await call(`/threads/${message.thread_id}`), 'not_found');
   });
 
   test.each<MessageStatus>(['queued', 'sending', 'deferred', 'needs_attention'])(
-    'that is %s stays',
+    'is refused while the message is %s',
     async (status) => {
       const message = await sent({ status });
       expectProblem(await remove(`/messages/${message.id}`), 'conflict');
@@ -82,21 +83,21 @@ describe('a message', () => {
     },
   );
 
-  test('of another organization is not there', async () => {
+  test('answers 404 for a message of another organization', async () => {
     const message = await sent();
     const other = await createOrganization(app.worker);
     for (const path of [`/messages/${message.id}`, `/threads/${message.thread_id}`])
       expectProblem(await app.call(path, { method: 'DELETE', token: other.token }), 'not_found');
   });
 
-  test('deleted twice at once is deleted once', async () => {
+  test('succeeds once for two concurrent requests', async () => {
     const message = await sent();
     const answers = await Promise.all([remove(`/messages/${message.id}`), remove(`/messages/${message.id}`)]);
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 404]);
   });
 });
 
-test('a thread goes with every message', async () => {
+test('deleting a thread deletes all its messages', async () => {
   const first = await sent();
   const second = await sent({ threadId: first.thread_id });
   expect((await remove(`/threads/${first.thread_id}`)).statusCode).toBe(204);
@@ -104,10 +105,10 @@ test('a thread goes with every message', async () => {
     expectProblem(await call(path), 'not_found');
 });
 
-describe('an inbox deleted with purge', () => {
+describe('deleting an inbox with purge', () => {
   const purges = () => createPurgeService({ database: app.worker });
 
-  test('loses its mail, also where it was deleted before; another keeps it', async () => {
+  test('deletes its messages, also if the inbox was deleted before, and keeps those of other inboxes', async () => {
     const inbox = (await createInbox(app.worker, organization)).id;
     const messages = [await sent({ inbox }), await sent({ inbox })];
     const kept = await sent();
@@ -125,20 +126,18 @@ describe('an inbox deleted with purge', () => {
     expect((await get(`/messages/${kept.id}`)).id).toBe(kept.id);
   });
 
-  test('waits for what the relay has', async () => {
+  test('waits for messages that are in transmission', async () => {
     const inbox = (await createInbox(app.worker, organization)).id;
     const message = await sent({ inbox, status: 'sending' });
     await sent({ inbox });
-    await app.worker.statement(
-      `insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
-       values (?, 0, 1, ?, 'attempting', false, now())`,
-      [message.id, organization.organizationId],
+    await app.worker.query(
+      sql`insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
+       values (${message.id}, 0, 1, ${organization.organizationId}, 'attempting', false, now())`,
     );
     await remove(`/inboxes/${inbox}?purge=true`);
     await expect(purges().purge(inbox, () => undefined)).rejects.toMatchObject({ code: 'unavailable' });
-    await app.worker.statement(
-      `update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ?`,
-      [inbox],
+    await app.worker.query(
+      sql`update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ${inbox}`,
     );
     const runs = await overduePurges(app.worker).take(100);
     expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);

@@ -28,7 +28,7 @@ const send = async (labels: string[] = []) =>
     })
   ).json<Json>();
 
-test('labels are added once, removed by either path, and listed per thread', async () => {
+test('adds labels once, removes them by either path, and lists them per thread', async () => {
   const message = await send(['first']);
   const added = await post(`/messages/${message.id}/labels`, { labels: ['second', 'first', 'a/b ü'] });
   expect(added.statusCode).toBe(200);
@@ -44,7 +44,7 @@ test('labels are added once, removed by either path, and listed per thread', asy
   expect(await get(`/threads/${message.thread_id}`)).toMatchObject({ labels: ['second'], message_count: 1 });
 });
 
-test('a label of one message stays on the thread while another has it', async () => {
+test('keeps a label on the thread while another message has it', async () => {
   const message = await send(['shared']);
   const row = await app.worker.systemTransaction(({ em }) =>
     em.findOneOrFail(MessageEntity, { id: message.id }),
@@ -65,7 +65,7 @@ test('a label of one message stays on the thread while another has it', async ()
   expect((await get(`/threads/${message.thread_id}`)).labels).toEqual(['other']);
 });
 
-test('a received mail taken out of spam is shown and announced, once', async () => {
+test('shows a received message taken out of spam and records its event once', async () => {
   const message = await send();
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(
@@ -101,7 +101,7 @@ test('a received mail taken out of spam is shown and announced, once', async () 
   expect(await events()).toHaveLength(1);
 });
 
-test('two at once keep both labels', async () => {
+test('keeps both labels of two concurrent requests', async () => {
   const message = await send();
   await Promise.all(
     Array.from({ length: 8 }, (_, index) =>
@@ -121,13 +121,13 @@ test.each([
   [{ labels: ['a\r\nBcc: x@y.z'] }, 'validation_error'],
   [{ labels: ['x'.repeat(65)] }, 'validation_error'],
   [{ labels: Array.from({ length: 51 }, (_, index) => `${index}`) }, 'validation_error'],
-] as const)('%j is refused', async (body, code) => {
+] as const)('rejects %j', async (body, code) => {
   const message = await send();
   expectProblem(await post(`/messages/${message.id}/labels`, body), code);
   expect((await get(`/messages/${message.id}`)).labels).toEqual([]);
 });
 
-test('a message has at most 100 labels', async () => {
+test('limits a message to 100 labels', async () => {
   const message = await send();
   const labels = (from: number) => Array.from({ length: 50 }, (_, index) => `label-${from + index}`);
   await post(`/messages/${message.id}/labels`, { labels: labels(0) });
@@ -135,7 +135,7 @@ test('a message has at most 100 labels', async () => {
   expectProblem(await post(`/messages/${message.id}/labels`, { labels: ['one more'] }), 'unprocessable');
 });
 
-test('a message out of reach is not found', async () => {
+test('answers 404 for an inaccessible message', async () => {
   const other = await createOrganization(app.worker);
   const message = await send();
   for (const method of ['labels', 'labels/remove'])

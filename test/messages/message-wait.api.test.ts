@@ -12,7 +12,7 @@ import { startTestApp, type TestApp } from '../support/test-app.ts';
 
 const METRICS_TOKEN = 'metrics';
 
-/** Until so many calls are held open: then they wait. */
+/** Resolves when this many requests are held open. */
 const untilOpen = (count: number, { app: server }: TestApp = app) =>
   eventually(async () => {
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
@@ -39,7 +39,7 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
       headers: { authorization: `Bearer ${token}` },
       ...(signal ? { signal } : {}),
     });
-  /** Calls, and resolves with the answer to come once the call waits. */
+  /** Sends the request and resolves with its pending response once the request waits. */
   const wait = async (query = '?timeout_seconds=20', signal?: AbortSignal) => {
     const answer = call(query, signal).then(async (response) => (await response.json()) as Answer);
     await untilOpen(1);
@@ -53,7 +53,7 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
   return { inbox, token, keyId, path, call, wait, receive, got };
 }
 
-test('the next message is answered whole, as it is read by its id', async () => {
+test('returns the next message exactly as GET by id does', async () => {
   const { wait, got, token } = await arrange();
   await got('Before the call');
   const { answer } = await wait();
@@ -67,7 +67,7 @@ test('the next message is answered whole, as it is read by its id', async () => 
   expect(found).toEqual((await app.call(`/messages/${message.id}`, { token })).json());
 });
 
-test('sender and part of the subject, without case; others go by', async () => {
+test('filters by sender and part of the subject, without case', async () => {
   const { wait, receive } = await arrange();
   const { answer } = await wait('?timeout_seconds=20&from=BOB@people.example&subject=YOUR%20code');
   await receive(mail({ Subject: 'Your code is 1' }));
@@ -78,18 +78,18 @@ test('sender and part of the subject, without case; others go by', async () => {
   expect((await answer).id).toBe(message?.id);
 });
 
-test('letters with marks are the same, written as one character or as two', async () => {
+test('matches accented letters whether composed or decomposed', async () => {
   const { wait, receive } = await arrange();
   const { answer } = await wait(`?timeout_seconds=20&subject=${encodeURIComponent('für'.normalize('NFD'))}`);
   const { message } = await receive(mail({ Subject: '=?utf-8?q?Code_f=C3=BCr_Ada?=' }));
   expect((await answer).id).toBe(message?.id);
 });
 
-test('since a message: what came between two calls is answered at once, in order, and once', async () => {
+test('with since a message, returns messages that arrived between two calls immediately, in order and once', async () => {
   const { call, got, wait } = await arrange();
   const seen = await got('Seen');
   const [second, third] = [await got('Second'), await got('Third')];
-  // Accepted before the others and stored after them: by the order of ids it would never be seen.
+  // Accepted before the others but stored after them: ordered by id it would be missed.
   const late = await got('Late', { receivedAt: new Date(Date.now() - 60_000) });
   const ids = [];
   for (let since = seen.id; ids.length < 3; ) {
@@ -103,7 +103,7 @@ test('since a message: what came between two calls is answered at once, in order
   expect((await answer).id).toBe(next.id);
 });
 
-test('since a time', async () => {
+test('with since a time, returns messages received after it', async () => {
   const { call, got } = await arrange();
   await got('Long ago');
   const time = await eventually(() => {
@@ -117,7 +117,7 @@ test('since a time', async () => {
 });
 const started = Date.now();
 
-test('spam is nothing that came, until somebody says that it is none', async () => {
+test('ignores spam until its label is removed', async () => {
   const { wait, receive, token } = await arrange({
     scanForSpam: async () => ({ verdict: 'spam' as const, score: 20 }),
   });
@@ -130,7 +130,7 @@ test('spam is nothing that came, until somebody says that it is none', async () 
   expect((await answer).id).toBe(freed.message?.id);
 });
 
-test('nothing comes: the call says so, in its time', async () => {
+test('answers timed_out when no message arrives in time', async () => {
   const { call } = await arrange();
   const begun = performance.now();
   const response = await call('?timeout_seconds=1&from=nobody@example.test');
@@ -139,7 +139,7 @@ test('nothing comes: the call says so, in its time', async () => {
   expect(performance.now() - begun).toBeGreaterThan(950);
 });
 
-test('a client that goes away leaves nothing behind', async () => {
+test('releases the wait when the client disconnects', async () => {
   const { wait } = await arrange();
   const leaving = new AbortController();
   const { answer } = await wait('?timeout_seconds=300', leaving.signal);
@@ -148,7 +148,7 @@ test('a client that goes away leaves nothing behind', async () => {
   await untilOpen(0);
 });
 
-test('a key that is revoked while it waits', async () => {
+test('ends the wait when the key is revoked', async () => {
   const { wait, keyId, inbox } = await arrange();
   const { answer } = await wait('?timeout_seconds=300');
   const owner = await createKey(app.worker, { organizationId: inbox.organizationId });
@@ -156,7 +156,7 @@ test('a key that is revoked while it waits', async () => {
   expect(await answer).toMatchObject({ code: 'unauthenticated' });
 });
 
-test('a process that is asked to end answers at once', async () => {
+test('answers immediately when the process shuts down', async () => {
   const leaving = await startTestApp({ config: { METRICS_TOKEN } });
   const url = await listen(leaving);
   const { inbox, token } = await arrange();
@@ -173,12 +173,12 @@ test.each([
   ['?since=yesterday', 'validation_error'],
   ['?since=msg_01jz0000000000000000000000', 'not_found'],
   ['?form=ada@people.example', 'validation_error'],
-] as const)('%s is refused', async (query, code) => {
+] as const)('rejects %s', async (query, code) => {
   const { path, token } = await arrange();
   expectProblem(await app.call(`${path}${query}`, { token }), code);
 });
 
-test('inboxes and messages out of reach are not there', async () => {
+test('answers 404 for inaccessible inboxes and messages', async () => {
   const [own, other] = await Promise.all([arrange(), arrange()]);
   const stranger = await createOrganization(app.worker);
   expectProblem(await app.call(own.path, stranger), 'not_found');

@@ -28,7 +28,7 @@ const ids = async (query: string) =>
 const setStatus = (id: string, status: MessageStatus) =>
   app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { status }));
 
-/** A mail as the inbound side stores one, with a file. */
+/** Inserts a message as inbound processing stores it, with an attachment. */
 async function receive(fromEmail: string, subject: string): Promise<{ id: string; threadId: string }> {
   const id = newId('message');
   const threadId = newId('thread');
@@ -88,8 +88,8 @@ async function receive(fromEmail: string, subject: string): Promise<{ id: string
   return { id, threadId };
 }
 
-describe('sending', () => {
-  test('answers 201 with the whole record', async () => {
+describe('sending a message', () => {
+  test('answers 201 with the complete message', async () => {
     const response = await send({
       to: [{ email: 'ann@example.test', name: 'Ann' }],
       subject: 'Hello',
@@ -116,11 +116,11 @@ describe('sending', () => {
     expect((await get(`/messages/${message.id}`)).json()).toEqual(message);
   });
 
-  test('to nobody is unprocessable', async () => {
+  test('answers 422 without recipients', async () => {
     expectProblem(await send({ subject: 'x' }), 'no_recipients');
   });
 
-  test('from a paused inbox is rejected with the reason, and from a suspended one forbidden', async () => {
+  test('is rejected with the reason from a paused inbox, and forbidden from a suspended one', async () => {
     const inbox = await createInbox(app.worker, organization);
     const change = (data: object) =>
       app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inbox.id }, data));
@@ -133,8 +133,8 @@ describe('sending', () => {
   });
 });
 
-describe('lists', () => {
-  test('leave bodies and headers out', async () => {
+describe('message lists', () => {
+  test('omit bodies and headers', async () => {
     await send({ to: [{ email: 'a@example.test' }], text_body: 'private' });
     const list = await get(`/inboxes/${inboxId}/messages?limit=1`);
     const [message] = list.json<{ data: Json[] }>().data;
@@ -147,7 +147,7 @@ describe('lists', () => {
     );
   });
 
-  test('filter by each field', async () => {
+  test('can be filtered by each field', async () => {
     const inbound = await receive('Bob@Example.test', '100% _special_ offer');
     const outbound = (
       await send({
@@ -186,11 +186,11 @@ describe('lists', () => {
     'before=yesterday',
     'after=0000-01-01T00:00:00Z',
     'query=x',
-  ])('the filter %s is refused', async (query) => {
+  ])('reject the filter %s', async (query) => {
     expectProblem(await get(`/inboxes/${inboxId}/messages?${query}`), 'validation_error');
   });
 
-  test('a cursor does not pass from one filter to another', async () => {
+  test('reject a cursor from another filter', async () => {
     await send({ to: [{ email: 'a@example.test' }] });
     await send({ to: [{ email: 'a@example.test' }] });
     const page = await get(`/inboxes/${inboxId}/messages?limit=1&direction=outbound`);
@@ -207,7 +207,7 @@ describe('lists', () => {
 });
 
 describe('an inbound message', () => {
-  test('shows what came in', async () => {
+  test('returns the received content', async () => {
     const { id } = await receive('sender@example.test', 'Report');
     expect((await get(`/messages/${id}`)).json()).toMatchObject({
       direction: 'inbound',
@@ -225,8 +225,8 @@ describe('an inbound message', () => {
   });
 });
 
-describe('a mail that could not be read whole', () => {
-  test('says why, in lists too', async () => {
+describe('a message that could not be parsed completely', () => {
+  test('has parse_error, also in lists', async () => {
     const { id, threadId } = await receive('sender@example.test', 'Broken');
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id }, { parseError: 'x'.repeat(5000) }),
@@ -238,11 +238,11 @@ describe('a mail that could not be read whole', () => {
   });
 });
 
-describe('canceling', () => {
+describe('canceling a message', () => {
   const cancel = (id: string) =>
     app.call(`/messages/${id}/cancel`, { method: 'POST', token: organization.token });
 
-  test('stops a queued message, and nothing that has gone', async () => {
+  test('stops a queued message, but not a transmitted one', async () => {
     const { id } = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
     expect((await cancel(id)).json()).toMatchObject({
       status: 'canceled',
@@ -258,7 +258,7 @@ describe('canceling', () => {
 });
 
 describe('threads', () => {
-  test('a send makes one, and an answer by draft joins it', async () => {
+  test('are created by a send and joined by a reply draft', async () => {
     const first = (await send({ to: [{ email: 'ann@example.test' }], subject: 'Topic' })).json<Json>();
     const draft = await app.call(`/inboxes/${inboxId}/drafts`, {
       method: 'POST',
@@ -293,7 +293,7 @@ describe('threads', () => {
     expect(thread.last_message_id).toBe(second.json<Json>().id);
   });
 
-  test('show the newest hundred messages, oldest first', async () => {
+  test('return the newest 100 messages, oldest first', async () => {
     const { threadId } = await receive('many@example.test', 'Many');
     const made = Array.from({ length: 105 }, () => newId('message'));
     await app.worker.systemTransaction(async ({ em }) => {

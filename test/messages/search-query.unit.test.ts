@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { foldWords, MAX_QUERY_LENGTH, parseSearch, quoteLexeme } from '../../domain/messages/search-query.ts';
 import { AppError } from '../../platform/errors.ts';
 
-describe('words', () => {
+describe('words of q', () => {
   test.each([
     ['invoice', `'invoice'`],
     ['invoice march', `'invoice' & 'march'`],
@@ -20,11 +20,11 @@ describe('words', () => {
     ['"never closed', `'never closed'`],
     ['- -', ''],
     ['＇', `''''`],
-  ])('%j', (q, words) => expect(parseSearch(q)).toEqual({ words, facets: [] }));
+  ])('parses %j', (q, words) => expect(parseSearch(q)).toEqual({ words, facets: [] }));
 });
 
-describe('operators', () => {
-  test('labels and attachments are facets', () => {
+describe('operators of q', () => {
+  test('turns labels and attachments into facets', () => {
     expect(parseSearch('label:urgent -label:"to do" has:attachment -has:attachments')).toEqual({
       words: '',
       facets: [
@@ -36,7 +36,7 @@ describe('operators', () => {
     });
   });
 
-  test('of several times the stricter one counts', () => {
+  test('uses the stricter of several times', () => {
     const query = parseSearch(
       'after:2026-01-01 after:2026-02-01T12:00:00+01:00 before:2026-03-01 before:2026-04-01',
     );
@@ -48,23 +48,23 @@ describe('operators', () => {
     ['from:', 'has nothing after from:'],
     ['label:""', 'has nothing after label:'],
     ['subject: invoice', 'has nothing after subject:'],
-    ['has:pdf', 'knows has:attachment'],
+    ['has:pdf', 'supports has:attachment'],
     ['before:soon', 'has no date after before:'],
     ['after:2026-02-30', 'has no date after after:'],
-    ['-before:2026-01-01', 'cannot deny before:'],
+    ['-before:2026-01-01', 'cannot negate before:'],
     [Array.from({ length: 51 }, () => 'a').join(' '), 'at most 50'],
-  ])('%j is refused', (q, message) => {
+  ])('rejects %j', (q, message) => {
     expect(() => parseSearch(q)).toThrow(expect.objectContaining({ code: 'validation_error' }));
     expect(() => parseSearch(q)).toThrow(message);
   });
 });
 
-test('whatever is typed is a query or a clear refusal', () => {
+test('parses any text or rejects it with an error', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: MAX_QUERY_LENGTH, unit: 'grapheme' }), (q) => {
       try {
         const { words } = parseSearch(q);
-        // Quotes come in pairs: nothing of the text is read as an operator.
+        // Quotes are paired: no part of the text is parsed as an operator.
         expect((words.match(/'/g) ?? []).length % 2).toBe(0);
       } catch (error) {
         expect(error).toBeInstanceOf(AppError);
@@ -73,7 +73,7 @@ test('whatever is typed is a query or a clear refusal', () => {
   );
 });
 
-test('folding twice is folding once, but for spaces', () => {
+test('foldWords is idempotent except for spaces', () => {
   const bare = (text: string) => text.replace(/ +/g, '');
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
@@ -82,7 +82,7 @@ test('folding twice is folding once, but for spaces', () => {
   );
 });
 
-test('a quoted lexeme holds its text', () => {
+test('quoteLexeme preserves the text', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const quoted = quoteLexeme(text);

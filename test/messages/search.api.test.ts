@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
   inboxId = (await createInbox(app.worker, organization)).id;
 });
 
-/** A stored mail; ids rise in the order of the calls. */
+/** Stores a message; ids increase in the order of the calls. */
 async function store(fields: Partial<Message>, owner = organization, inbox = inboxId): Promise<string> {
   const id = newId('message');
   const threadId = newId('thread');
@@ -74,7 +75,7 @@ const list = async (query: Record<string, string>, token = organization.token) =
 };
 const found = async (q: string) => (await list({ q })).data.map(({ id }) => id);
 
-describe('what is found', () => {
+describe('search results', () => {
   let invoice: string;
   let offer: string;
   let japanese: string;
@@ -135,15 +136,15 @@ describe('what is found', () => {
     ['!!!', () => []],
     ["') or true --", () => []],
     [`'invoice' | 'offer':*`, () => [offer]],
-  ])('%s', async (q, expected) => {
+  ])('for %s', async (q, expected) => {
     expect((await found(q)).sort()).toEqual(expected().sort());
   });
 
-  test('the best match comes first: its subject says it', async () => {
+  test('rank a match in the subject first', async () => {
     expect((await found('invoice'))[0]).toBe(invoice);
   });
 
-  test('filters and q narrow each other', async () => {
+  test('match both the filters and q', async () => {
     expect((await list({ q: 'invoice', from: 'SALES@acme.example' })).data.map(({ id }) => id)).toEqual([
       offer,
     ]);
@@ -156,23 +157,21 @@ describe('what is found', () => {
   });
 });
 
-describe('pages', () => {
-  test('hold every match once, also over windows, while mail comes', async () => {
+describe('search pages', () => {
+  test('contain every match once, also across windows, while messages arrive', async () => {
     const other = await createOrganization(app.worker);
     const inbox = (await createInbox(app.worker, other)).id;
     const first = await store({ subject: 'zebra zebra', textBody: 'zebra' }, other, inbox);
-    // 1,100 more by SQL: more than one window of 1,000.
-    await app.worker.statement(
-      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+    // 1,100 more messages by SQL: more than one window of 1,000.
+    await app.worker.query(
+      sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, headers, created_at, updated_at)
        select left(id, -5) || lpad(n::text, 5, '0') , org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, case when n % 7 = 0 then 'zebra' else '' end, headers, created_at, updated_at
-       from messages, generate_series(1, 1100) n where id = ?`,
-      [first],
+       from messages, generate_series(1, 1100) n where id = ${first}`,
     );
-    await app.worker.statement(
-      `update message_search set document = document || 'zebra' where inbox_id = ?`,
-      [inbox],
+    await app.worker.query(
+      sql`update message_search set document = document || 'zebra' where inbox_id = ${inbox}`,
     );
     const seen: string[] = [];
     let cursor: string | undefined;
@@ -193,7 +192,7 @@ describe('pages', () => {
     expectProblem(oldest, 'validation_error');
   });
 
-  test('by label come by time, in both orders', async () => {
+  test('by label are sorted by time, in both orders', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 5; index += 1) ids.push(await store({ labels: ['paged'] }));
     const walk = async (order: string) => {
@@ -210,7 +209,7 @@ describe('pages', () => {
   });
 });
 
-test('hidden mail is listed only where its label is asked for', async () => {
+test('lists hidden messages only if their label is requested', async () => {
   const spam = await store({ subject: 'lottery', labels: ['spam'] });
   expect(await found('lottery')).toEqual([]);
   expect((await list({ limit: '100' })).data.map(({ id }) => id)).not.toContain(spam);
@@ -218,8 +217,8 @@ test('hidden mail is listed only where its label is asked for', async () => {
   expect((await list({ label: 'spam' })).data.map(({ id }) => id)).toEqual([spam]);
 });
 
-describe('who sees what', () => {
-  test('another tenant, environment or inbox never', async () => {
+describe('isolation', () => {
+  test('never returns messages of another tenant, environment or inbox', async () => {
     const mine = await store({ subject: 'xylophone' });
     const other = await createOrganization(app.worker);
     const otherInbox = (await createInbox(app.worker, other)).id;
@@ -243,16 +242,11 @@ describe('who sees what', () => {
     expect(sandbox.json<Listed>().data).toEqual([]);
   });
 
-  test('the function is for the organization of the transaction', async () => {
+  test('search_messages serves only the organization of the transaction', async () => {
     const other = await createOrganization(app.worker);
     const search = app.database.transaction({ organizationId: other.organizationId }, ({ em }) =>
       em.execute(
-        `select * from search_messages(?, ?, null, ?, '', null, null, null, null, null, null, false, 10)`,
-        [
-          organization.organizationId,
-          organization.productionEnvironmentId,
-          `'${organization.productionEnvironmentId}'`,
-        ],
+        sql`select * from search_messages(${organization.organizationId}, ${organization.productionEnvironmentId}, null, ${`'${organization.productionEnvironmentId}'`}, '', null, null, null, null, null, null, false, 10)`,
       ),
     );
     await expect(search).rejects.toThrow('search_messages is for the organization of the transaction');
@@ -260,14 +254,14 @@ describe('who sees what', () => {
 });
 
 test.each(['from:', 'has:pdf', 'before:soon', 'x'.repeat(1001), 'a\u0000b', ''])(
-  'q=%j is refused',
+  'rejects q=%j',
   async (q) => {
     const response = await app.call(`/messages?${new URLSearchParams({ q })}`, { token: organization.token });
     expectProblem(response, 'validation_error');
   },
 );
 
-test('a mail whose words the index cannot take is stored all the same', async () => {
+test('stores a message whose words exceed the index limit', async () => {
   const words = Array.from({ length: 25_000 }, (_, index) => `${index.toString(36)}é`).join(' ');
   const id = await store({ subject: 'enormous', textBody: words, labels: ['enormous'] });
   expect((await list({ label: 'enormous' })).data.map((message) => message.id)).toEqual([id]);

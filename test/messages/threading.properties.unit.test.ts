@@ -11,8 +11,8 @@ const messageId = fc
   .map(([left, right]) => `${left}@${right}`);
 const at = new Date('2026-01-01T00:00:00Z');
 
-describe('whatever a mail says of its conversation', () => {
-  test('In-Reply-To comes first, then References from last to first, each once', () => {
+describe('threading with arbitrary references', () => {
+  test('uses In-Reply-To first, then References from last to first, each once', () => {
     fc.assert(
       fc.property(messageId, fc.uniqueArray(messageId, { maxLength: 40 }), (parent, chain) => {
         const candidates = candidateMessageIds({
@@ -26,7 +26,7 @@ describe('whatever a mail says of its conversation', () => {
     );
   });
 
-  test('one that names a message is never matched by its subject', () => {
+  test('never matches a message with references by subject', () => {
     fc.assert(
       fc.property(messageId, fc.string(), (id, subject) => {
         const named = { subject: `Re: ${subject}`, at };
@@ -36,7 +36,7 @@ describe('whatever a mail says of its conversation', () => {
     );
   });
 
-  test('one without a reply mark starts a thread of its own', () => {
+  test('starts a new thread for a subject without a reply prefix', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z ]{0,40}$/), (subject) => {
         expect(toSubjectMatch({ subject, at, inReplyTo: null, references: [] })).toBeNull();
@@ -44,7 +44,7 @@ describe('whatever a mail says of its conversation', () => {
     );
   });
 
-  test('ids never hold brackets, white space or controls, and there are at most 100', () => {
+  test('returns at most 100 ids without brackets, white space or control characters', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }),
@@ -60,8 +60,8 @@ describe('whatever a mail says of its conversation', () => {
   });
 });
 
-describe('whatever the subject', () => {
-  test('its base has no mark, and a reply one', () => {
+describe('arbitrary subjects', () => {
+  test('have a base without prefix, and a reply with exactly one', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (subject) => {
         const base = getBaseSubject(subject);
@@ -73,8 +73,8 @@ describe('whatever the subject', () => {
   });
 });
 
-describe('whatever the bytes', () => {
-  test('text is decoded without a throw, whatever the charset is called', () => {
+describe('arbitrary bytes', () => {
+  test('are decoded without an error for any charset name', () => {
     fc.assert(
       fc.property(
         fc.uint8Array(),
@@ -86,7 +86,7 @@ describe('whatever the bytes', () => {
     );
   });
 
-  test('text that is UTF-8 stays as it is', () => {
+  test('keep UTF-8 text unchanged', () => {
     fc.assert(
       fc.property(
         fc
@@ -99,7 +99,7 @@ describe('whatever the bytes', () => {
     );
   });
 
-  test('lines that are not flowed stay as they are', () => {
+  test('keep lines that are not flowed unchanged', () => {
     const line = fc.stringMatching(/^([a-z][a-z ]{0,30}[a-z]|)$/);
     fc.assert(
       fc.property(fc.array(line, { minLength: 1 }), (lines) => {
@@ -108,7 +108,7 @@ describe('whatever the bytes', () => {
     );
   });
 
-  test('a file name is safe, or there is none', () => {
+  test('give a safe file name or none', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (filename) => {
         const name = sanitizeFileName(

@@ -7,24 +7,24 @@ import {
   toSubjectMatch,
 } from '../../domain/messages/message-ids.ts';
 
-describe('the messages a mail names', () => {
+describe('candidateMessageIds', () => {
   test.each([
-    ['nothing', null, [], []],
+    ['no references', null, [], []],
     ['a parent', '<p@x>', [], ['p@x']],
     ['a chain', null, ['<root@x>', '<mid@x>', '<last@x>'], ['last@x', 'mid@x', 'root@x']],
     ['a parent in the chain', '<mid@x>', ['<root@x>', '<mid@x>', '<last@x>'], ['mid@x', 'last@x', 'root@x']],
-    ['two threads: that of its parent first', '<b@x>', ['<a1@x>', '<a2@x>'], ['b@x', 'a2@x', 'a1@x']],
+    ['two threads, the parent’s first', '<b@x>', ['<a1@x>', '<a2@x>'], ['b@x', 'a2@x', 'a1@x']],
     ['ids without brackets', 'p@x', ['root@x'], ['p@x', 'root@x']],
-    ['a whole References field in one', null, ['<root@x>\r\n <last@x>'], ['last@x', 'root@x']],
+    ['a complete References field as one value', null, ['<root@x>\r\n <last@x>'], ['last@x', 'root@x']],
     ['words around the id', 'Your message of Monday <p@x> "hi" me@y', [], ['p@x']],
     ['ids folded in two', '<p\r\n @x>', [], ['p@x']],
     ['ids that differ by case', '<P@x>', ['<p@x>'], ['P@x', 'p@x']],
     ['empty brackets', '<>', ['<>', ' ', '<a@x>'], ['a@x']],
-  ])('%s', (_what, inReplyTo, references, expected) => {
+  ])('handles %s', (_what, inReplyTo, references, expected) => {
     expect(candidateMessageIds({ inReplyTo, references })).toEqual(expected);
   });
 
-  test('are few, distinct and clean whatever is written there', () => {
+  test('returns few, distinct and clean ids for any input', () => {
     fc.assert(
       fc.property(fc.option(fc.string()), fc.array(fc.string()), (inReplyTo, references) => {
         const ids = candidateMessageIds({ inReplyTo, references });
@@ -39,7 +39,7 @@ describe('the messages a mail names', () => {
   });
 });
 
-describe('a mail without ids', () => {
+describe('a message without references', () => {
   const at = new Date('2026-03-29T12:00:00Z');
   const since = new Date('2026-03-01T12:00:00Z');
   const mail = { inReplyTo: null, references: [], subject: 'AW: Re: Lunch', at };
@@ -49,12 +49,12 @@ describe('a mail without ids', () => {
   });
 
   test.each([
-    ['says nothing of being a reply', { subject: 'Lunch' }],
+    ['has no reply prefix', { subject: 'Lunch' }],
     ['is a forward', { subject: 'Fwd: Lunch' }],
-    ['has a subject of marks alone', { subject: 'Re: ' }],
-    ['names a message after all', { inReplyTo: '<unknown@x>' }],
-    ['has a chain after all', { references: ['<unknown@x>'] }],
-  ])('starts its own thread where it %s', (_what, change) => {
+    ['has a subject of prefixes only', { subject: 'Re: ' }],
+    ['has an In-Reply-To', { inReplyTo: '<unknown@x>' }],
+    ['has References', { references: ['<unknown@x>'] }],
+  ])('starts a new thread if it %s', (_what, change) => {
     expect(toSubjectMatch({ ...mail, ...change })).toBeNull();
   });
 });
@@ -68,6 +68,6 @@ test.each([
   ['a@b@email.amazonses.com', null],
   ['@email.amazonses.com', null],
   ['1@shop.example', null],
-])('%s is what SES calls %s', (id, expected) => {
+])('%s has the SES message id %s', (id, expected) => {
   expect(providerMessageIdIn(id)).toBe(expected);
 });

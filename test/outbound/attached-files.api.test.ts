@@ -66,8 +66,8 @@ const load = (id: string) =>
     em.findOneOrFail(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'headers'] }),
   );
 
-describe('the mail of a message with files', () => {
-  test('holds each byte for byte, under its name, the inline one beside the HTML', async () => {
+describe('the MIME of a message with attachments', () => {
+  test('contains each file byte for byte under its name, and the inline one related to the HTML', async () => {
     const files = [
       { filename: 'Rechnung März.pdf', contentType: 'application/pdf', content: randomBytes(70_000) },
       { filename: '請求書.txt', contentType: 'text/plain; charset=shift_jis', content: randomBytes(300) },
@@ -103,11 +103,11 @@ describe('the mail of a message with files', () => {
       contentDisposition: 'inline',
     });
     expect(found.get('Rechnung März.pdf')).toMatchObject({ contentType: 'application/pdf' });
-    // A message cannot be encoded, and its bytes could not go as they are.
+    // message/rfc822 must not be encoded (RFC 2046 section 5.2.1), and these bytes could not be sent unencoded.
     expect(text).not.toMatch(/^Content-Type: message/m);
   });
 
-  test('of 25 MiB is streamed, one file open at a time', async () => {
+  test('with 25 MiB of files is streamed with one open file at a time', async () => {
     const parts = Array.from({ length: 5 }, (_, index) => ({
       filename: `part-${index}`,
       content: randomBytes(5 * MEBIBYTE),
@@ -133,7 +133,7 @@ describe('the mail of a message with files', () => {
   });
 });
 
-test('a draft sent by its schedule takes its files along', async () => {
+test('a scheduled draft is sent with its attachments', async () => {
   const world = await arrangeSending(database);
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({ database, outbox, events: createWebhookEvents({ outbox }) });
@@ -144,7 +144,7 @@ test('a draft sent by its schedule takes its files along', async () => {
     contentId: null,
     disposition: 'attachment' as const,
   };
-  const files = await attachments.storeFiles(world.scope, [{ facts, bytes: Buffer.from('a') }]);
+  const files = await attachments.storeFiles(world.scope, [{ metadata: facts, bytes: Buffer.from('a') }]);
   const { draft } = await drafts.create(world.scope, world.inbox.id, {
     to: [{ email: 'ada@people.example' }],
     sendAt: new Date(Date.now() - 1_000),

@@ -27,12 +27,12 @@ function report({ outcomes }: Sending, messageId: string, ...positions: number[]
   return database.systemTransaction((transaction) => outcomes.apply(transaction, messageId, told));
 }
 
-describe('a report that overtakes the send', () => {
-  test('of the first recipient does not keep the others waiting', async () => {
+describe('a report that arrives before the send is recorded', () => {
+  test('for the first recipient does not block the others', async () => {
     const world = await arrangeSending(database);
     const id = await world.send(...TO);
     world.transport.answerWith(async ({ recipient }) => {
-      // The first mail is delivered before the relay’s answer to it is recorded.
+      // The first copy is delivered before the relay’s response to it is recorded.
       if (recipient === TO[0]) await report(world, id, 0);
       return accepted;
     });
@@ -41,7 +41,7 @@ describe('a report that overtakes the send', () => {
     expect(await stateOf(id)).toMatchObject({ recipients: ['delivered', 'sent', 'sent'] });
   });
 
-  test('while another recipient is ambiguous keeps nobody else waiting, and a person still decides', async () => {
+  test('does not block the others while a recipient is ambiguous, which a person still resolves', async () => {
     const world = await arrangeSending(database);
     const id = await world.send(...TO);
     world.transport.answerWith(async ({ recipient }) => {
@@ -56,7 +56,7 @@ describe('a report that overtakes the send', () => {
     });
   });
 
-  test('of every recipient settles the message', async () => {
+  test('for every recipient settles the message', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('first@people.example');
     world.transport.answerWith(async () => {
@@ -71,14 +71,14 @@ describe('a report that overtakes the send', () => {
   });
 });
 
-describe('an answer that comes while its attempt is being recorded as ambiguous', () => {
-  test('is not taken for recorded', async () => {
+describe('a result that arrives while its attempt is being recorded as ambiguous', () => {
+  test('is still applied afterwards', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
     const attempt = await beginAttempt(database, { id }, 0);
     if (!attempt) throw new Error('nothing was begun');
-    // Another worker takes the one that speaks to the relay for dead.
+    // Another worker assumes that the transmitting worker has crashed.
     await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
     await database.systemTransaction(async ({ em }) => {
       const folding = await lockOutcomeState(em, id);
@@ -93,8 +93,8 @@ describe('an answer that comes while its attempt is being recorded as ambiguous'
   });
 });
 
-describe('a message of which a part has left', () => {
-  /** The first recipient's mail left, the second one's is deferred. */
+describe('a partly transmitted message', () => {
+  /** The first recipient is accepted, the second one deferred. */
   async function arrangeHalfSent() {
     const world = await arrangeSending(database);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? accepted : deferred));
@@ -103,7 +103,7 @@ describe('a message of which a part has left', () => {
     return { world, id };
   }
 
-  test('and whose rest the gate refuses is final: what left shows, the rest is rejected', async () => {
+  test('is final when the gate refuses the remaining recipients, which are rejected', async () => {
     const { world, id } = await arrangeHalfSent();
     await database.systemTransaction(({ em }) =>
       em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
@@ -118,7 +118,7 @@ describe('a message of which a part has left', () => {
     expect(state.events[1]?.data).toMatchObject({ to_addresses: [TO[1]] });
   });
 
-  test('and whose run an operator ends is final: the rest does not leave', async () => {
+  test('is final when an operator ends its run; the remaining recipients are not sent to', async () => {
     const { world, id } = await arrangeHalfSent();
     await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('canceled');
     const state = await stateOf(id);
@@ -128,7 +128,7 @@ describe('a message of which a part has left', () => {
     expect(world.transport.transmissions).toHaveLength(2);
   });
 
-  test('is not ended while nobody knows what became of a part', async () => {
+  test('cannot be canceled while a recipient is ambiguous', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? ambiguous : deferred));
     const id = await world.send(...TO.slice(0, 2));
@@ -141,7 +141,7 @@ describe('a message of which a part has left', () => {
   });
 });
 
-test('a worker that died while it spoke to the relay is found out although the gate has closed since', async () => {
+test('detects a worker crash during transmission even if the gate refuses the message since', async () => {
   const world = await arrangeSending(database);
   const id = await world.send(...TO.slice(0, 2));
   await world.dispatch.prepare(id);
@@ -161,7 +161,7 @@ test('a worker that died while it spoke to the relay is found out although the g
   expect(world.transport.transmissions).toHaveLength(1);
 });
 
-test('a person’s “resend” is heeded however long the message waited for it', async () => {
+test('honors the resolution “resend” however long the message waited', async () => {
   const world = await arrangeSending(database);
   world.transport.answerWith(async () => ambiguous);
   const id = await world.send('first@people.example');
@@ -181,7 +181,7 @@ describe('the simulator’s addresses', () => {
     ['bounced', 'bounced', ['message.sent', 'message.bounced']],
     ['complained', 'complained', ['message.sent', 'message.delivered', 'message.complained']],
     ['rejected', 'rejected', ['message.rejected']],
-  ])('%s@ ends as %s, also in production, and nothing leaves', async (localPart, status, types) => {
+  ])('%s@ ends as %s without sending anything, also in production', async (localPart, status, types) => {
     for (const environment of ['production', 'sandbox'] as const) {
       const world = await arrangeSending(database, { environment });
       const id = await world.send(`${localPart}+tag@simulator.mail.test`);

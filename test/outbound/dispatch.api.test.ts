@@ -14,7 +14,7 @@ const arrange = () => arrangeSending(database);
 const stateOf = (messageId: string) => stateOfMessage(database, messageId);
 
 describe('dispatch', () => {
-  test('an accepted message is sent, announced, and tracked where the relay reports', async () => {
+  test('records an accepted message, its event, and tracking if the relay reports delivery', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('settled');
@@ -41,7 +41,7 @@ describe('dispatch', () => {
     );
   });
 
-  test('both steps may be repeated: nothing is transmitted or told twice', async () => {
+  test('transmits and records once when both steps are repeated', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
@@ -54,7 +54,7 @@ describe('dispatch', () => {
     expect(await stateOf(id)).toMatchObject({ status: 'sent', types: ['message.sent'] });
   });
 
-  test('each recipient has a transaction and a return path of its own, and its own outcome', async () => {
+  test('gives each recipient its own transaction, return path and outcome', async () => {
     const world = await arrange();
     world.transport.answerWith(async ({ recipient }) => {
       if (recipient.startsWith('bad')) return refused;
@@ -81,7 +81,7 @@ describe('dispatch', () => {
     expect(state.types).toEqual(['message.sent', 'message.bounced', 'message.sent']);
   });
 
-  test('a worker that dies between the relay’s answer and its record leaves needs_attention, never a second mail', async () => {
+  test('sets needs_attention and never resends when a worker crashes before it records the relay’s response', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     world.transport.answerWith(() => new Promise(() => undefined));
@@ -117,7 +117,7 @@ describe('dispatch', () => {
     },
   );
 
-  test('a signed report settles what was ambiguous', async () => {
+  test('settles an ambiguous message by a signed report', async () => {
     const world = await arrange();
     world.transport.answerWith(async () => ambiguous);
     const id = await world.send('ada@people.example');
@@ -131,7 +131,7 @@ describe('dispatch', () => {
     expect(world.commands.at(-1)?.signal?.workflowId).toBe(`send/${id}`);
   });
 
-  test('a report that comes before the send is recorded counts, once', async () => {
+  test('applies a report that arrives before the send is recorded, once', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
@@ -147,7 +147,7 @@ describe('dispatch', () => {
     });
   });
 
-  test('a late bounce counts after a delivery, a complaint over both, and nothing undoes them', async () => {
+  test('ranks a late bounce over a delivery and a complaint over both', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
@@ -170,7 +170,7 @@ describe('dispatch', () => {
     ]);
   });
 
-  test('what stays deferred over the retry window bounces as Transient', async () => {
+  test('bounces a recipient as Transient after the retry window', async () => {
     const world = await arrange();
     world.transport.answerWith(async () => deferred);
     const id = await world.send('ada@people.example');
@@ -184,7 +184,7 @@ describe('dispatch', () => {
     expect(state.events.at(-1)?.data).toMatchObject({ bounce_type: 'Transient', bounce_sub_type: 'General' });
   });
 
-  test('a canceled message is not transmitted; one that left cannot be canceled', async () => {
+  test('does not transmit a canceled message, and does not cancel a transmitted one', async () => {
     const world = await arrange();
     const canceled = await world.send('ada@people.example');
     await world.sends.cancel(world.scope, canceled);
@@ -196,7 +196,7 @@ describe('dispatch', () => {
     await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
   });
 
-  test('a worker that was only thought dead sets right what was called ambiguous, and wakes the run', async () => {
+  test('corrects an ambiguous attempt when its worker turns out to be alive, and signals the run', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     const answer = Promise.withResolvers<typeof accepted>();
@@ -218,7 +218,7 @@ describe('dispatch', () => {
     expect(world.transport.transmissions).toHaveLength(1);
   });
 
-  test('a cancel that comes while the relay is spoken to is too late, whoever asks', async () => {
+  test('answers too_late to a cancel during transmission, from the API and from an operator', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     let release: () => void = () => undefined;
@@ -241,7 +241,7 @@ describe('dispatch', () => {
   test.each([
     { what: 'a paused inbox', pause: true },
     { what: 'a suspended organization', pause: false },
-  ])('$what refuses at dispatch what it let through at the call', async ({ pause }) => {
+  ])('refuses at dispatch because of $what since the request', async ({ pause }) => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await database.systemTransaction(async ({ em }) => {

@@ -35,8 +35,8 @@ const original = (changes: Partial<Original> = {}): Original => ({
 const KEEP = { maxBytes: 100_000, keepInlineImages: true };
 const written = (textBody: string | null, htmlBody: string | null = null) => ({ textBody, htmlBody });
 
-describe('a reply', () => {
-  test('of text quotes the text below', () => {
+describe('the body of a reply', () => {
+  test('in text quotes the text below', () => {
     expect(buildReplyBodies(written('I am.'), original())).toEqual({
       textBody:
         'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada Müller <ada@people.example> wrote:\n> Are you there?\n>\n>> Earlier\n',
@@ -44,7 +44,7 @@ describe('a reply', () => {
     });
   });
 
-  test('of HTML quotes within the document, in a quote programs know', () => {
+  test('in HTML quotes inside the document with markup that mail clients recognize', () => {
     const { textBody, htmlBody } = buildReplyBodies(
       written(null, '<html><body><p>I am.</p></body></html>'),
       original({ htmlBody: '<p onclick="x()">Are <b>you</b> there?<script>x</script>' }),
@@ -57,7 +57,7 @@ describe('a reply', () => {
     expect(htmlBody).toMatch(/<blockquote type="cite"[^>]*><p>Are <b>you<\/b> there\?<\/p><\/blockquote>/);
   });
 
-  test('of both quotes in both, whatever the original has', () => {
+  test('in both formats quotes in both, whatever the original has', () => {
     const fromText = buildReplyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
     expect(fromText.textBody).toContain('\n> 1 < 2');
     expect(fromText.htmlBody).toContain('1 &lt; 2');
@@ -69,21 +69,21 @@ describe('a reply', () => {
     expect(fromHtml.htmlBody).toContain('<p>1 &lt; 2</p>');
   });
 
-  test('is found again without its quote', () => {
+  test('can be extracted again without its quote', () => {
     const text = buildReplyBodies(written('I am.\nReally.'), original()).textBody;
     expect(extractReply({ text, html: null })).toBe('I am.\nReally.');
     const html = buildReplyBodies(written(null, '<p>I am.</p>'), original()).htmlBody;
     expect(extractReply({ text: null, html })).toBe('I am.');
   });
 
-  test('to an empty mail quotes nothing', () => {
+  test('to an empty message quotes nothing', () => {
     expect(buildReplyBodies(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
       textBody: 'x',
       htmlBody: '<p>x</p>',
     });
   });
 
-  test('quotes no name as a line of its own', () => {
+  test('never puts a sender’s name on its own line', () => {
     const { textBody } = buildReplyBodies(
       written('x'),
       original({ fromName: 'A\r\nB\u2028C <x@y> wrote:\n', fromEmail: 'a\n@b' }),
@@ -91,7 +91,7 @@ describe('a reply', () => {
     expect(textBody?.split('\n')[2]).toMatch(/^On .* UTC, A B C <x@y> wrote: <a @b> wrote:$/);
   });
 
-  test('never grows over the limit of a body', () => {
+  test('never exceeds the body limit', () => {
     const long = original({
       textBody: 'é'.repeat(4_000_000),
       htmlBody: `<p>${'é<b>x</b>'.repeat(1_000_000)}`,
@@ -105,8 +105,8 @@ describe('a reply', () => {
   });
 });
 
-describe('a forward', () => {
-  test('tells whose mail it is and holds it whole', () => {
+describe('the body of a forward', () => {
+  test('has a header block and the complete original', () => {
     expect(
       buildForwardBodies(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true),
     ).toEqual({
@@ -129,11 +129,11 @@ describe('a forward', () => {
     });
   });
 
-  test('without a word of one’s own begins with the mail', () => {
+  test('without a note starts with the original', () => {
     expect(buildForwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
   });
 
-  test('keeps HTML and its pictures, also below text', () => {
+  test('keeps HTML and its images, also below a text note', () => {
     const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
     const kept = buildForwardBodies(written('1 < 2'), html, true);
     expect(kept.htmlBody).toMatch(
@@ -144,7 +144,7 @@ describe('a forward', () => {
     expect(buildForwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
   });
 
-  test('escapes what it tells', () => {
+  test('escapes the header block', () => {
     const { htmlBody } = buildForwardBodies(
       written(null, '<p>x</p>'),
       original({ subject: '<script>"&', fromName: '<b>' }),
@@ -154,7 +154,7 @@ describe('a forward', () => {
     expect(htmlBody).not.toContain('<script');
   });
 
-  test('names a hundred of many recipients', () => {
+  test('lists at most 100 recipients', () => {
     const to = Array.from({ length: 10_000 }, (_, index) => ({ email: `u${index}@x.test` }));
     const text = buildForwardBodies(written('x'), original({ to }), true).textBody ?? '';
     expect(text).toContain('u99@x.test and 9900 more');
@@ -162,8 +162,8 @@ describe('a forward', () => {
   });
 });
 
-describe('quoted lines', () => {
-  test('each have one mark, are as many, and lead back to the text', () => {
+describe('quoteLines', () => {
+  test('adds one mark per line and is reversible', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', '>', ' ', 'é', '\t') })), (lines) => {
         const text = [...lines, 'end'].join('\n');
@@ -178,7 +178,7 @@ describe('quoted lines', () => {
     );
   });
 
-  test('fit in the room there is', () => {
+  test('stays within the byte limit', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', maxLength: 500 }),
@@ -192,7 +192,7 @@ describe('quoted lines', () => {
   });
 });
 
-describe('a safe fragment', () => {
+describe('a sanitized HTML fragment', () => {
   test.each([
     ['<p style="color:red;position:fixed">x', '<p style="color:red">x</p>'],
     ['<p style="background:url(https://x)">x</p>', '<p>x</p>'],
@@ -221,11 +221,11 @@ describe('a safe fragment', () => {
     ['<table><tr><td width="1">x', '<table><tr><td width="1">x</td></tr></table>'],
     ['<p id="a" class="b" contenteditable data-x="1">x</p>', '<p>x</p>'],
     ['<td>a<x-y>b<td>c', '<td>ab</td><td>c</td>'],
-  ])('of %j is %j', (html, expected) => {
+  ])('turns %j into %j', (html, expected) => {
     expect(sanitizeHtml(html, KEEP)).toBe(expected);
   });
 
-  test('is closed, known and no longer than asked, whatever comes', () => {
+  test('is well-formed, allowed and within the limit for any input', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '<div>',
@@ -278,7 +278,7 @@ describe('a safe fragment', () => {
     );
   });
 
-  test('of what nobody writes comes in time', () => {
+  test('takes bounded time for pathological input', () => {
     for (const html of [
       '<div>'.repeat(100_000),
       '<b><p>'.repeat(80_000),
@@ -288,12 +288,12 @@ describe('a safe fragment', () => {
       const cost = cpuTimeMs(() => {
         sanitizeHtml(html, KEEP);
       });
-      // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+      // Superlinear work would take minutes; garbage collection in a busy test process takes seconds.
       expect(cost).toBeLessThan(20_000);
     }
   });
 
-  test('of text keeps within its room', () => {
+  test('of plain text stays within the limit', () => {
     expect(Buffer.byteLength(textToHtml('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
   });
 });
@@ -302,7 +302,7 @@ test.each([
   ['Fri, 02 Jan 2026 10:00:00 +0100', 'Fri, 02 Jan 2026 09:00:00 +0000'],
   ['Fri, 02 Jan 2099 10:00:00 +0100', 'Sat, 03 Jan 2026 00:00:00 +0000'],
   ['yesterday', 'Sat, 03 Jan 2026 00:00:00 +0000'],
-])('a forward of a mail of %j says %j', (date, shown) => {
+])('a forward of a message dated %j shows %j', (date, shown) => {
   const mail = original({ receivedAt: new Date('2026-01-03T00:00:00Z'), headers: { date } });
   expect(buildForwardBodies(written('See below.'), mail, false).textBody).toContain(`Date: ${shown}`);
 });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
@@ -44,7 +44,7 @@ interface Received {
   files?: { filename: string; contentId?: string; sizeBytes?: number }[];
 }
 
-/** A mail as ingestion stores it. */
+/** Inserts a message as inbound processing stores it. */
 async function received({ files = [], ...facts }: Received = {}, into = inbox) {
   return app.worker.systemTransaction(async ({ em }) => {
     const owner = {
@@ -112,14 +112,14 @@ async function received({ files = [], ...facts }: Received = {}, into = inbox) {
 }
 
 describe('a reply', () => {
-  test('to a mail that is deleted meanwhile finds none, and begins no other conversation', async () => {
+  test('to a message deleted concurrently answers 404 and starts no thread', async () => {
     const { id, threadId } = await received();
     let answer: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
       await em.findOne(ThreadEntity, { id: threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       answer = post(`/messages/${id}/reply`, { text_body: 'Late.' });
       await eventually(async () =>
-        expect(await em.execute('select 1 from pg_locks where not granted')).not.toEqual([]),
+        expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
       await em.nativeDelete(MessageEntity, { threadId });
       await em.nativeDelete(ThreadEntity, { id: threadId });
@@ -127,7 +127,7 @@ describe('a reply', () => {
     expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
   });
 
-  test('stays in the thread, answers the sender, and quotes the mail', async () => {
+  test('stays in the thread, is addressed to the sender and quotes the message', async () => {
     const original = await received({ cc: [{ email: 'c@x.test' }] });
     const before = app.commands.length;
     const response = await post(`/messages/${original.id}/reply`, { text_body: 'I am.', labels: ['done'] });
@@ -152,7 +152,7 @@ describe('a reply', () => {
     expect(thread).toMatchObject({ message_count: 2, last_message_id: response.json().id });
   });
 
-  test('to all names the others once, the caller’s own, and never ourselves', async () => {
+  test('to all lists each recipient once, including the caller’s, but not the inbox itself', async () => {
     const original = await received({
       replyTo: [{ email: 'list@x.test' }],
       to: [{ email: inbox.email.toUpperCase() }, { email: 'b@x.test' }],
@@ -178,7 +178,7 @@ describe('a reply', () => {
     expect(response.json().recipients).toHaveLength(5);
   });
 
-  test('to a message of our own goes to its recipients', async () => {
+  test('to an outbound message goes to its recipients', async () => {
     const sent = (
       await post(`/inboxes/${inbox.id}/messages`, {
         to: [{ email: 'a@x.test' }],
@@ -194,7 +194,7 @@ describe('a reply', () => {
     expect(all).toMatchObject({ to_addresses: ['a@x.test'], cc_addresses: ['c@x.test'] });
   });
 
-  test('carries files', async () => {
+  test('can have attachments', async () => {
     const original = await received({ files: [{ filename: 'a.png' }] });
     const response = await post(`/messages/${original.id}/reply`, {
       text_body: 'x',
@@ -221,9 +221,9 @@ describe('a reply', () => {
 
   test.each<[string, Received, object]>([
     ['no sender', { fromEmail: '' }, {}],
-    ['an address nothing can be sent to', { fromEmail: '"a b"@x.test' }, {}],
-    ['nobody but ourselves', {}, { fromEmail: 'own' }],
-  ])('to a mail of %s is refused', async (_name, facts, { fromEmail }: { fromEmail?: string }) => {
+    ['an undeliverable address', { fromEmail: '"a b"@x.test' }, {}],
+    ['the inbox itself as the only recipient', {}, { fromEmail: 'own' }],
+  ])('to a message with %s is refused', async (_name, facts, { fromEmail }: { fromEmail?: string }) => {
     const original = await received({ ...facts, ...(fromEmail ? { fromEmail: inbox.email } : {}) });
     const before = app.commands.length;
     expectProblem(
@@ -234,7 +234,7 @@ describe('a reply', () => {
     expect((await call(`/threads/${original.threadId}`)).json().message_count).toBe(1);
   });
 
-  test('to more than 50 is refused', async () => {
+  test('to more than 50 recipients is refused', async () => {
     const original = await received({ cc: emails(50) });
     expectProblem(
       await post(`/messages/${original.id}/reply`, { text_body: 'x', reply_all: true }),
@@ -261,7 +261,7 @@ describe('a reply', () => {
     expectProblem(await post(`/messages/${original.id}/reply`, body), 'validation_error');
   });
 
-  test('and forward quote nothing to a key that may not read', async () => {
+  test('and a forward are refused to a key that may not read', async () => {
     const original = await received();
     const { token } = await createKey(app.worker, { ...organization, permissions: ['messages:send'] });
     for (const [path, body] of [
@@ -276,7 +276,7 @@ describe('a reply', () => {
     }
   });
 
-  test('and forward pass the gate: a paused inbox sends nothing, and the refusal is an event', async () => {
+  test('and a forward from a paused inbox are refused with an event', async () => {
     const paused = await createInbox(app.worker, organization);
     const original = await received({}, paused);
     await app.worker.systemTransaction(({ em }) =>
@@ -297,14 +297,14 @@ describe('a reply', () => {
 });
 
 describe('a forward', () => {
-  test('of a mail that is deleted meanwhile finds none, and does not go without its files', async () => {
+  test('of a message deleted concurrently answers 404 and is not sent without its files', async () => {
     const { id } = await received({ files: [{ filename: 'menu.png' }] });
     let answer: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
       await em.nativeDelete(MessageEntity, { id });
       answer = post(`/messages/${id}/forward`, { to: [{ email: 'a@x.test' }] });
       await eventually(async () =>
-        expect(await em.execute('select 1 from pg_locks where not granted')).not.toEqual([]),
+        expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
     });
     expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
@@ -316,7 +316,7 @@ describe('a forward', () => {
     { filename: '請求書.pdf', sizeBytes: 3 },
   ];
 
-  test('starts a thread of its own with the mail, its pictures and files, their bytes not copied', async () => {
+  test('starts a new thread with the message, its images and files, without copying their bytes', async () => {
     const original = await received({ htmlBody: html, files });
     const response = await post(`/messages/${original.id}/forward`, {
       to: [{ email: 'b@x.test' }],
@@ -349,7 +349,7 @@ describe('a forward', () => {
     expect((await keys(made.id)).slice(0, 2)).toEqual(await keys(original.id));
   });
 
-  test('goes without the files where it is told so', async () => {
+  test('omits the files with include_attachments false', async () => {
     const original = await received({ htmlBody: html, files });
     const made = (
       await post(`/messages/${original.id}/forward`, {
@@ -361,7 +361,7 @@ describe('a forward', () => {
     expect(made.html_body).toContain('<p>See Logo</p>');
   });
 
-  test('over the limit is refused and told what to leave out', async () => {
+  test('over the limit is refused with a fix', async () => {
     const big = { filename: 'big', sizeBytes: 26 * 1024 * 1024 };
     const original = await received({ files: [big] });
     const body = { to: [{ email: 'b@x.test' }] };
@@ -375,7 +375,7 @@ describe('a forward', () => {
   });
 
   test.each([
-    ['nobody', {}],
+    ['no recipient', {}],
     ['an empty list', { to: [] }],
     ['51 recipients', { to: emails(26), cc: emails(25) }],
     ['a subject', { to: [{ email: 'a@x.test' }], subject: 'x' }],
@@ -386,7 +386,7 @@ describe('a forward', () => {
 });
 
 describe('the raw message', () => {
-  test('is linked to as it came', async () => {
+  test('links to the exact received bytes', async () => {
     const original = await received();
     await app.storage.putBytes(original.rawKey ?? '', Buffer.from('From: a\r\n\r\n'), 'message/rfc822');
     const response = await call(`/messages/${original.id}/raw`);
@@ -397,7 +397,7 @@ describe('the raw message', () => {
     expect(await file.text()).toBe('From: a\r\n\r\n');
   });
 
-  test('of a message that has not been built is a conflict that says what to do', async () => {
+  test('of a message that is not built yet answers 409 with a fix', async () => {
     const sent = (
       await post(`/inboxes/${inbox.id}/messages`, { to: [{ email: 'a@x.test' }], text_body: 'x' })
     ).json();

@@ -21,7 +21,7 @@ const outbound = (changes: Partial<RepliedMessage>): RepliedMessage =>
   inbound({ direction: 'outbound', fromEmail: OWN, fromName: null, to: [], ...changes });
 const ADA = { email: 'ada@people.example', name: 'Ada' };
 
-describe('an answer goes', () => {
+describe('a reply goes', () => {
   test.each<[string, RepliedMessage, boolean, { to: unknown; cc: unknown }]>([
     ['to From', inbound(), false, { to: [ADA], cc: [] }],
     ['to Reply-To before From', inbound({ replyTo: at('l@x.test') }), false, { to: at('l@x.test'), cc: [] }],
@@ -71,16 +71,16 @@ describe('an answer goes', () => {
   });
 
   test.each<[string, RepliedMessage]>([
-    ['a mail without sender', inbound({ fromEmail: '', fromName: null })],
-    ['a mail from ourselves', inbound({ fromEmail: OWN })],
-    ['our own mail to blind copies', outbound({})],
-  ])('nowhere: %s', (_name, original) => {
+    ['to a message without a sender', inbound({ fromEmail: '', fromName: null })],
+    ['to a message from the inbox itself', inbound({ fromEmail: OWN })],
+    ['to an outbound message with only Bcc', outbound({})],
+  ])('is refused %s', (_name, original) => {
     expect(() => findReplyRecipients(original, { replyAll: true, inboxAddress: OWN })).toThrow(
       expect.objectContaining({ code: 'no_recipients' }),
     );
   });
 
-  test('never to ourselves or to anybody twice, whoever is named', () => {
+  test('never to the inbox itself and never twice to an address', () => {
     const address = fc.record({
       email: fc.oneof(
         fc.constantFrom(OWN, 'Agent@MAIL.test', 'agent+x@mail.test', '', '@', '"q"@x.test', 'a@[1.2.3.4]'),

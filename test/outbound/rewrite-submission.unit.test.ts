@@ -12,8 +12,8 @@ async function submit(chunks: string[] | string): Promise<string> {
   return (await buffer(source.pipe(rewriteSubmission(FACTS)))).toString('latin1');
 }
 
-describe('the header', () => {
-  test('gets what is missing, and loses Bcc and what a receiving server writes', async () => {
+describe('the header of a submitted message', () => {
+  test('gets missing fields and loses Bcc and the fields of receiving servers', async () => {
     expect(
       await submit(
         'Return-Path: <x@y>\nbcc: one@x.test,\n two@x.test\nFrom: a@mail.test\nDelivered-To: z\n\nHello\n',
@@ -24,32 +24,32 @@ describe('the header', () => {
   });
 
   test.each([
-    ['as it is', `${COMPLETE}\r\nHello\r\n.\r\n`],
+    ['a complete message', `${COMPLETE}\r\nHello\r\n.\r\n`],
     ['8-bit octets', `${COMPLETE}Subject: caf\xe9\r\n\r\n\xff\xfe\x00\r\n`],
     ['folded fields', `${COMPLETE}Subject: long\r\n\tand folded\r\n  twice\r\n\r\nx`],
     ['no body', `${COMPLETE}\r\n`],
     ['a signed body', `${COMPLETE}Content-Type: multipart/signed\r\nMIME-Version: 1.0\r\n\r\n--x  \r\n\r\n`],
-  ])('passes %s', async (_name, mail) => expect(await submit(mail)).toBe(mail));
+  ])('passes %s unchanged', async (_name, mail) => expect(await submit(mail)).toBe(mail));
 
-  test('without its empty line is a mail without a body', async () => {
+  test('without its empty line is a message without a body', async () => {
     expect(await submit(COMPLETE)).toBe(`${COMPLETE}\r\n`);
     expect(await submit('')).toBe(
       'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\n\r\n',
     );
   });
 
-  test('that does not end is refused', async () => {
+  test('longer than 1 MiB is rejected', async () => {
     await expect(submit(Array.from({ length: 20 }, () => 'x'.repeat(100_000)))).rejects.toThrow(
-      'does not end',
+      'longer than 1 MiB',
     );
   });
 });
 
-test('a Bcc in the body stays', async () => {
+test('keeps a Bcc line in the body', async () => {
   expect(await submit(`${COMPLETE}\r\nBcc: in the text\r\n`)).toContain('Bcc: in the text');
 });
 
-test('however a mail is cut into pieces, the result is the same', async () => {
+test('gives the same result for any chunking', async () => {
   const part = fc.constantFrom(
     'Bcc: a@b\r\n',
     'X-A: b\n',

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 
-test('work that ends in time returns what it returns', () => {
+test('returns the result of work that finishes in time', () => {
   expect(runWithTimeout(1_000, () => ['done'])).toEqual(['done']);
 });
 
-test('work that fails fails', () => {
+test('rethrows the error of failing work', () => {
   const failure = new Error('no');
   expect(() =>
     runWithTimeout(1_000, () => {
@@ -22,7 +22,7 @@ test.each([
     },
   ],
   ['a regular expression', () => /^(?:a+)+$/.test(`${'a'.repeat(60)}b`)],
-])('%s that does not end is stopped', (_what, work: () => boolean) => {
+])('stops %s that does not end', (_what, work: () => boolean) => {
   const startedAt = performance.now();
   expect(runWithTimeout(50, work)).toBeNull();
   expect(performance.now() - startedAt).toBeLessThan(1_000);

@@ -7,8 +7,8 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.then(() => 'settled'), later])) === 'settled';
 }
 
-describe('slots', () => {
-  test('are given to so many at once, then in the order of asking', async () => {
+describe('semaphore', () => {
+  test('grants permits up to its limit, then in order of request', async () => {
     const slots = createSemaphore(2);
     const releaseFirst = await slots.acquire();
     const releaseSecond = await slots.acquire();
@@ -21,7 +21,7 @@ describe('slots', () => {
     expect(await isSettled(fourth)).toBe(true);
   });
 
-  test('given back twice count once', async () => {
+  test('counts a permit released twice only once', async () => {
     const slots = createSemaphore(1);
     const release = await slots.acquire();
     release();
@@ -30,7 +30,7 @@ describe('slots', () => {
     expect(await isSettled(slots.acquire())).toBe(false);
   });
 
-  test('are not kept for whom gave up waiting', async () => {
+  test('skips waiters that were aborted', async () => {
     const slots = createSemaphore(1);
     const release = await slots.acquire();
     const patience = new AbortController();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createStoredObjectActivities } from '../../activities/stored-objects.activities.ts';
@@ -55,12 +56,9 @@ async function withBucket(
 
 const put = (storage: Storage, key: string) => storage.putBytes(key, Buffer.from('x'), 'message/rfc822');
 const isRegistered = async (key: string) =>
-  (await database.statement('select from unclaimed_objects where storage_key = ?', [key])).length > 0;
+  (await database.query(sql`select from unclaimed_objects where storage_key = ${key}`)).length > 0;
 const makeDue = (keys: string[]) =>
-  database.statement(
-    `update unclaimed_objects set due_at = now() where storage_key in (${keys.map(() => '?').join()})`,
-    keys,
-  );
+  database.query(sql`update unclaimed_objects set due_at = now() where storage_key in (${keys})`);
 
 describe('finding orphaned objects', () => {
   test('registers an orphan after a week and deletes it later; keeps objects with a row or an unknown key', async () => {
@@ -163,9 +161,9 @@ describe('finding orphaned objects', () => {
     const second = await attempt(first.beat());
     expect(second.result).toEqual({ scanned: 2_500, registered: 2_500 });
     expect(listed).toEqual([undefined, undefined, keys[999], keys[1_999]]);
-    await database.statement(`delete from unclaimed_objects where storage_key = any(?)`, [
-      `{${keys.join()}}`,
-    ]);
+    await database.query(
+      sql`delete from unclaimed_objects where storage_key = any(${`{${keys.join()}}`})`,
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createAuthThrottle } from '../../workers/auth-throttle.ts';
 
-test('an address may fail ten times in 15 minutes', () => {
+test('allows ten failures per address in 15 minutes', () => {
   let now = 0;
   const attempts = createAuthThrottle(() => now);
   for (let index = 0; index < 9; index += 1) attempts.recordFailure('192.0.2.1');
@@ -13,7 +13,7 @@ test('an address may fail ten times in 15 minutes', () => {
   expect(attempts.isAllowed('192.0.2.1')).toBe(true);
 });
 
-test('what is remembered is bounded', () => {
+test('bounds the number of tracked addresses', () => {
   const attempts = createAuthThrottle(() => 0);
   for (let index = 0; index < 10; index += 1) attempts.recordFailure('first');
   for (let index = 0; index < 10_000; index += 1) attempts.recordFailure(`address-${index}`);

@@ -30,7 +30,7 @@ async function submit({ user, pass }: Pick<Account, 'user' | 'pass'>, mail: Send
   const transport = nodemailer.createTransport({
     ...service.submission_smtp,
     requireTLS: true,
-    // Of the development certificate; a mail program would ask its user.
+    // The development certificate is self-signed; a mail client would ask its user.
     tls: { rejectUnauthorized: false },
     auth: { user, pass },
   });
@@ -48,7 +48,7 @@ beforeAll(async () => {
   account = await openAccount();
 });
 
-test('a mail program’s mail goes the way of an API message, byte for byte', async () => {
+test('processes a submitted message like an API message and sends it byte for byte', async () => {
   const other = (await call('POST', '/inboxes', {})).body;
   const content = randomBytes(300_000);
   const info = await submit(account, {
@@ -95,7 +95,7 @@ test('a mail program’s mail goes the way of an API message, byte for byte', as
   expect(bytes.equals(content)).toBe(true);
 });
 
-test('a program that lost our answer and sends again sends nothing twice', async () => {
+test('sends a message once when the client repeats it after a lost reply', async () => {
   const mail = { to: 'ada@people.example', messageId: `<${randomBytes(8).toString('hex')}@program>` };
   const [first, second] = await Promise.all([submit(account, mail), submit(account, mail)]);
   const third = await submit(account, mail);
@@ -105,7 +105,7 @@ test('a program that lost our answer and sends again sends nothing twice', async
   expect(idOf(others)).not.toBe(idOf(first));
 });
 
-test('an answer joins the conversation it names', async () => {
+test('adds a reply to the thread it references', async () => {
   const first = await submit(account, { to: 'ada@people.example', subject: 'Question' });
   const second = await submit(account, {
     to: 'ada@people.example',
@@ -117,7 +117,7 @@ test('an answer joins the conversation it names', async () => {
   expect(b?.body.thread_id).toBe(a?.body.thread_id);
 });
 
-describe('refused, with nothing queued', () => {
+describe('is refused without queueing anything', () => {
   const count = async () =>
     (await call('GET', `/inboxes/${account.inbox.id}/messages?limit=100`)).body.data.length;
 
@@ -128,17 +128,17 @@ describe('refused, with nothing queued', () => {
       /553 5\.7\.1/,
     ],
     [
-      'a From the envelope does not show',
+      'a From that differs from the envelope',
       { from: 'boss@people.example', to: 'a@people.example' },
       /55[03] 5\.7\.1/,
     ],
     [
-      'a recipient no mail reaches',
+      'an undeliverable recipient address',
       { to: 'a@people.example', envelope: { to: ['ü@people.example'] } },
       /553 5\.1\.3|SMTPUTF8/,
     ],
     ['a NUL in the header', { to: 'a@people.example', raw: 'no mail at all' }, /55[04]/],
-  ])('%s', async (_name, mail, answer) => {
+  ])('for %s', async (_name, mail, answer) => {
     const before = await count();
     const envelope = mail.envelope
       ? { from: account.user, ...(mail.envelope as object) }
@@ -151,38 +151,38 @@ describe('refused, with nothing queued', () => {
     expect(await count()).toBe(before);
   });
 
-  test('the 51st recipient', async () => {
+  test('for the 51st recipient', async () => {
     const to = Array.from({ length: 51 }, (_, index) => `someone-${index}@people.example`);
     const info = await submit(account, { to });
     expect(info.rejected).toEqual(['someone-50@people.example']);
   });
 
-  test('a blocked recipient, with the reason', async () => {
+  test('for a blocked recipient, with the reason', async () => {
     await call('POST', '/lists/send/block', { entry: 'blocked.example', inbox_id: account.inbox.id });
     await expect(submit(account, { to: 'a@blocked.example' })).rejects.toThrow(/550 5\.7\.1 .*block list/);
   });
 
-  test('a wrong password', async () => {
+  test('for a wrong password', async () => {
     await expect(submit({ ...account, pass: 'wrong' }, { to: 'a@people.example' })).rejects.toThrow(
       /535 5\.7\.8/,
     );
   });
 });
 
-test('nothing is authenticated without TLS', async () => {
+test('does not authenticate without TLS', async () => {
   const client = await RawSmtpClient.greeted(service.submission_smtp.port);
   expect(await client.command('AUTH PLAIN AGEAYg==')).toMatch(/^5(30|38|02|00)/);
   expect(await client.command(`MAIL FROM:<${account.user}>`)).toMatch(/^530/);
   client.socket.destroy();
 });
 
-test('a deleted inbox sends no more', async () => {
+test('rejects the password of a deleted inbox', async () => {
   const short = await openAccount();
   await call('DELETE', `/inboxes/${short.inbox.id}`);
   await expect(submit(short, { to: 'a@people.example' })).rejects.toThrow(/535/);
 });
 
-test('a changed password ends for connections that showed the old one', async () => {
+test('ends connections that authenticated with a replaced password', async () => {
   const short = await openAccount();
   const transport = nodemailer.createTransport({
     ...service.submission_smtp,
@@ -205,7 +205,7 @@ test('a changed password ends for connections that showed the old one', async ()
   }
 });
 
-test('a reply is ASCII, whatever the refusal says', async () => {
+test('replies in ASCII for any refusal text', async () => {
   const { user, pass } = account;
   const transport = nodemailer.createTransport({
     ...service.submission_smtp,

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
-import { messageIdOfReceipt } from '../../domain/inbound/inbound-ids.ts';
+import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { createIngestService, type IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
-import { authenticateNothing } from '../../domain/inbound/mail-authentication.ts';
+import { skipAuthentication } from '../../domain/inbound/mail-authentication.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { scanNothing } from '../../domain/inbound/spam-verdict.ts';
+import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { createMailReader, type MailReader } from '../../domain/mime/parser/pool.ts';
+import { createParserPool, type ParserPool } from '../../domain/mime/parser/pool.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
@@ -40,16 +40,16 @@ export async function arrangeInbox(
     outcomes,
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
-    reader: testReader(),
-    authenticate: authenticateNothing,
-    scanForSpam: scanNothing,
-    largeMailsAtOnce: 1,
+    parserPool: testReader(),
+    authenticate: skipAuthentication,
+    scanForSpam: skipSpamScan,
+    maxConcurrentLargeMessages: 1,
     ...overrides,
   });
   /** A receipt as the listener commits it, not taken up yet. */
   const accept = (raw: string | Buffer, facts: ReceiptFacts = {}) =>
     commitReceipt(database, { objects, inbox, raw: Buffer.from(raw), facts });
-  const messageOf = (receiptId: string) => findMessage(database, messageIdOfReceipt(receiptId));
+  const messageOf = (receiptId: string) => findMessage(database, toMessageId(receiptId));
   const receive = async (raw: string | Buffer, facts: ReceiptFacts = {}) => {
     const receiptId = await accept(raw, facts);
     const outcome = await ingest.ingest(receiptId);
@@ -78,7 +78,7 @@ async function commitReceipt(
         environmentId: inbox.environmentId,
         inboxId: inbox.id,
         kind,
-        messageId: target ?? messageIdOfReceipt(id),
+        messageId: target ?? toMessageId(id),
         recipientPosition: kind === 'report' ? 0 : null,
         rawKey: `raw/${id}`,
         sizeBytes: raw.length,
@@ -94,11 +94,11 @@ async function commitReceipt(
   return id;
 }
 
-let reader: MailReader | undefined;
+let reader: ParserPool | undefined;
 
 /** Real parser processes, shared by the tests of a file; they end with it. */
-export function testReader(): MailReader {
-  reader ??= createMailReader({
+export function testReader(): ParserPool {
+  reader ??= createParserPool({
     entry: resolve(import.meta.dirname, '../../workers/mail-parser.ts'),
     processes: 2,
   });

@@ -72,7 +72,7 @@ export async function stateOfMessage(database: Database, messageId: string) {
 
 /** What the lifecycle `sendMessage` does in one round. */
 export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
-  if ((await dispatch.open(messageId)) === 'finished') return 'finished';
+  if ((await dispatch.prepare(messageId)) === 'finished') return 'finished';
   await dispatch.transmit(messageId, () => false);
   return dispatch.record(messageId);
 }

@@ -1,6 +1,6 @@
 import { createSign, randomUUID } from 'node:crypto';
 import { generate } from 'selfsigned';
-import { type SnsMessage, snsSigningString } from '../../domain/providers/sns-message.ts';
+import { buildSnsSigningString, type SnsMessage } from '../../domain/providers/sns-message.ts';
 
 export const SES_TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-events';
 export const CERTIFICATE_URL =
@@ -37,5 +37,8 @@ export function signSnsMessage(
     ...over,
   };
   const sign = createSign(unsigned.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256');
-  return { ...unsigned, Signature: sign.update(snsSigningString(unsigned)).sign(signer.private, 'base64') };
+  return {
+    ...unsigned,
+    Signature: sign.update(buildSnsSigningString(unsigned)).sign(signer.private, 'base64'),
+  };
 }

@@ -128,7 +128,7 @@ const disable = (endpointId: string, disabled: boolean) =>
 const commandsAbout = (id: string) => app.commands.filter((command) => JSON.stringify(command).includes(id));
 
 describe('deliveries', () => {
-  test('are listed by status and type, page by page, under both paths', async () => {
+  test('are listed by status and type, with pagination, under both paths', async () => {
     const arranged = await arrange();
     const { get, endpointId } = arranged;
     for (const type of ['message.sent', 'message.delivered', 'message.sent'] as const)
@@ -155,7 +155,7 @@ describe('deliveries', () => {
     expectProblem(await get(`/webhooks/endpoints/${endpointId}/deliveries?status=lost`), 'validation_error');
   });
 
-  test('one is read with its attempts', async () => {
+  test('can be fetched with their attempts', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     const [delivery] = await deliveriesOf(arranged);
@@ -180,7 +180,7 @@ describe('deliveries', () => {
     });
   });
 
-  test('a key bound to an inbox sees those of its own endpoints', async () => {
+  test('are visible to a key bound to an inbox only for endpoints of that inbox', async () => {
     const arranged = await arrange();
     const { organization } = arranged;
     await record(arranged, 'message.sent');
@@ -198,7 +198,7 @@ describe('deliveries', () => {
 });
 
 describe('retry', () => {
-  test('wakes one that waits', async () => {
+  test('wakes a pending delivery', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     const [delivery] = await deliveriesOf(arranged);
@@ -214,7 +214,7 @@ describe('retry', () => {
   });
 
   test.each(['exhausted', 'delivered', 'canceled', 'blocked'] as const)(
-    'of one that is %s makes one new episode with the same event, however many ask at once',
+    'of a delivery that is %s starts one new episode with the same event, even for concurrent calls',
     async (status) => {
       const arranged = await arrange();
       await record(arranged, 'message.sent');
@@ -242,7 +242,7 @@ describe('retry', () => {
     },
   );
 
-  test('to a disabled endpoint is refused, and says what to do', async () => {
+  test('to a disabled endpoint is rejected with a fix', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     const [delivery] = await deliveriesOf(arranged);
@@ -259,7 +259,7 @@ describe('retry', () => {
 });
 
 describe('cancel', () => {
-  test('gives up what waits, and nothing else', async () => {
+  test('cancels pending and held deliveries only', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     const [delivery] = await deliveriesOf(arranged);
@@ -282,7 +282,7 @@ describe('cancel', () => {
 
 const newDelivery = (response: { json<T>(): T }) => response.json<{ id: string }>().id;
 
-test('an operation whose fields may all be left out takes no body, too', async () => {
+test('an operation with only optional fields accepts a missing body', async () => {
   const { post, endpointId } = await arrange();
   expect((await post(`/webhooks/endpoints/${endpointId}/test`)).statusCode).toBe(202);
   expect((await post(`/webhooks/endpoints/${endpointId}/rotate-secret`)).statusCode).toBe(200);
@@ -294,7 +294,7 @@ test('an operation whose fields may all be left out takes no body, too', async (
 
 describe('a test event', () => {
   test.each(EVENT_TYPES)(
-    'of %s goes to the endpoint alone, and the feed leaves it out',
+    'of type %s goes to this endpoint only and is not in the feed',
     async (event_type) => {
       const arranged = await arrange();
       await arranged.post('/webhooks/endpoints', {
@@ -313,7 +313,7 @@ describe('a test event', () => {
     },
   );
 
-  test('to a disabled endpoint is refused', async () => {
+  test('to a disabled endpoint is rejected', async () => {
     const arranged = await arrange();
     await disable(arranged.endpointId, true);
     expectProblem(await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/test`, {}), 'conflict');
@@ -327,7 +327,7 @@ describe('a rotated secret', () => {
   const endpointOf = ({ endpointId }: Arranged) =>
     app.worker.systemTransaction(({ em }) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId }));
 
-  test('overlaps the old one: both verify, then the new one alone', async () => {
+  test('overlaps with the old one: both verify, then only the new one', async () => {
     const arranged = await arrange();
     const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
     const old = openSecrets(await endpointOf(arranged), secretBox).secret;
@@ -357,7 +357,7 @@ describe('a rotated secret', () => {
     expect(openSecrets(past, secretBox)).toEqual({ secret });
   });
 
-  test('without an overlap replaces it at once; the one before last is gone', async () => {
+  test('without an overlap replaces the old one immediately and drops the one before', async () => {
     const arranged = await arrange();
     const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
     const first = (await rotate(arranged, { overlap_seconds: 60 })).json<{ secret: string }>().secret;
@@ -370,7 +370,7 @@ describe('a rotated secret', () => {
     expect(openSecrets(await endpointOf(arranged), secretBox)).toEqual({ secret: third });
   });
 
-  test.each([-1, 604_801, 1.5, '60'])('an overlap of %j is refused', async (overlap_seconds) => {
+  test.each([-1, 604_801, 1.5, '60'])('rejects an overlap of %j', async (overlap_seconds) => {
     expectProblem(await rotate(await arrange(), { overlap_seconds }), 'validation_error');
   });
 });
@@ -395,7 +395,7 @@ describe('replay', () => {
     return (await arranged.get(`/webhooks/jobs/${id}`)).json<Job>();
   }
 
-  test('starts what settled anew, leaves what is on its way, and brings what was missed', async () => {
+  test('restarts settled deliveries, leaves pending ones alone and creates missing ones', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     await record(arranged, 'message.sent');
@@ -425,7 +425,7 @@ describe('replay', () => {
     expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 0 });
   });
 
-  test('of a time, of types, and of what failed alone', async () => {
+  test('can be limited to a time range, to event types and to failed deliveries', async () => {
     const arranged = await arrange();
     for (const type of ['message.sent', 'message.delivered', 'message.sent'] as const)
       await record(arranged, type);
@@ -442,7 +442,7 @@ describe('replay', () => {
     expect(await run(arranged, { only_failed: true })).toMatchObject({ deliveries: 0 });
   });
 
-  test('of an endpoint with inboxes keeps to them; test events are not replayed', async () => {
+  test('respects the inboxes of the endpoint and skips test events', async () => {
     const arranged = await arrange();
     const inbox = await createInbox(app.worker, arranged.organization);
     await record(arranged, 'message.sent');
@@ -458,7 +458,7 @@ describe('replay', () => {
     expect(await deliveriesOf(late)).toMatchObject([{ test: false, status: 'pending' }]);
   });
 
-  test('of more than a batch begins each once, also where it is cut short and run twice at once', async () => {
+  test('of more than one batch restarts each delivery once, even if interrupted and run concurrently', async () => {
     const arranged = await arrange();
     const count = 450;
     await app.worker.systemTransaction(async ({ em }) => {
@@ -490,7 +490,7 @@ describe('replay', () => {
     expect(row).toEqual({ count, distinct: count });
   });
 
-  test('to a disabled endpoint is refused; one that is disabled meanwhile stops it', async () => {
+  test('to a disabled endpoint is rejected; disabling the endpoint stops a running replay', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
     await settle((await deliveriesOf(arranged))[0]?.id ?? '', 'exhausted');
@@ -507,7 +507,7 @@ describe('replay', () => {
     });
   });
 
-  test('is one at a time', async () => {
+  test('is limited to one running job per endpoint', async () => {
     const arranged = await arrange();
     const answers = await Promise.all([replay(arranged), replay(arranged)]);
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([202, 409]);
@@ -521,12 +521,12 @@ describe('replay', () => {
     { since: SINCE, event_types: [] },
     { since: SINCE, event_types: ['message.unknown'] },
     { since: SINCE, everything: true },
-  ])('%j is refused', async (body) => {
+  ])('rejects %j', async (body) => {
     const { post, endpointId } = await arrange();
     expectProblem(await post(`/webhooks/endpoints/${endpointId}/replay`, body), 'validation_error');
   });
 
-  test('that lost its run is started again; one an operator ended is stopped', async () => {
+  test('without a run is started again; one that an operator ended is stopped', async () => {
     const arranged = await arrange();
     const { id } = (await replay(arranged)).json<Job>();
     await app.worker.systemTransaction(({ em }) =>
@@ -544,7 +544,7 @@ describe('replay', () => {
 });
 
 describe('cancel-pending', () => {
-  test('gives up what waits, held ones too, and stops a replay', async () => {
+  test('cancels pending and held deliveries and stops a replay', async () => {
     const arranged = await arrange();
     for (let count = 0; count < 3; count += 1) await record(arranged, 'message.sent');
     const [held, settled, pending] = await deliveriesOf(arranged);
@@ -580,7 +580,7 @@ describe('cancel-pending', () => {
   });
 });
 
-test('events past their retention go, with deliveries and attempts; younger ones stay', async () => {
+test('the purge deletes events past their retention with deliveries and attempts and keeps younger ones', async () => {
   const arranged = await arrange();
   await record(arranged, 'message.sent');
   await record(arranged, 'message.sent');

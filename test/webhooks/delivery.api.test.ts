@@ -104,13 +104,13 @@ describe('a delivery', () => {
     });
   });
 
-  test('is not made for an endpoint that listens to other inboxes', async () => {
+  test('is not created for an endpoint limited to other inboxes', async () => {
     const { commands, read } = await arrange([], [newId('inbox')]);
     expect((await read()).delivery).toBeUndefined();
     expect(commands).toEqual([]);
   });
 
-  test('carries the specified envelope, signed', async () => {
+  test('carries the specified envelope and its signatures', async () => {
     const { service, posts, id, inbox } = await arrange([answered(204)]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'delivered' });
     const [{ url, post } = { url: '', post: undefined }] = posts;
@@ -130,7 +130,7 @@ describe('a delivery', () => {
     });
   });
 
-  test('is attempted 8 times, each recorded, then exhausted', async () => {
+  test('is exhausted after 8 recorded attempts', async () => {
     const { service, id, read, posts } = await arrange(Array.from({ length: 8 }, () => answered(500)));
     for (let attempt = 1; attempt < 8; attempt += 1) {
       const outcome = await service.attempt(id, true);
@@ -167,7 +167,7 @@ describe('a delivery', () => {
     );
   });
 
-  test('waits for its time, unless somebody wants it now', async () => {
+  test('waits until it is due, unless an attempt now is requested', async () => {
     const { service, id, posts } = await arrange([answered(500)]);
     await service.attempt(id, false);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'retry', attempts: 1 });
@@ -175,7 +175,7 @@ describe('a delivery', () => {
     await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'delivered' });
   });
 
-  test.each([301, 307, 400, 404, 429, 503])('%i is a failure', async (status) => {
+  test.each([301, 307, 400, 404, 429, 503])('counts status %i as a failure', async (status) => {
     const { service, id } = await arrange([answered(status)]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({
       kind: 'retry',
@@ -183,7 +183,7 @@ describe('a delivery', () => {
     });
   });
 
-  test('an answer PostgreSQL would refuse is recorded all the same', async () => {
+  test('records a response body that PostgreSQL cannot store as is', async () => {
     const { service, id, read } = await arrange([
       { kind: 'response', status: 200, body: 'a\0b\ud800', durationMs: 1 },
     ]);
@@ -191,7 +191,7 @@ describe('a delivery', () => {
     expect((await read()).attempts[0]?.responseBody).toBe('a\u{fffd}b\u{fffd}');
   });
 
-  test('410 disables the endpoint and holds the delivery', async () => {
+  test('is held and its endpoint disabled after a 410 response', async () => {
     const { service, id, read } = await arrange([answered(410)]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'held' });
     const { endpoint, delivery } = await read();
@@ -199,7 +199,7 @@ describe('a delivery', () => {
     expect(delivery).toMatchObject({ status: 'held', completedAt: null });
   });
 
-  test('released after 410 it has the whole schedule again, its attempts numbered on', async () => {
+  test('gets the full schedule again when released after a 410, with attempt numbers continued', async () => {
     const { service, id, read, outbox } = await arrange([answered(500), answered(410), answered(500)]);
     await service.attempt(id, true);
     await service.attempt(id, true);
@@ -217,13 +217,13 @@ describe('a delivery', () => {
     expect(attempts.map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 
-  test('a target the guard blocks is final', async () => {
+  test('is final when the egress policy blocks the URL', async () => {
     const { service, id, read } = await arrange([{ kind: 'blocked', reason: 'a private address' }]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'blocked' });
     expect((await read()).delivery?.lastError).toBe('Not sent: a private address');
   });
 
-  test('an attempt cut short with its worker shows as unfinished, and the next one follows', async () => {
+  test('shows an attempt interrupted by a crash as unfinished and makes the next one', async () => {
     const { service, id, read, posts } = await arrange([]);
     const dying = createDeliveryService({
       database,
@@ -243,7 +243,7 @@ describe('a delivery', () => {
     expect(posts).toHaveLength(1);
   });
 
-  test('can be canceled while it waits, not after', async () => {
+  test('can be canceled while pending, not afterwards', async () => {
     const waiting = await arrange([answered(500)]);
     await waiting.service.attempt(waiting.id, false);
     await expect(waiting.service.cancel(waiting.id)).resolves.toBe('canceled');
@@ -254,12 +254,12 @@ describe('a delivery', () => {
   });
 });
 
-describe('the pause before an attempt', () => {
+describe('the delay before an attempt', () => {
   test.each([
     { attempt: 2, random: 0, pause: 4_500 },
     { attempt: 2, random: 0.5, pause: 5_000 },
     { attempt: 8, random: 0.999_999, pause: 39_600_000 },
-  ])('attempt $attempt with chance $random: $pause ms', ({ attempt, random, pause }) => {
+  ])('is $pause ms for attempt $attempt with random value $random', ({ attempt, random, pause }) => {
     expect(retryDelayMs(attempt, answered(500), () => random)).toBeCloseTo(pause, -2);
   });
 
@@ -267,7 +267,7 @@ describe('the pause before an attempt', () => {
     { retryAfterMs: 60_000, pause: 60_000 },
     { retryAfterMs: 1_000, pause: 5_000 },
     { retryAfterMs: 86_400_000, pause: 3_600_000 },
-  ])('Retry-After of $retryAfterMs ms makes it $pause ms', ({ retryAfterMs, pause }) => {
+  ])('is $pause ms with a Retry-After of $retryAfterMs ms', ({ retryAfterMs, pause }) => {
     expect(retryDelayMs(2, answered(429, { retryAfterMs }), () => 0.5)).toBe(pause);
   });
 });

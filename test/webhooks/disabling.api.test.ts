@@ -26,8 +26,8 @@ async function addMember(organizationId: string, role: 'owner' | 'admin'): Promi
   return userId;
 }
 
-describe('an endpoint that failed everything for five days', () => {
-  test('is disabled, its deliveries are held, and the owners get a mail each', async () => {
+describe('an endpoint whose every attempt failed for five days', () => {
+  test('is disabled, its deliveries are held, and each owner gets an email', async () => {
     const arranged = await arrangeDeliveries(database, 3, {
       failingSince: daysAgo(5.01),
       consecutiveFailures: 50,
@@ -66,7 +66,7 @@ describe('an endpoint that failed everything for five days', () => {
   test.each<[string, EgressResult]>([
     ['is blocked', { kind: 'blocked', reason: 'a private address' }],
     ['does not answer', { kind: 'failed', error: 'timeout', durationMs: 15_000 }],
-  ])('counts whatever the failure is: it %s', async (_what, result) => {
+  ])('counts every kind of failure: %s', async (_what, result) => {
     const arranged = await arrangeDeliveries(database, 1, {
       failingSince: daysAgo(6),
       consecutiveFailures: 5,
@@ -75,7 +75,7 @@ describe('an endpoint that failed everything for five days', () => {
     expect((await arranged.endpoint()).disabled).toBe(true);
   });
 
-  test('is disabled once, also where several attempts find it at the same time', async () => {
+  test('is disabled only once by concurrent attempts', async () => {
     const arranged = await arrangeDeliveries(database, 8, {
       failingSince: daysAgo(6),
       consecutiveFailures: 1,
@@ -88,7 +88,7 @@ describe('an endpoint that failed everything for five days', () => {
     expect(await mailsOf(arranged.organization.organizationId)).toHaveLength(1);
   });
 
-  test('is not, a moment before', async () => {
+  test('is not disabled just before five days have passed', async () => {
     const arranged = await arrangeDeliveries(database, 1, {
       failingSince: daysAgo(4.99),
       consecutiveFailures: 50,
@@ -102,8 +102,8 @@ describe('an endpoint that failed everything for five days', () => {
   });
 });
 
-describe('the time an endpoint fails', () => {
-  test('begins with the first failure and ends with a success', async () => {
+describe('the failing period of an endpoint', () => {
+  test('starts with the first failure and ends with a success', async () => {
     const arranged = await arrangeDeliveries(database, 3);
     const [first = '', second = '', third = ''] = arranged.deliveryIds;
     await arranged.worker(async () => answered(500)).attempt(first, false, 1);
@@ -115,7 +115,7 @@ describe('the time an endpoint fails', () => {
     expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
   });
 
-  test('ends when somebody enables the endpoint', async () => {
+  test('ends when the endpoint is enabled', async () => {
     const arranged = await arrangeDeliveries(database, 1, {
       failingSince: daysAgo(6),
       consecutiveFailures: 50,
@@ -135,7 +135,7 @@ describe('the time an endpoint fails', () => {
   });
 });
 
-test('410 writes to the owners, too', async () => {
+test('a 410 response notifies the owners too', async () => {
   const arranged = await arrangeDeliveries(database, 1);
   await arranged.worker(async () => answered(410)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
   expect(await mailsOf(arranged.organization.organizationId)).toMatchObject([
@@ -143,7 +143,7 @@ test('410 writes to the owners, too', async () => {
   ]);
 });
 
-test('an attempt under way while the endpoint is disabled: what arrived is delivered, not held', async () => {
+test('an attempt that succeeds while the endpoint is being disabled is delivered, not held', async () => {
   const arranged = await arrangeDeliveries(database, 2);
   const { promise, resolve } = Promise.withResolvers<EgressResult>();
   const asked = Promise.withResolvers<void>();
@@ -161,7 +161,7 @@ test('an attempt under way while the endpoint is disabled: what arrived is deliv
   expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['delivered', 'held']);
 });
 
-test('disabling through the API holds what is pending, and what a crash left is found by the sweep', async () => {
+test('disabling through the API holds pending deliveries, and the sweep holds those a crash left behind', async () => {
   const arranged = await arrangeDeliveries(database, 2);
   await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
     method: 'PATCH',

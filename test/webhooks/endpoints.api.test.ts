@@ -27,7 +27,7 @@ describe.each(['/webhooks/endpoints', '/webhook-endpoints'])('%s', (path) => {
   const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', suffix = '', body?: unknown) =>
     app.call(`${path}${suffix}`, { method, token: organization.token, body });
 
-  test('serves everything', async () => {
+  test('serves every endpoint operation', async () => {
     const response = await call('POST', '', { ...VALID, description: 'Mine' });
     expect(response.statusCode).toBe(201);
     const { secret, ...endpoint } = response.json<Record<string, unknown>>();
@@ -67,12 +67,12 @@ test.each([
   'https://user:secret@receiver.example.test/',
   'https://receiver.example.test/#part',
   `https://receiver.example.test/${'a'.repeat(2048)}`,
-])('the URL %j is refused', async (url) => {
+])('rejects the URL %j', async (url) => {
   const problem = expectProblem(await create({ ...VALID, url }), 'validation_error');
   expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/url' })]);
 });
 
-test('plain HTTP is for development alone', async () => {
+test('plain HTTP is allowed only in development', async () => {
   const url = 'http://127.0.0.1:9/hook';
   expect((await create({ ...VALID, url })).statusCode).toBe(201);
   const production = await startTestApp({ config: { NODE_ENV: 'production' } });
@@ -85,13 +85,13 @@ test('plain HTTP is for development alone', async () => {
 });
 
 test.each([[[]], [['message.unknown']], [['message.sent', 'message.sent']], ['message.sent'], [null]])(
-  'the events %j are refused',
+  'rejects the events %j',
   async (events) => {
     expectProblem(await create({ ...VALID, events }), 'validation_error');
   },
 );
 
-test('inboxes must be in reach', async () => {
+test('rejects inboxes outside the scope', async () => {
   const inbox = await createInbox(app.worker, organization);
   const stranger = await createInbox(app.worker, await createOrganization(app.worker));
   expect((await create({ ...VALID, inbox_ids: [inbox.id] })).json()).toMatchObject({ inbox_ids: [inbox.id] });
@@ -99,7 +99,7 @@ test('inboxes must be in reach', async () => {
   expectProblem(await create({ ...VALID, inbox_ids: [] }), 'validation_error');
 });
 
-test('a key bound to an inbox hears of that one alone', async () => {
+test('a key bound to an inbox creates endpoints for that inbox only', async () => {
   const inbox = await createInbox(app.worker, organization);
   const { token } = await createKey(app.worker, {
     ...organization,
@@ -114,7 +114,7 @@ test('a key bound to an inbox hears of that one alone', async () => {
   expect(list.json<{ data: { id: string }[] }>().data.map(({ id }) => id)).toEqual([own.id]);
 });
 
-test('the secret is sealed at rest and never shown again', async () => {
+test('the secret is encrypted at rest and never returned again', async () => {
   const { id, secret } = (await create(VALID)).json<{ id: string; secret: string }>();
   await app.worker.systemTransaction(async ({ em }) => {
     const row = await em.findOneOrFail(WebhookEndpointEntity, { id });
@@ -162,7 +162,7 @@ const deliveries = (endpointId: string) =>
     em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } }),
   );
 
-test('disabling says why; enabling starts what waited, each delivery once', async () => {
+test('disabling stores a reason; enabling releases each held delivery once', async () => {
   const { id } = (await create(VALID)).json<{ id: string }>();
   expect((await patch(id, { disabled: true })).json()).toMatchObject({
     disabled: true,
@@ -179,7 +179,7 @@ test('disabling says why; enabling starts what waited, each delivery once', asyn
   expect(started).toEqual(held.map((deliveryId) => deliverWebhookWorkflowId(deliveryId, 2)).sort());
 });
 
-test('deleting cancels what is pending or waits', async () => {
+test('deleting cancels pending and held deliveries', async () => {
   const { id } = (await create(VALID)).json<{ id: string }>();
   await holdDeliveries(id, 3);
   await app.call(`/webhooks/endpoints/${id}`, { method: 'DELETE', token: organization.token });

@@ -30,8 +30,8 @@ function slowReceiver() {
   };
 }
 
-describe('slots', () => {
-  test('of all workers together are ten an endpoint; who finds none has tried nothing', async () => {
+describe('attempt slots', () => {
+  test('limit an endpoint to 10 concurrent attempts across workers; a delivery without a slot makes no attempt', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 25);
     const receiver = slowReceiver();
     const workers = [worker(receiver.answer), worker(receiver.answer), worker(receiver.answer)];
@@ -61,7 +61,7 @@ describe('slots', () => {
     expect((await deliveries()).filter(({ status }) => status === 'delivered')).toHaveLength(20);
   });
 
-  test('of a worker that died are free again when an attempt could not last any longer', async () => {
+  test('of a crashed worker become free when the lease ends', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 12);
     const receiver = slowReceiver();
     const dead = worker(receiver.answer);
@@ -76,7 +76,7 @@ describe('slots', () => {
     await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
   });
 
-  test('a late worker does not give back what another has leased since', async () => {
+  test('are not released by a late worker once another has leased them', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
       failingSince: new Date(),
       consecutiveFailures: UNHEALTHY_AFTER_FAILURES,
@@ -100,7 +100,7 @@ describe('slots', () => {
     await currentAttempt;
   });
 
-  test('of a dead endpoint is one, until it answers', async () => {
+  test('limit an unhealthy endpoint to one attempt until it responds', async () => {
     const { worker, deliveryIds, endpoint } = await arrangeDeliveries(database, 16);
     const failing = worker(async () => ({ kind: 'failed', error: 'ECONNREFUSED', durationMs: 1 }));
     for (const id of deliveryIds.slice(0, UNHEALTHY_AFTER_FAILURES)) await failing.attempt(id, false, 1);
@@ -127,7 +127,7 @@ describe('slots', () => {
 });
 
 describe('a run', () => {
-  test('of an earlier episode leaves the delivery alone', async () => {
+  test('of an earlier episode does not touch the delivery', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
     const [id = ''] = deliveryIds;
     await database.query(sql`update webhook_deliveries set episode = 2 where id = ${id}`);
@@ -141,7 +141,7 @@ describe('a run', () => {
     await expect(service.attempt(id, true, 2)).resolves.toMatchObject({ status: 'delivered' });
   });
 
-  test('of before episodes were named goes on', async () => {
+  test('without an episode continues', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
     const service = worker(async () => answered(200));
     await expect(service.attempt(deliveryIds[0] ?? '', false)).resolves.toMatchObject({
@@ -150,7 +150,7 @@ describe('a run', () => {
   });
 });
 
-test('an attempt is in the database before its request is sent', async () => {
+test('commits the attempt before it sends the request', async () => {
   const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
   const [deliveryId = ''] = deliveryIds;
   const service = worker(async () => {
@@ -161,7 +161,7 @@ test('an attempt is in the database before its request is sent', async () => {
   await expect(service.attempt(deliveryId, false, 1)).resolves.toMatchObject({ status: 'delivered' });
 });
 
-test('a worker with another key uses up no attempt', async () => {
+test('a worker with a wrong encryption key uses up no attempt', async () => {
   const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
   const [deliveryId = ''] = deliveryIds;
   const other = createSecretBox(Buffer.alloc(32, 1).toString('base64'));
@@ -173,10 +173,10 @@ test('a worker with another key uses up no attempt', async () => {
   });
 });
 
-describe('the turns of those who wait', () => {
+describe('retry pacing', () => {
   const pace = { minDelayMs: 1_000, intervalMs: 200 };
 
-  test('come one after another, each endpoint’s apart', () => {
+  test('spaces out the retries of each endpoint separately', () => {
     let now = 0;
     const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => now });
     expect([1, 2, 3].map(() => turns.nextDelayMs('a', pace))).toEqual([1_000, 1_200, 1_400]);
@@ -185,7 +185,7 @@ describe('the turns of those who wait', () => {
     expect(turns.nextDelayMs('a', pace)).toBe(1_000);
   });
 
-  test('are shared where there are more than fit, and none is too far', () => {
+  test('never exceeds the maximum delay', () => {
     const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => 0 });
     const delays = Array.from({ length: 10_000 }, () => turns.nextDelayMs('a', pace));
     expect(Math.max(...delays)).toBeLessThanOrEqual(60_000);
@@ -193,10 +193,10 @@ describe('the turns of those who wait', () => {
   });
 });
 
-describe('a worker’s own line for a slot', () => {
+describe('waiting for a slot in the worker', () => {
   const slow = { maxWaiters: 1, recentReleaseMs: 500, now: () => 1_000 };
 
-  test('is served first come, first served, and each endpoint’s apart', async () => {
+  test('serves each endpoint separately, first come, first served', async () => {
     const freed = createSlotWaiters(slow);
     const served: string[] = [];
     const waits = ['first', 'second'].map(async (name) => {
@@ -212,7 +212,7 @@ describe('a worker’s own line for a slot', () => {
     expect(served).toEqual(['first', 'second']);
   });
 
-  test('is short at an endpoint that gives no slot back', async () => {
+  test('is limited for an endpoint that releases no slots', async () => {
     const freed = createSlotWaiters(slow);
     expect(freed.shouldWait('a')).toBe(true);
     const first = freed.wait('a', 10_000);
@@ -223,7 +223,7 @@ describe('a worker’s own line for a slot', () => {
     await freed.wait('a', 1);
   });
 
-  test('is as long as may be at an endpoint that is quick', async () => {
+  test('is unlimited for an endpoint with recent releases', async () => {
     let now = 1_000;
     const freed = createSlotWaiters({ ...slow, now: () => now });
     freed.slotReleased('a');
@@ -236,7 +236,7 @@ describe('a worker’s own line for a slot', () => {
     await Promise.all(waits);
   });
 
-  test('lets a burst to a quick endpoint through without a wait in Temporal', async () => {
+  test('lets a burst to a fast endpoint through without a wait in Temporal', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 30);
     const service = worker(async () => answered(200), { slotWaitMs: 30_000 });
     const outcomes = await Promise.all(deliveryIds.map((id) => service.attempt(id, false, 1)));

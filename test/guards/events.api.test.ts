@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { pino } from 'pino';
+import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
+import { createDomainService } from '../../domain/domains/domain.service.ts';
+import { createVerificationService } from '../../domain/domains/verification.service.ts';
+import { serializeEnvelope } from '../../domain/events/envelope.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { createLimitService } from '../../domain/usage/limit.service.ts';
+import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import { createDnsLookup } from '../../platform/dns.ts';
+import { newId } from '../../platform/ids.ts';
+import { startDnsServer } from '../support/dns-server.ts';
+import { publish } from '../support/domains.ts';
+import { misfitOf } from '../support/event-shape.ts';
+import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { allowOnly } from '../support/limits.ts';
+import { createOrganization } from '../support/organizations.ts';
+import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+import { testScope } from '../support/test-scope.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const database = useWorkerDatabase();
+const dnsServer = useResource(startDnsServer, (server) => server.stop());
+const { outbox } = recordingOutbox();
+const events = createWebhookEvents({ outbox });
+
+const RECIPIENT = 'ada@people.example';
+
+/** Makes the service emit an event of each type, and returns its organization. A new type needs an entry to compile. */
+const EMITTERS: Record<EventType, () => Promise<string>> = {
+  'message.received': async () => {
+    const { inbox, receive } = await arrangeInbox(database);
+    await receive(mail({ Subject: 'Hello' }));
+    return inbox.organizationId;
+  },
+  'message.sent': () => sendOne(),
+  'message.delivered': () => sendOne({ kind: 'delivered', statusCode: '2.0.0' }),
+  'message.bounced': () => sendOne({ kind: 'bounced', statusCode: '5.1.1' }),
+  'message.complained': () => sendOne({ kind: 'complained', statusCode: null, feedbackType: 'abuse' }),
+  'message.rejected': async () => {
+    const { scope, send } = await arrangeSending(database);
+    await database.query(
+      sql`insert into suppressions (id, org_id, email, origin, created_at)
+          values (${newId('suppression')}, ${scope.organizationId}, ${RECIPIENT}, 'manual', now())`,
+    );
+    await expect(send(RECIPIENT)).rejects.toThrow();
+    return scope.organizationId;
+  },
+  'domain.verified': async () => {
+    const organization = await createOrganization(database);
+    const parts = {
+      database,
+      events,
+      dns: createDnsLookup({ DNS_SERVERS: dnsServer.address, DNS_TIMEOUT_MS: 1_000, DNS_TRIES: 1 }),
+      settings: { spfMechanism: 'include:bounces.mail.test', mxHost: 'mx.mail.test' },
+    };
+    const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
+    const domains = createDomainService({ ...parts, outbox, secretBox, ownDomains: ['mail.test'] });
+    const { domain, records } = await domains.create(testScope(organization), {
+      domainName: `d${randomUUID().slice(0, 8)}.example`,
+    });
+    publish(
+      dnsServer,
+      records.map((record) => ({ ...record, status: 'missing', found: null })),
+    );
+    await createVerificationService(parts).check(domain.id, 1, { now: true });
+    return organization.organizationId;
+  },
+  'usage.warning': () => sendMessages(800),
+  'usage.exceeded': () => sendMessages(1_000),
+};
+
+/** Sends one message, and applies a report about it. */
+async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticCode'>): Promise<string> {
+  const sending = await arrangeSending(database);
+  const messageId = await sending.send(RECIPIENT);
+  await dispatchOnce(sending, messageId);
+  if (outcome)
+    await database.systemTransaction((transaction) =>
+      sending.outcomes.apply(transaction, messageId, [{ ...outcome, position: 0, diagnosticCode: null }]),
+    );
+  return sending.scope.organizationId;
+}
+
+/** Counts messages against a limit of 1,000. */
+async function sendMessages(amount: number): Promise<string> {
+  const { organizationId } = await createOrganization(database);
+  await allowOnly(createLimitService({ database }), organizationId, {
+    resource: 'messages_sent',
+    limit: 1_000,
+  });
+  await database.query(
+    sql`insert into usage_deltas (org_id, counter, at, amount)
+        values (${organizationId}, 'messages_sent', now(), ${amount})`,
+  );
+  await createUsageCheckService({
+    database,
+    events,
+    notifications: createNotificationService({ outbox }),
+    logger: pino({ level: 'silent' }),
+  }).check({ from: { after: organizationId.slice(0, -1), organizations: 0, notified: 0 } });
+  return organizationId;
+}
+
+test.each(EVENT_TYPES)('%s is emitted by the service, as its schema says', async (type) => {
+  const organizationId = await EMITTERS[type]();
+  const [event] = await database.autocommit((em) => em.find(EventEntity, { organizationId, type }));
+  if (!event) throw new Error(`No event of type ${type} was emitted`);
+  expect(misfitOf(serializeEnvelope(event))).toBeUndefined();
+});
