@@ -1,6 +1,6 @@
 import type { ProviderVerdicts } from './receipt.entity.ts';
 
-/** Where a recipient address of inbound mail leads. `feedback`: whose it is, its content has to tell. */
+/** The destination of a recipient address. For `feedback`, only the content tells the organization. */
 export type InboundRoute = TenantRoute | { kind: 'feedback' };
 
 export type TenantRoute =
@@ -14,19 +14,19 @@ export type TenantRoute =
       recipientPosition: number;
     };
 
-/** One SMTP transaction, its bytes already in storage. */
+/** An SMTP transaction whose bytes are already in storage. */
 export interface AcceptedMail {
-  /** What the provider that hands the mail over calls it: the same id comes to an inbox once. None over SMTP. */
+  /** The id of a provider that hands the message over. An inbox receives an id once. Undefined over SMTP. */
   transportId?: string;
   rawKey: string;
   sizeBytes: number;
   sha256: Buffer;
   /** Empty string for `<>`. */
   mailFrom: string;
-  /** Empty string where it is not known. */
+  /** Empty string if unknown. */
   clientIp: string;
   helo: string | null;
-  /** Of the server that took the mail in; none where that was us. */
+  /** Verdicts of the provider that received the message; undefined if this service received it. */
   verdicts?: ProviderVerdicts;
   tls: boolean;
   receivedAt: Date;

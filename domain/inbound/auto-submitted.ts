@@ -1,10 +1,10 @@
 /**
- * Whether a machine wrote the mail: an agent that answers it may answer another agent.
+ * Whether a program sent the message. An agent that replies to it may start a loop.
  *
- * Auto-Submitted other than `no` (RFC 3834), Precedence bulk, junk or list, List-Id (RFC 2919), the null sender
+ * Checks Auto-Submitted other than `no` (RFC 3834), Precedence bulk, junk or list, List-Id (RFC 2919), the null sender
  * (RFC 5321 section 4.5.5), X-Auto-Response-Suppress.
  *
- * @param headers names in lower case.
+ * @param headers with lower-case names.
  */
 export function isAutoSubmitted(headers: Record<string, string>, mailFrom: string): boolean {
   const autoSubmitted = headers['auto-submitted']?.trim().toLowerCase();

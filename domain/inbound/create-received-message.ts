@@ -18,16 +18,16 @@ import { toMessageId } from './inbound-ids.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
 import type { Receipt } from './receipt.entity.ts';
-import { findThreadByReturnPath } from './thread-of-return-path.ts';
+import { findThreadByReturnPath } from './find-thread-by-return-path.ts';
 
-/** A mail that was read, and what was found out about it. */
+/** A parsed message with its authentication and spam results. */
 export interface AnalyzedMail {
   mail: ParsedInboundMail;
   authentication: Authentication;
   spam: SpamVerdict;
 }
 
-/** Makes the message of a received mail, in its thread. Nobody has been told of it yet. */
+/** Creates the message of a receipt in its thread. Does not announce it. */
 export async function createReceivedMessage(
   { em }: Transaction,
   receipt: Receipt,
@@ -36,12 +36,12 @@ export async function createReceivedMessage(
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
   const { arc, spf, dkim, dmarc } = authentication;
-  const listed = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
-  // Whoever forges a From that is allowed gains nothing by it.
-  const isWelcome = listed === 'allow' && dmarc === 'pass';
+  const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
+  // An allowed From counts only if DMARC passes; otherwise it may be forged.
+  const isAllowListed = listEffect === 'allow' && dmarc === 'pass';
   const labels = [
-    ...(listed === 'block' ? ['blocked'] : []),
-    ...(spam.verdict === 'spam' && !isWelcome ? ['spam'] : []),
+    ...(listEffect === 'block' ? ['blocked'] : []),
+    ...(spam.verdict === 'spam' && !isAllowListed ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
   const joined =
@@ -119,7 +119,7 @@ function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }
   );
 }
 
-/** Whether the address took part in the thread, or somebody in it addressed it. */
+/** Whether the address wrote or received a message of the thread. */
 async function isKnownParticipant(
   em: EntityManager,
   thread: Thread,

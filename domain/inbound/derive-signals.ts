@@ -7,22 +7,22 @@ export interface SignalInput {
   replyTo: readonly MailAddress[];
   automated: boolean;
   authentication: Pick<Authentication, 'spf' | 'dkim' | 'dmarc'>;
-  /** The thread was there before, and nobody in it has named the sender's address. */
+  /** The thread existed before, and the sender's address did not occur in it. */
   isNewParticipant: boolean;
 }
 
 export function deriveSignals(facts: SignalInput): Signal[] {
   const { from, replyTo, automated, authentication, isNewParticipant } = facts;
-  const told: Record<Signal, boolean> = {
+  const present: Record<Signal, boolean> = {
     new_participant: isNewParticipant,
     authentication_failed: hasFailedAuthentication(authentication),
     automated,
     reply_to_differs: replyTo.some(({ email }) => email.toLowerCase() !== from.email.toLowerCase()),
   };
-  return SIGNALS.filter((signal) => told[signal]);
+  return SIGNALS.filter((signal) => present[signal]);
 }
 
-/** Where the domain in From says nothing (no DMARC record), a sender's address that is refused counts, unless a signature holds. */
+/** Without a DMARC record of the From domain, a failed SPF check counts, unless a DKIM signature passes. */
 function hasFailedAuthentication({ spf, dkim, dmarc }: SignalInput['authentication']): boolean {
   return dmarc === 'fail' || (dmarc === 'none' && spf === 'fail' && dkim !== 'pass');
 }

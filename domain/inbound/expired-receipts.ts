@@ -2,15 +2,14 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
-/** Long enough to look into what a provider reported, or why a mail did not come a second time. */
+/** Long enough to investigate a report, or why a duplicate was dropped. */
 const RETENTION_DAYS = 30;
-/** Rows a sweep removes at most. */
+/** Maximum number of rows per sweep. */
 const BATCH_SIZE = 5_000;
 
 /**
- * Removes receipts that became no message: reports that were folded and mail that had come before, a month ago. Each
- * recipient of each mail sent has such a report. Their bytes go with the next sweep, unless another receipt has them
- * too. A mail's own receipt goes with the mail. Returns how many.
+ * Deletes receipts of applied reports and of duplicates after 30 days. The next sweep deletes their bytes, unless another
+ * receipt refers to them. The receipt of a message is deleted with the message. Returns the number of deleted receipts.
  */
 export async function deleteExpiredReceipts(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {

@@ -1,6 +1,6 @@
 import { idFromBytes, idToBytes } from '../../platform/ids.ts';
 
-/** The message a receipt becomes shares its UUID, so that a repeated ingestion stores the same message. */
+/** A message has the UUID of its receipt, so that a retry stores the same message. */
 export function toMessageId(receiptId: string): string {
   return idFromBytes('message', idToBytes(receiptId));
 }

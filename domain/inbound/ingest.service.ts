@@ -24,11 +24,10 @@ import { deriveSpamVerdict, type ScanForSpam } from './spam-verdict.ts';
 
 export interface IngestService {
   /**
-   * Makes a stored, threaded, announced message of a received mail, or folds the delivery report it is. A report
-   * nobody can read is kept as mail. May run again at any time: the receipt says what is done, and the ids of what is
-   * stored follow from its own.
+   * Stores a received message in its thread and announces it, or applies a delivery report. A report that cannot be parsed
+   * is stored as a message. Idempotent: the receipt records progress, and stored ids derive from its id.
    *
-   * @returns what became of it.
+   * @returns a description of the result.
    */
   ingest(receiptId: string): Promise<string>;
 }
@@ -38,12 +37,12 @@ export interface IngestServiceOptions {
   storage: Pick<Storage, 'getStream' | 'putStream'>;
   outcomes: OutcomeService;
   events: EventService;
-  /** `Action: relayed` counts as delivered (the next hop cannot report). */
+  /** `Action: relayed` counts as delivered, because the next hop sends no reports. */
   relayedIsDelivered: boolean;
   parserPool: Pick<ParserPool, 'parse'>;
   authenticate: Authenticate;
   scanForSpam: ScanForSpam;
-  /** Fewer than the reader's processes, so that small mail never waits for large. */
+  /** Less than the number of parser processes, so that small messages never wait for large ones. */
   maxConcurrentLargeMessages: number;
 }
 
@@ -55,7 +54,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return 'processed before';
-      if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report folded';
+      if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report applied';
       if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
       const release = await largeMessageSlots.acquire();
       return ingestMail(options, receipt).finally(release);
@@ -63,17 +62,17 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
   };
 }
 
-/** @returns false where the mail is no delivery report. */
+/** @returns false if the message is not a delivery report. */
 async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
   const { database, storage, outcomes, relayedIsDelivered } = options;
-  const reported = await readReportOutcomes(await storage.getStream(receipt.rawKey), {
+  const reportedOutcomes = await readReportOutcomes(await storage.getStream(receipt.rawKey), {
     position: receipt.recipientPosition ?? 0,
     relayedIsDelivered,
   });
-  if (!reported) return false;
+  if (!reportedOutcomes) return false;
   return database.systemTransaction(async (transaction) => {
     if (await markProcessed(transaction, receipt.id, {}))
-      await outcomes.apply(transaction, receipt.messageId, reported);
+      await outcomes.apply(transaction, receipt.messageId, reportedOutcomes);
     return true;
   });
 }
@@ -86,14 +85,14 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   try {
     return await store(options, receipt, { ...examined, sha256 });
   } catch (error) {
-    // It would be refused again for ever, and nobody see the mail.
+    // A retry would fail forever, and the message would never appear.
     if (!refusesValue(error)) throw error;
-    const mail = { ...emptyParsedMail('The mail holds something that cannot be stored.'), extractedText: '' };
+    const mail = { ...emptyParsedMail('The message contains a value that cannot be stored.'), extractedText: '' };
     return store(options, receipt, { ...examined, mail, sha256 });
   }
 }
 
-/** Reads the mail and finds out what can be known of its sender, all at once: each waits for something else. */
+/** Parses, authenticates and scans the message concurrently. */
 async function analyze(
   { parserPool: reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
   receipt: Receipt,
@@ -144,22 +143,22 @@ async function store(
   }
 }
 
-/** What came to a return path was let in without being counted, and is not refused now. */
+/** Mail to a return path was accepted without counting it. It is counted now, but not refused. */
 function countReportAsReceived({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
 }
 
-/** In the month it was counted in. */
+/** Refunds the unit in the month in which it was counted. */
 function refundUsage({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
 }
 
-/** A report nobody can read is a mail from here on: its bytes are those of a message of its own. */
+/** Turns the receipt of an unreadable report into that of a message. */
 function toMailReceipt({ id }: Receipt) {
   return { kind: 'mail' as const, messageId: toMessageId(id) };
 }
 
-/** Marks the receipt as processed. @returns false where another run was faster. */
+/** Marks the receipt as processed. @returns false if another run did so before. */
 async function markProcessed(
   { em }: Transaction,
   receiptId: string,
@@ -173,10 +172,10 @@ async function markProcessed(
   return changed === 1;
 }
 
-/** The same mail is one message for so long; who sends it again later means it. */
+/** Within this window, a repeated message is a duplicate. */
 const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
 
-/** The unique index knows best: two that come at once cannot both be first. */
+/** The unique index decides which of two concurrent duplicates is first. */
 function isFingerprintConflict(error: unknown): boolean {
   return (
     error instanceof UniqueConstraintViolationException &&
@@ -185,9 +184,9 @@ function isFingerprintConflict(error: unknown): boolean {
 }
 
 /**
- * Ends a receipt whose mail is here already.
+ * Completes the receipt of a duplicate.
  *
- * @returns undefined where the other one is too old or gone: its place is free now.
+ * @returns undefined if the first message is too old or deleted. Its fingerprint is then cleared.
  */
 function resolveDuplicate(
   database: Database,
@@ -215,7 +214,7 @@ function resolveDuplicate(
   });
 }
 
-/** Leaves the files of a mail that became no message to the sweep. */
+/** Registers the files of a duplicate for deletion by the sweep. */
 async function releaseAttachments(
   { em }: Transaction,
   { organizationId }: Receipt,

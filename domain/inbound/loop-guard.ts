@@ -2,16 +2,16 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Thread } from '../messages/thread.entity.ts';
 
-/** More messages than this in each direction within {@link WINDOW_MS}: two programs answer each other. */
+/** More messages than this in each direction within {@link WINDOW_MS} are a loop between two programs. */
 const MAX_MESSAGES_PER_DIRECTION = 20;
 const WINDOW_MS = 10 * 60_000;
 const PAUSE_MS = 60 * 60_000;
-/** Enough of the newest messages to tell, whatever the thread's length. */
+/** The newest messages suffice, whatever the length of the thread. */
 const MAX_COUNTED_MESSAGES = 200;
 
 /**
- * Pauses sending in a thread that runs in circles. Called with each received message, before it is written; costs a
- * statement only where the thread is long enough to be a loop. The caller holds the thread's row lock.
+ * Pauses sending in a thread that loops. Called for each received message before it is written. Needs a statement only if
+ * the thread is long enough. The caller holds the row lock of the thread.
  */
 export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date): Promise<void> {
   if (thread.messageCount <= 2 * MAX_MESSAGES_PER_DIRECTION) return;

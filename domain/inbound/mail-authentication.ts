@@ -1,13 +1,13 @@
 import ipaddr from 'ipaddr.js';
 import type { RawMail } from './raw-mail.ts';
 
-/** Results as RFC 8601 section 2.7 names them: `pass`, `fail`, `softfail`, `neutral`, `none`, `temperror`, `permerror`, `policy`. */
+/** Results of RFC 8601 section 2.7: `pass`, `fail`, `softfail`, `neutral`, `none`, `temperror`, `permerror`, `policy`. */
 export interface Authentication {
   spf: string;
   dkim: string;
   dmarc: string;
   arc: string;
-  /** What the domain in From asks to be done with mail that fails DMARC; empty where it asks nothing. */
+  /** DMARC policy of the From domain; null without a record. */
   policy: 'none' | 'quarantine' | 'reject' | null;
 }
 
@@ -20,13 +20,13 @@ export interface AuthenticationInput {
   mailFrom: string;
 }
 
-/** Never throws: what cannot be told is `temperror`. */
+/** Never throws: an undetermined result is `temperror`. */
 export type Authenticate = (facts: AuthenticationInput) => Promise<Authentication>;
 
 export interface AuthenticatorOptions {
-  /** Records of a name as `dns.Resolver.resolve` answers. */
+  /** Resolves records like `dns.Resolver.resolve`. */
   resolve(name: string, type: string): Promise<unknown>;
-  /** For all look-ups of a mail together. */
+  /** For all lookups of a message together. */
   timeoutMs: number;
 }
 
@@ -39,14 +39,14 @@ const UNKNOWN: Authentication = {
   policy: null,
 };
 
-/** For installations whose mail was authenticated before it got here. */
+/** For installations in which another server authenticates mail. */
 export const skipAuthentication: Authenticate = async () => NONE;
 
-/** SPF (RFC 7208), DKIM (RFC 6376), ARC (RFC 8617) and DMARC (RFC 9989) of a mail, as far as DNS tells in time. */
+/** Checks SPF (RFC 7208), DKIM (RFC 6376), ARC (RFC 8617) and DMARC (RFC 9989) within a time limit. */
 export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions): Authenticate {
   return async (facts) => {
     const isPublic = isPublicAddress(facts.clientIp);
-    // A host of our own says nothing of the sender, and without a signature there is nothing else to look at.
+    // A private client address says nothing about the sender, and without a signature nothing else does.
     if (!isPublic && !facts.isSigned) return NONE;
     const timeout = AbortSignal.timeout(timeoutMs);
     const timedOut = new Promise<never>((_, reject) => {
@@ -55,7 +55,7 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     timedOut.catch(() => {});
     const raw = await facts.raw.open();
     try {
-      // Loaded where it is used: it is as large as all else a worker loads for mail.
+      // Loaded on demand: it is as large as everything else that a mail worker loads.
       const { authenticate } = await import('mailauth');
       const checked = authenticate(raw, {
         ...(isPublic ? { ip: facts.clientIp } : {}),
@@ -75,7 +75,7 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
   };
 }
 
-/** As a resolver reports it, so that it counts as a temporary error. */
+/** Has the error code of a resolver timeout, so that it counts as a temporary error. */
 class LookupTimeoutError extends Error {
   readonly code = 'ETIMEOUT';
 }
@@ -84,8 +84,8 @@ interface CheckResult {
   status: { result: string };
 }
 
-/** What the library answers; `false` where there was nothing to check. */
-interface AuthenticationReport {
+/** The result of the library; `false` if there was nothing to check. */
+interface MailauthReport {
   spf: CheckResult | false;
   dkim: { results?: (CheckResult & { status: { aligned?: string | false } })[] };
   dmarc: (CheckResult & { policy?: string }) | false;
@@ -93,7 +93,7 @@ interface AuthenticationReport {
 }
 
 function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
-  const { spf, dkim, dmarc, arc } = checked as AuthenticationReport;
+  const { spf, dkim, dmarc, arc } = checked as MailauthReport;
   const policy = dmarc ? dmarc.policy : null;
   const found = {
     spf: isPublic ? toResult(spf) : 'none',
@@ -108,7 +108,7 @@ function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
   };
 }
 
-/** A mail is not called forged for what could not be looked up, nor where its sender's own address is not known. */
+/** A failed lookup or an unknown client address must not make a message count as forged. */
 function resolveDmarcResult(
   { spf, dkim, dmarc }: Pick<Authentication, 'spf' | 'dkim' | 'dmarc'>,
   isPublic: boolean,
@@ -122,14 +122,14 @@ function toResult(checked: CheckResult | false | undefined): string {
   return checked ? checked.status.result : 'none';
 }
 
-/** Of several signatures the one that tells most: one that holds and is the author's, one that holds, any. */
-function selectDkimResult(results: NonNullable<AuthenticationReport['dkim']['results']>): string {
+/** Selects the most significant signature: a passing aligned one, a passing one, any. */
+function selectDkimResult(results: NonNullable<MailauthReport['dkim']['results']>): string {
   const aligned = results.find(({ status }) => status.result === 'pass' && status.aligned);
   const passing = results.find(({ status }) => status.result === 'pass');
   return (aligned ?? passing ?? results[0])?.status.result ?? 'none';
 }
 
-/** One that mail from the internet may come from: not loopback, private, link-local or reserved. */
+/** Whether the address is not loopback, private, link-local or reserved. */
 export function isPublicAddress(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast';
 }

@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Storage } from '../../platform/storage.ts';
 
-/** A received mail as it came over the wire, to be read by several. */
+/** The raw bytes of a received message, which can be read several times. */
 export interface RawMail {
   sizeBytes: number;
   open(): Promise<Readable>;
 }
 
-/** A mail of this size or less is read from storage once, and kept while it is taken in. */
+/** Smaller messages are read from storage once and kept in memory during ingestion. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024;
 
 export async function openRawMail(

@@ -4,16 +4,16 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Authentication } from './mail-authentication.ts';
 
-/** What the server that took a mail in found out about it: it saw the client, we do not. */
+/** Results of the provider that received the message. It saw the client; this service did not. */
 export interface ProviderVerdicts {
   authentication: Authentication;
-  /** It found spam, or a virus. */
+  /** Spam or a virus was found. */
   isSpam: boolean;
 }
 
 /**
- * What was accepted over SMTP or handed over by a provider, for one recipient of the transaction: committed before the sender sees 250.
- * `mail` goes to an inbox, `report` came to a return path of ours and tells of a message we sent.
+ * A message accepted over SMTP or from a provider, for one recipient of the transaction. Committed before the sender sees
+ * 250. `mail` is addressed to an inbox, `report` to a signed return path of a sent message.
  */
 export const ReceiptEntity = defineEntity({
   name: 'Receipt',
@@ -44,30 +44,30 @@ export const ReceiptEntity = defineEntity({
     environmentId: idColumn().fieldName('env_id'),
     inboxId: idColumn(),
     kind: p.text().$type<'mail' | 'report'>(),
-    /** `mail`: the message this becomes (chosen at receipt, so a retry stores it once). `report`: the message it tells of. */
+    /** `mail`: the message to create; its id is chosen here, so that a retry stores it once. `report`: the reported message. */
     messageId: idColumn(),
-    /** `report`: the recipient the return path names; empty otherwise. */
+    /** `report`: the recipient that the return path identifies; otherwise null. */
     recipientPosition: p.smallint().strictNullable(),
     rawKey: p.text(),
     sizeBytes: p.integer(),
     sha256: p.blob(),
-    /** What the provider that handed the mail over calls it; empty where there is none, as over SMTP. */
+    /** Message id of the provider; null over SMTP. */
     transportId: p.text().strictNullable(),
-    /** Of the mail without trace fields. Only the first of its kind in an inbox has one, from when it was processed. */
+    /** Hash of the message without trace fields. Set when it is processed, only for the first such message of an inbox. */
     fingerprint: p.blob().strictNullable(),
-    /** The message that was here before this mail came once more; empty where this one became a message. */
+    /** The earlier message that this one repeats; null unless it is a duplicate. */
     duplicateOf: idColumn().strictNullable(),
-    /** Envelope sender (RFC 5321 reverse-path); empty string for `<>`. */
+    /** Envelope sender (reverse-path of RFC 5321); empty string for `<>`. */
     mailFrom: p.text(),
     rcptTo: p.text(),
-    /** Empty string where the provider that handed the mail over does not tell. */
+    /** Empty string if the provider does not report it. */
     clientIp: p.text(),
     helo: p.text().strictNullable(),
-    /** Empty where we look ourselves. */
+    /** Null if this service checks the message itself. */
     verdicts: p.json().$type<ProviderVerdicts>().strictNullable(),
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last recovered the workflow run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
     receivedAt: timestamp(),
     processedAt: timestamp().strictNullable(),

@@ -27,27 +27,26 @@ import { storeUnattributedReport } from './unattributed-reports.ts';
 
 export interface ReceiptService {
   /**
-   * Looks an envelope recipient up: an inbox (plus-tags reach the base address), a return path of ours, or the address
-   * complaints come to.
+   * Resolves an envelope recipient: an inbox (plus tags reach the base address), a signed return path, or the feedback
+   * address.
    *
    * @param sender envelope sender; empty for `<>`.
-   * @param others where the mail goes already: all of it has to find room.
-   * @returns `blocked` where the inbox's receive lists refuse the sender, `full` where the organization has used up what
-   * it may receive.
+   * @param others routes of the previous recipients, which use up the quota too.
+   * @returns `blocked` if a receive list refuses the sender, `full` if the organization has reached its receive limit.
    */
   resolve(
     address: string,
     sender: string,
     others?: readonly InboundRoute[],
   ): Promise<InboundRoute | 'unknown' | 'blocked' | { kind: 'full'; route: InboundRoute }>;
-  /** Whether each of these inboxes has a mail of that id already. False where reports or complaints are among them. */
+  /** Whether all of these inboxes have received the transport id. False if reports or complaints are among them. */
   hasReceived(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
   /**
-   * Commits a receipt for each inbox or report, with the start of its workflow. Only then is the mail accepted. A
-   * complaint becomes a report on the mail whose token it carries.
+   * Commits a receipt and a workflow start for each inbox or report. The message is accepted only then. A complaint
+   * becomes a report on the message whose token it contains.
    *
-   * @returns how many rows refer to its bytes now: none for a repeat, or for one of too many mails that are nobody's.
-   * @throws AppError `usage_limit_exceeded` where the last unit went since the recipients were looked up; nothing is
+   * @returns the number of rows that refer to the bytes: none for a repeat, or beyond the limit of unattributed reports.
+   * @throws AppError `usage_limit_exceeded` if the limit was reached since the recipients were resolved. Nothing is
    * committed then.
    */
   commit(mail: AcceptedMail): Promise<number>;
@@ -58,7 +57,7 @@ export interface ReceiptServiceOptions {
   outbox: Outbox;
   returnPaths: ReturnPaths;
   storage: Pick<Storage, 'getStream'>;
-  /** In lower case. */
+  /** Lower case. */
   feedbackAddress: string;
   now?: () => Date;
 }
@@ -77,9 +76,9 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if ((await findReceiveListMatch(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
-        const room = await received.remaining(em, organizationId);
+        const remaining = await received.remaining(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
-        const isFull = room !== null && room <= countOtherInboxes(organizationId, others, id);
+        const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, id);
         return isFull ? { kind: 'full', route } : route;
       }),
 
@@ -98,8 +97,8 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
     async commit(mail) {
       const { recipients, unattributed } = await attributeFeedback(options, mail);
       return database.systemTransaction(async (transaction) => {
-        const mails = new Map<string, number>();
-        let kept = unattributed && (await storeUnattributedReport(transaction, mail)) ? 1 : 0;
+        const receivedByOrganization = new Map<string, number>();
+        let rowCount = unattributed && (await storeUnattributedReport(transaction, mail)) ? 1 : 0;
         for (const { address, route } of deduplicateRoutes(recipients)) {
           if (await isRepeat(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
@@ -125,24 +124,28 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
           });
           transaction.em.persist(receipt);
           outbox.enqueue(transaction, route.organizationId, { start: buildReceiveStart(receipt) });
-          kept += 1;
+          rowCount += 1;
           const { organizationId } = route;
-          if (route.kind === 'mail') mails.set(organizationId, (mails.get(organizationId) ?? 0) + 1);
+          if (route.kind === 'mail')
+            receivedByOrganization.set(
+              organizationId,
+              (receivedByOrganization.get(organizationId) ?? 0) + 1,
+            );
         }
-        transaction.beforeCommit(() => countReceived(transaction.em, mails, now()));
-        return kept;
+        transaction.beforeCommit(() => countReceived(transaction.em, receivedByOrganization, now()));
+        return rowCount;
       });
     },
   };
 }
 
-/** In one order for all, since each counter's row may be locked. @throws AppError `usage_limit_exceeded`. */
-async function countReceived(em: EntityManager, mails: ReadonlyMap<string, number>, at: Date): Promise<void> {
-  for (const [organizationId, amount] of [...mails].sort(([a], [b]) => (a < b ? -1 : 1)))
+/** Counts in a fixed order, to prevent deadlocks on the counter rows. @throws AppError `usage_limit_exceeded`. */
+async function countReceived(em: EntityManager, counts: ReadonlyMap<string, number>, at: Date): Promise<void> {
+  for (const [organizationId, amount] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
     await countWithinLimit(em, { organizationId, counter: 'messages_received', amount, at });
 }
 
-/** Other inboxes of the organization a mail goes to already. */
+/** Counts other inboxes of the organization among the previous recipients. */
 function countOtherInboxes(organizationId: string, others: readonly InboundRoute[], inboxId: string): number {
   const inboxes = others.flatMap((route) =>
     route.kind === 'mail' && route.organizationId === organizationId ? route.inboxId : [],
@@ -150,7 +153,7 @@ function countOtherInboxes(organizationId: string, others: readonly InboundRoute
   return new Set(inboxes.filter((id) => id !== inboxId)).size;
 }
 
-/** Whether the provider has handed this mail over before. Of two at once the unique index refuses one, which comes again. */
+/** Whether the provider handed the message over before. The unique index rejects one of two concurrent ones, which is retried. */
 async function isRepeat(
   { em }: Transaction,
   transportId: string | undefined,
@@ -185,7 +188,7 @@ async function findReportRoute(em: EntityManager, target: ReturnPathTarget): Pro
 
 type TenantRecipient = AcceptedMail['recipients'][number] & { route: TenantRoute };
 
-/** Finds out whose the mail to the feedback address is; before the transaction, since its content is in storage. */
+/** Attributes mail to the feedback address to an organization. Runs before the transaction, because it reads storage. */
 async function attributeFeedback(
   { database, storage, returnPaths }: ReceiptServiceOptions,
   mail: AcceptedMail,
@@ -202,7 +205,7 @@ async function attributeFeedback(
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
 }
 
-/** Two addresses of one inbox are one mail. */
+/** Two addresses of one inbox receive one message. */
 function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   const byTarget = new Map(
     recipients.map((recipient) => {
@@ -216,7 +219,7 @@ function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   return [...byTarget.values()];
 }
 
-/** The start of a mail's way in; also what the reconciler uses for one that has lost its run. */
+/** Builds the workflow start of a receipt. The reconciler uses it too. */
 export function buildReceiveStart(
   receipt: Pick<
     Receipt,
@@ -240,7 +243,7 @@ export function buildReceiveStart(
   };
 }
 
-/** A name may have passed to another organization, with inboxes of the old one left: its mail is not theirs any more. */
+/** A domain may have moved to another organization while inboxes of the old one remain. They must not receive its mail. */
 async function isDomainOfAnotherOrganization(em: EntityManager, inbox: Inbox): Promise<boolean> {
   if (!inbox.domainId) return false;
   const holders = await em.count(DomainEntity, {

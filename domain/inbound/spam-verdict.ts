@@ -9,11 +9,11 @@ export type ScanForSpam = (
   envelope: Pick<Receipt, 'clientIp' | 'helo' | 'mailFrom' | 'rcptTo'>,
 ) => Promise<SpamVerdict | null>;
 
-/** Without a scanner the rule decides. */
+/** Without a scanner, {@link deriveSpamVerdict} decides. */
 export const skipSpamScan: ScanForSpam = async () => null;
 
 /**
- * What a scanner says of a mail. One that fails or is late holds no mail up: `unscanned` says so on the message.
+ * Scans messages. A scanner that fails or is late delays no message, which is then `unscanned`.
  *
  * @param onFailure for the log.
  */
@@ -39,8 +39,8 @@ export function createScanForSpam(scanner: SpamScanner, onFailure: (error: unkno
 }
 
 /**
- * The rule where no scanner is configured: the domain in From disowns the mail, and asks for mail it disowns to be
- * refused or put aside (RFC 9989 section 4.7).
+ * The rule without a scanner: DMARC fails, and the policy of the From domain is reject or quarantine (RFC 9989 section
+ * 4.7).
  */
 export function deriveSpamVerdict({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
   const isRejectedByPolicy = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');

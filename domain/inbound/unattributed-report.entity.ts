@@ -3,7 +3,7 @@ import { primaryId, timestamp } from '../../platform/database/columns.ts';
 
 /**
  * A mail that came to the feedback address and carries no token of ours: nobody knows whose it is, so it changes
- * nothing. Kept for operators, for a while and up to a number (`keepUnattributed`): anybody can write there.
+ * nothing. Kept for operators, for a while and up to a number (`storeUnattributedReport`): anybody can write there.
  */
 export const UnattributedReportEntity = defineEntity({
   name: 'UnattributedReport',

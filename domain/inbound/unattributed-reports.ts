@@ -6,18 +6,18 @@ import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 import type { AcceptedMail } from './accepted-mail.ts';
 import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
-/** A report is a page of text and the header of a mail, or the mail itself where its reader's provider is generous. */
+/** A report contains a page of text and the reported message or its header. */
 const MAX_SIZE_BYTES = 1024 * 1024;
 const MAX_PER_HOUR = 500;
 const MAX_RETAINED = 1_000;
 const RETENTION_DAYS = 30;
-/** Rows a sweep removes at most. */
+/** Maximum number of rows per sweep. */
 const BATCH_SIZE = 500;
 
 /**
- * Keeps a mail to the feedback address that nobody can tell whose it is: small ones, and so many an hour.
+ * Stores a message to the feedback address that cannot be attributed, up to a size and an hourly number.
  *
- * @returns whether it is kept; its bytes have no row otherwise.
+ * @returns whether it was stored. If not, no row refers to its bytes.
  */
 export async function storeUnattributedReport({ em }: Transaction, mail: AcceptedMail): Promise<boolean> {
   if (mail.sizeBytes > MAX_SIZE_BYTES) return false;
@@ -38,7 +38,7 @@ export async function storeUnattributedReport({ em }: Transaction, mail: Accepte
   return true;
 }
 
-/** Removes those of more than 30 days, and all but the newest thousand; their bytes go with the next sweep. Returns how many. */
+/** Deletes reports after 30 days, and all but the newest 1,000. The next sweep deletes their bytes. Returns the number of deleted reports. */
 export async function deleteExpiredReports(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(

@@ -4,7 +4,7 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Receipt } from './receipt.entity.ts';
 
-/** What comes to a return path and is no report, an absence notice say, answers the message its signed token names. */
+/** Mail to a return path that is no report, such as an auto-reply, belongs to the thread of the message in the token. */
 export async function findThreadByReturnPath(
   em: EntityManager,
   { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,
