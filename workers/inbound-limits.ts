@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js';
 
-/** IPv6 hands every customer a whole /64 (RFC 6177): an address of it says nothing. */
+/** IPv6 customers get at least a /64 (RFC 6177), so the limit applies to the network. */
 const IPV6_NETWORK_PARTS = 4;
 
-/** Whether a client of this address has more connections open than it may, the one just made among them. */
+/** Whether a client address has too many open connections, including the new one. */
 export function exceedsConnectionLimit(
   connections: Iterable<{ remoteAddress: string }>,
   address: string,

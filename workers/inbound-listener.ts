@@ -14,7 +14,7 @@ import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
-import { databaseFailure } from '../platform/database/failures.ts';
+import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
@@ -40,21 +40,21 @@ export interface InboundListenerOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
   receipts: Pick<ReceiptService, 'resolve'> & { commit(mail: AcceptedMail): Promise<unknown> };
   logger: Logger;
-  /** Told of each message how it ended, and how long that took from the first byte of its data. */
+  /** Called for each message with the outcome and the time since the first byte of its data. */
   onReply?: (outcome: InboundOutcome, seconds: number) => void;
-  /** How many messages over 1 MiB are taken in at once: each holds up to 15 MiB until storage has them. */
+  /** Limits concurrent messages over 1 MiB, each of which buffers up to 15 MiB until it is stored. */
   largeMessageSlots?: Semaphore;
-  /** How long such a message is kept waiting for its turn. */
+  /** How long such a message waits for a slot. */
   largeMessageTimeoutMs?: number;
 }
 
-/** What a client was answered: it is ours; never come again (5xx); come again later (4xx). */
+/** The reply to the client: 250, a permanent error (5xx), or a temporary one (4xx). */
 export type InboundOutcome = 'accepted' | 'refused' | 'deferred';
 
 export interface InboundListener {
-  /** The port it listens on. */
+  /** The bound port. */
   port: number;
-  /** Takes no more mail, lets what is being received end (10 s at most), then hangs up. */
+  /** Accepts no more mail, waits up to 10 s for messages in flight, then closes the connections. */
   close(): Promise<void>;
 }
 
@@ -63,14 +63,14 @@ const MAX_RECIPIENTS = 100;
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
 const MAX_CONCURRENT_LARGE_MESSAGES = 16;
-/** Well below the time a client waits for a server to read on (RFC 5321 section 4.5.3.2.5: 3 minutes). */
+/** Well below the client timeout for a data block (RFC 5321 section 4.5.3.2.5: 3 minutes). */
 const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
 
 /**
- * Listens for mail from other servers (RFC 5321). 250 after the data means: the bytes are in storage, the receipt and
- * the start of its workflow are committed. Everything short of that is a 4xx or 5xx and leaves nothing behind.
+ * Listens for mail from other servers (RFC 5321). Replies 250 after the data only if the bytes are in storage, and the
+ * receipt and its workflow start are committed. Otherwise replies 4xx or 5xx and leaves nothing behind.
  *
- * @throws Error when the address cannot be bound, or the certificate not read.
+ * @throws Error if the address cannot be bound or the certificate cannot be read.
  */
 export async function startInboundListener(given: InboundListenerOptions): Promise<InboundListener> {
   const options = { largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES), ...given };
@@ -80,8 +80,8 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
   const server = new SMTPServer({
     ...(await serverOptions(config)),
     onConnect({ remoteAddress }, done) {
-      const most = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      if (exceedsConnectionLimit(server.connections, remoteAddress, most))
+      const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
+      if (exceedsConnectionLimit(server.connections, remoteAddress, maxConnections))
         done(new SmtpError(421, '4.7.0 Too many connections from your address, try again later'));
       else done();
     },
@@ -99,16 +99,16 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
     },
     onData(stream, session, done) {
       const startedAt = performance.now();
-      const answered = (outcome: InboundOutcome) =>
+      const reportOutcome = (outcome: InboundOutcome) =>
         options.onReply?.(outcome, (performance.now() - startedAt) / 1000);
       const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
         .then(
           (id) => {
-            answered('accepted');
+            reportOutcome('accepted');
             done(null, `2.0.0 Ok: queued as ${id}`);
           },
           (error: SmtpError) => {
-            answered(error.responseCode >= 500 ? 'refused' : 'deferred');
+            reportOutcome(error.responseCode >= 500 ? 'refused' : 'deferred');
             done(error);
           },
         )
@@ -116,16 +116,16 @@ export async function startInboundListener(given: InboundListenerOptions): Promi
       inFlight.add(received);
     },
   });
-  // Connections that break are their clients' affair; without a listener they would end the process.
+  // Broken connections are not our errors, but an unhandled error event would end the process.
   server.on('error', (error) => logger.debug({ err: error }, 'inbound connection failed'));
   server.listen(config.INBOUND_SMTP_PORT, config.INBOUND_SMTP_HOST);
   await once(server.server, 'listening');
   const { port } = server.server.address() as AddressInfo;
-  logger.info({ host: config.INBOUND_SMTP_HOST, port }, 'inbound SMTP listens');
+  logger.info({ host: config.INBOUND_SMTP_HOST, port }, 'inbound SMTP is listening');
   return { port, close: () => closeServer(server, inFlight) };
 }
 
-/** The listener as a worker process composes it. */
+/** Starts the listener with the services of a worker process. */
 export function startInboundSmtp({
   config,
   logger,
@@ -137,13 +137,13 @@ export function startInboundSmtp({
 }): Promise<InboundListener> {
   const duration = new Histogram({
     name: 'agent_email_inbound_accept_seconds',
-    help: 'From the first byte of a mail to the answer: accepted means stored and committed.',
+    help: 'Time from the first byte of a message to the reply. Accepted means stored and committed.',
     labelNames: ['outcome'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: [registry],
   });
-  const onAnswered = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
-  return startInboundListener({ config, storage, receipts, logger, onReply: onAnswered });
+  const onReply = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
+  return startInboundListener({ config, storage, receipts, logger, onReply: onReply });
 }
 
 async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {
@@ -174,10 +174,11 @@ async function resolveRecipient(
   { sender, others }: { sender: string; others: InboundRoute[] },
 ): Promise<InboundRoute> {
   const route = await receipts.resolve(address, sender, others).catch((error: unknown) => {
-    logger.error({ err: error }, 'recipient could not be looked up');
+    logger.error({ err: error }, 'recipient lookup failed');
     throw temporaryFailure();
   });
-  if (route === 'blocked') throw new SmtpError(550, '5.7.1 The recipient takes no mail from you');
+  if (route === 'blocked')
+    throw new SmtpError(550, '5.7.1 The recipient does not accept mail from this sender');
   if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here');
   if (route.kind === 'full') throw receiveLimitReached();
   return route;
@@ -215,26 +216,26 @@ async function receiveMail(
       receivedAt,
       recipients,
     });
-    // Nobody's, to an address anybody may write to (`keepUnattributed`): what is lost is no mail of ours.
+    // An unattributed report beyond the limit (`storeUnattributedReport`). No message is lost.
     if (kept === 0) await storage.delete(rawKey).catch(() => undefined);
     logger.info(
       { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length, kept },
-      'mail accepted',
+      'message accepted',
     );
     return id;
   } catch (error) {
-    // Where the database was lost the commit may have happened, and a receipt needs the object.
-    if (databaseFailure(error)?.code === 'unavailable')
-      logger.warn({ rawKey }, 'an object is left, since it may have a receipt');
+    // If the database connection failed, the commit may have succeeded, and a receipt then needs the object.
+    if (toDatabaseError(error)?.code === 'unavailable')
+      logger.warn({ rawKey }, 'kept an object that may have a receipt');
     else
       await storage.delete(rawKey).catch((failure: unknown) => {
-        logger.warn({ err: failure, rawKey }, 'an object was left behind');
+        logger.warn({ err: failure, rawKey }, 'could not delete an object');
       });
     if (error instanceof SmtpError) throw error;
     if (isUsageLimitExceeded(error)) throw receiveLimitReached();
-    // Strangers must not be able to raise errors here.
+    // A client must not be able to cause error logs.
     if (error instanceof ClientDisconnectedError) logger.info({ transaction: id }, error.message);
-    else logger.error({ err: error, transaction: id }, 'mail could not be accepted');
+    else logger.error({ err: error, transaction: id }, 'could not accept a message');
     throw temporaryFailure();
   }
 }
@@ -247,25 +248,25 @@ async function storeMessage(
   const { storage, config, largeMessageSlots, largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS } = options;
   const ended = new AbortController();
   let release = () => {};
-  let clientLeft: ClientDisconnectedError | undefined;
+  let clientDisconnected: ClientDisconnectedError | undefined;
   const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
     const timeout = AbortSignal.timeout(largeMessageTimeoutMs);
     release = await largeMessageSlots.acquire(AbortSignal.any([ended.signal, timeout]));
   });
-  // A client that hangs up in the middle must fail the upload, not end it.
+  // A client that disconnects must fail the upload, not complete it.
   stream.on('error', (error) => {
-    clientLeft = new ClientDisconnectedError(error);
+    clientDisconnected = new ClientDisconnectedError(error);
     ended.abort();
     inspection.stream.destroy(error);
   });
-  // Storage hears of a failure while it reads; after it gave up nobody would, which ends the process.
+  // Storage handles errors while it reads. After that, an unhandled error would end the process.
   inspection.stream.on('error', () => {});
   stream.pipe(inspection.stream);
   try {
     return await storage.putStream(rawKey, inspection.stream, { contentType: 'message/rfc822' });
   } catch (error) {
-    // Storage names no cause for the failure of its source; a client may also leave after storage failed.
-    const reason = inspection.refusal ?? clientLeft ?? error;
+    // Storage does not report why its source failed, and the client may disconnect after storage failed.
+    const reason = inspection.refusal ?? clientDisconnected ?? error;
     stream.unpipe();
     await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
     throw reason;
@@ -275,9 +276,9 @@ async function storeMessage(
   }
 }
 
-/** The sender's server keeps the mail and comes again, for about 5 days (RFC 5321 section 4.5.4.1). */
+/** The sending server retries for about 5 days (RFC 5321 section 4.5.4.1). */
 function receiveLimitReached(): SmtpError {
-  return new SmtpError(452, '4.2.2 The recipient has used up the mail it may receive, try again later');
+  return new SmtpError(452, '4.2.2 The recipient has reached its receive limit, try again later');
 }
 
 function temporaryFailure(): SmtpError {

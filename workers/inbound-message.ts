@@ -1,6 +1,6 @@
 import { type Readable, Transform } from 'node:stream';
 
-/** An answer that ends a command or a transaction: `responseCode` and `message` are what the client reads. */
+/** An error reply to an SMTP command. smtp-server sends `responseCode` and `message` to the client. */
 export class SmtpError extends Error {
   readonly responseCode: number;
 
@@ -12,29 +12,29 @@ export class SmtpError extends Error {
   }
 }
 
-/** The connection ended before its message did: nobody waits for an answer, and nothing of ours failed. */
+/** The client disconnected before the end of its message. This is not an error of the service. */
 export class ClientDisconnectedError extends Error {
   constructor(cause: Error) {
-    super('client left in the middle of a message', { cause });
+    super('client disconnected within a message', { cause });
     this.name = 'ClientLeft';
   }
 }
 
-/** RFC 5321 section 6.3 wants at least 100 hops possible; loops are far fewer addresses long, and cost storage each. */
+/** RFC 5321 section 6.3 recommends at least 100. Real paths are far shorter, and each round of a loop costs storage. */
 const MAX_RECEIVED_FIELDS = 50;
 
-/** The message on its way into storage, untouched byte for byte, and refused as soon as it breaks a limit. */
+/** Passes a message to storage unchanged, and fails as soon as it breaks a limit. */
 export interface MessageInspection {
   stream: Transform;
-  /** Set when the message itself is to blame for the stream's failure. */
+  /** Set if the stream failed because of the message. */
   readonly refusal: SmtpError | undefined;
 }
 
-/** Up to here a message costs its connection little more than its socket's buffers. */
+/** Smaller messages cost little more memory than the buffers of the socket. */
 const LARGE_MESSAGE_BYTES = 1024 * 1024;
 
 /**
- * @param admitLarge asked once, when the message turns out to be large; the client is kept waiting meanwhile.
+ * @param admitLarge called once the message turns out to be large. The client waits until it resolves.
  */
 export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
   const countReceived = createReceivedCounter();
@@ -51,11 +51,11 @@ export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<v
       if (sizeBytes > maxSizeBytes) {
         done(refuse(new SmtpError(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`)));
       } else if (countReceived(chunk) > MAX_RECEIVED_FIELDS) {
-        done(refuse(new SmtpError(554, '5.4.6 Too many hops, this message goes round in circles')));
+        done(refuse(new SmtpError(554, '5.4.6 Too many hops, mail loop detected')));
       } else if (sizeBytes > LARGE_MESSAGE_BYTES && !wasLarge) {
         admitLarge().then(
           () => done(null, chunk),
-          () => done(refuse(new SmtpError(452, '4.3.1 Too many large messages at once, try again later'))),
+          () => done(refuse(new SmtpError(452, '4.3.1 Too many large messages, try again later'))),
         );
       } else done(null, chunk);
     },
@@ -68,7 +68,7 @@ export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<v
   };
 }
 
-/** Counts `Received` fields up to the end of the header; keeps no more of a line than their name is long. */
+/** Counts `Received` fields of the header. Buffers only the start of an incomplete line. */
 function createReceivedCounter(): (chunk: Buffer) => number {
   const NAME = 'received:';
   let lineStart = '';
@@ -103,7 +103,7 @@ export async function drain(stream: Readable, maxBytes: number): Promise<void> {
     drainedBytes += chunk.length;
     if (drainedBytes <= maxBytes) return;
     reject(new SmtpError(421, '4.3.2 Message does not end'));
-    // smtp-server holds an answer back until the stream has ended, unless it is gone.
+    // smtp-server delays the reply until the stream has ended or is destroyed.
     stream.destroy();
   });
   stream.once('end', resolve);

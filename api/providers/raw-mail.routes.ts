@@ -6,7 +6,7 @@ import type { RawMailService } from '../../domain/providers/raw-mail.service.ts'
 import { AppError } from '../../platform/errors.ts';
 import { postProblems, ref, strictObject, text } from '../schemas.ts';
 
-/** Printable, without line breaks: each is a line of what is signed. */
+/** Without line breaks: each value is one line of the signed string. */
 const SINGLE_LINE = '^[^\\u0000-\\u001f\\u007f]*$';
 const MAX_RECIPIENTS = 100;
 const MAX_MAIL_BYTES = 37_748_736;
@@ -16,16 +16,16 @@ const Envelope = strictObject({
   rcpt_to: Type.Array(text(1000, { pattern: '^[^\\u0000-\\u0020,\\u007f]+@[^\\u0000-\\u0020,\\u007f@]+$' }), {
     minItems: 1,
     maxItems: MAX_RECIPIENTS,
-    description: 'Envelope recipients, the parameter once for each.',
+    description: 'Envelope recipients; repeat the parameter for each.',
   }),
   client_ip: text(45, {
     pattern: '^[0-9A-Fa-f.:]{2,45}$',
-    description: 'Address of the client that delivered it.',
+    description: 'IP address of the SMTP client.',
   }),
-  helo: text(255, { pattern: SINGLE_LINE, description: 'What it said in HELO.', default: '' }),
+  helo: text(255, { pattern: SINGLE_LINE, description: 'HELO or EHLO name of the SMTP client.', default: '' }),
   id: text(255, {
     pattern: SINGLE_LINE,
-    description: 'What the server calls the mail: taken once an inbox.',
+    description: 'The server’s id of the message. An inbox receives an id once.',
     default: '',
   }),
 });
@@ -44,8 +44,8 @@ const SignatureHeaders = Type.Object({
 
 export const RawMailResult = strictObject(
   {
-    accepted: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Taken in for these.' }),
-    unknown: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Nobody here has these.' }),
+    accepted: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Recipients for which the message was accepted.' }),
+    unknown: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Recipients without an inbox here.' }),
   },
   { $id: 'HandedOver', title: 'HandedOver' },
 );
@@ -53,7 +53,7 @@ export const RawMailResult = strictObject(
 export const rawMailRoutes =
   ({ rawMail }: { rawMail: RawMailService }): FastifyPluginAsyncTypebox =>
   async (app) => {
-    // Streamed to storage, not kept in memory; what is no mail is not read at all.
+    // Streams messages to storage. Other content types are rejected unread.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('message/rfc822', (_request, payload, done) => done(null, payload));
     app.addContentTypeParser('*', (_request, _payload, done) => done(notMail()));
@@ -62,24 +62,24 @@ export const rawMailRoutes =
       '/providers/raw',
       {
         bodyLimit: MAX_MAIL_BYTES,
-        // Proved by its signature. A mail server in front sends everything from one address.
+        // The signature authenticates the request. A mail server in front uses one IP address for all.
         config: { public: 'unlimited' },
         validatorCompiler: skipBodyValidation(app.validatorCompiler),
-        // A parameter that stands once is a list of one.
+        // A single parameter is a list of one.
         preValidation: async ({ query }) => {
           query.rcpt_to = [query.rcpt_to].flat();
         },
         schema: {
           operationId: 'providers.takeRawMail',
-          summary: 'Hand a received mail over',
+          summary: 'Hand over a received message',
           description:
-            'For mail servers, not for agents: raw MIME with its envelope, signed with PROVIDER_RAW_SECRET. 200 means the mail is stored and will be processed.',
+            'For mail servers, not for agents: raw MIME with its envelope, signed with PROVIDER_RAW_SECRET. 200 means that the message is stored and will be processed.',
           tags: ['Providers'],
           consumes: ['message/rfc822'],
           security: [],
           querystring: Envelope,
           headers: SignatureHeaders,
-          body: Type.String({ maxLength: MAX_MAIL_BYTES, description: 'The mail as it came.' }),
+          body: Type.String({ maxLength: MAX_MAIL_BYTES, description: 'The received message, unchanged.' }),
           response: { 200: ref(RawMailResult), ...postProblems() },
         },
       },
@@ -109,12 +109,12 @@ function toMailStream(body: unknown): Readable {
 
 function notMail(): AppError {
   return new AppError('unsupported_media_type', {
-    detail: 'A raw mail is message/rfc822.',
-    fix: 'Send "Content-Type: message/rfc822" and the mail as it came.',
+    detail: 'A raw message has the content type message/rfc822.',
+    fix: 'Send "Content-Type: message/rfc822" and the unchanged message.',
   });
 }
 
-/** The body is a stream; its schema describes it. */
+/** The body is a stream, so its schema only documents it. */
 function skipBodyValidation(
   compiler: FastifySchemaCompiler<object> | undefined,
 ): FastifySchemaCompiler<object> {

@@ -3,13 +3,13 @@ import { Type } from 'typebox';
 import type { SesNotificationService } from '../../domain/providers/ses-notification.service.ts';
 import { enumOf, postProblems, strictObject } from '../schemas.ts';
 
-/** SNS carries 256 KiB, and its envelope escapes them. */
+/** SNS messages have up to 256 KiB, which escaping in JSON enlarges. */
 const MAX_BODY_BYTES = 786_432;
 
 export const sesNotificationRoutes =
   ({ sesNotifications }: { sesNotifications: SesNotificationService }): FastifyPluginAsyncTypebox =>
   async (app) => {
-    // SNS sends JSON and calls it text.
+    // SNS sends JSON as text/plain.
     app.addContentTypeParser(
       'text/plain',
       { parseAs: 'string', bodyLimit: MAX_BODY_BYTES },
@@ -20,11 +20,11 @@ export const sesNotificationRoutes =
       '/providers/ses/notifications',
       {
         bodyLimit: MAX_BODY_BYTES,
-        // Proved by its signature. SNS posts everything from a few addresses, in bursts.
+        // The signature authenticates the request. SNS posts from a few IP addresses, in bursts.
         config: { public: 'unlimited' },
         schema: {
           operationId: 'providers.takeSesNotification',
-          summary: 'Take a notification of Amazon SES',
+          summary: 'Receive a notification of Amazon SES',
           description:
             'For Amazon SNS, not for agents: received mail, deliveries, bounces and complaints, signed by SNS.',
           tags: ['Providers'],
@@ -34,7 +34,7 @@ export const sesNotificationRoutes =
           response: {
             200: strictObject(
               { result: enumOf(['stored', 'folded', 'ignored', 'confirmed']) },
-              { description: 'What became of the notification.' },
+              { description: 'The result of the notification.' },
             ),
             ...postProblems(),
           },

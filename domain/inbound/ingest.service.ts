@@ -1,6 +1,6 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { refusesValue } from '../../platform/database/failures.ts';
+import { isPermanentDataError } from '../../platform/database/database-errors.ts';
 import { timeOfId } from '../../platform/ids.ts';
 import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -86,7 +86,7 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
     return await store(options, receipt, { ...examined, sha256 });
   } catch (error) {
     // A retry would fail forever, and the message would never appear.
-    if (!refusesValue(error)) throw error;
+    if (!isPermanentDataError(error)) throw error;
     const mail = { ...emptyParsedMail('The message contains a value that cannot be stored.'), extractedText: '' };
     return store(options, receipt, { ...examined, mail, sha256 });
   }

@@ -2,8 +2,8 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { primaryId, timestamp } from '../../platform/database/columns.ts';
 
 /**
- * A mail that came to the feedback address and carries no token of ours: nobody knows whose it is, so it changes
- * nothing. Kept for operators, for a while and up to a number (`storeUnattributedReport`): anybody can write there.
+ * Mail to the feedback address without a valid token. It belongs to no organization and changes nothing. Kept for
+ * operators, for a limited time and number (`storeUnattributedReport`), because anybody can write to the address.
  */
 export const UnattributedReportEntity = defineEntity({
   name: 'UnattributedReport',

@@ -1,4 +1,4 @@
-/** Of what a provider posts every field may be missing or something else. */
+/** JSON of a provider. Any field may be missing or have another type. */
 export type JsonObject = Record<string, unknown>;
 
 export function parseJson(text: string): unknown {
@@ -17,7 +17,7 @@ export function toList(value: unknown, maxItems: number): unknown[] {
   return Array.isArray(value) ? value.slice(0, maxItems) : [];
 }
 
-/** Null for what is no text, and for none. */
+/** Returns null unless the value is a nonempty string. Truncates to 1,000 characters. */
 export function toText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value.slice(0, 1_000) : null;
 }

@@ -7,41 +7,40 @@ import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import type { ReceiptService } from '../inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 
-/** A mail another server accepted for us, on its way into storage. */
+/** A message that another server received and hands over. */
 export interface ProviderMail {
-  /** What the provider calls it: taken in once for an inbox, however often it is handed over. */
+  /** The provider's id. An inbox receives it once, however often it is handed over. */
   transportId: string;
   source: Readable;
   /** Empty string for `<>`. */
   mailFrom: string;
-  /** Empty string where the provider does not tell. */
+  /** Empty string if the provider does not report it. */
   clientIp: string;
   helo: string | null;
-  /** What the provider found out about the sender; without it we look ourselves. */
+  /** The provider's results. Without them this service checks the message. */
   verdicts?: ProviderVerdicts;
-  /** When the provider received it; now, where it does not tell. */
+  /** When the provider received it; defaults to now. */
   receivedAt?: Date;
   recipients: { address: string; route: InboundRoute }[];
-  /** Looks at what was stored before anything is committed; what it throws leaves nothing behind, as every refusal does. */
+  /** Called with the stored object before the commit. If it throws, the object is deleted. */
   inspect?: (stored: StoredObject) => void;
 }
 
 export interface MailIntake {
   /**
-   * Tells the addresses that lead somewhere from those nobody has, or that want no mail of the sender, and from those
-   * (`full`) whose organization may receive no more for now.
+   * Resolves addresses. `unknown` are those without an inbox or that block the sender; `overLimit` those whose
+   * organization has reached its receive limit.
    */
   resolve(
     addresses: string[],
     mailFrom: string,
-  ): Promise<{ recipients: ProviderMail['recipients']; unknown: string[]; full: ProviderMail['recipients'] }>;
-  /** Whether a mail of that id has come to all of them before. */
+  ): Promise<{ recipients: ProviderMail['recipients']; unknown: string[]; overLimit: ProviderMail['recipients'] }>;
+  /** Whether all of these inboxes have received the id before. */
   hasReceived(transportId: string, recipients: ProviderMail['recipients']): Promise<boolean>;
   /**
-   * Stores the bytes and commits receipts, as the SMTP listener does. When it resolves the mail is ours.
+   * Stores the bytes and commits receipts, like the SMTP listener. Once it resolves, this service is responsible.
    *
-   * @throws AppError `payload_too_large`, `unprocessable` (a mail that goes in circles), `usage_limit_exceeded`; what
-   * `inspect` throws.
+   * @throws AppError `payload_too_large`, `unprocessable` (a mail loop), `usage_limit_exceeded`; errors of `inspect`.
    */
   take(mail: ProviderMail): Promise<void>;
 }
@@ -52,27 +51,27 @@ export interface MailIntakeOptions {
   maxSizeBytes: number;
 }
 
-/** As over SMTP: RFC 5321 section 6.3 wants loops found by counting trace fields. */
+/** As over SMTP: RFC 5321 section 6.3 detects loops by counting trace fields. */
 const MAX_RECEIVED_FIELDS = 50;
-/** Trace fields stand first; a header that is longer before its end is nobody's. */
+/** Trace fields come first, so only the start of a longer header is checked. */
 const MAX_HEADER_BYTES = 65_536;
 
-/** Takes in mail that other servers received (providers, an MTA in front). */
+/** Accepts mail that other servers received (providers, an MTA in front). */
 export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions): MailIntake {
   return {
     async resolve(addresses, mailFrom) {
       const distinct = [...new Set(addresses.map((address) => address.toLowerCase()))];
       const recipients: ProviderMail['recipients'] = [];
-      const full: ProviderMail['recipients'] = [];
+      const overLimit: ProviderMail['recipients'] = [];
       const unknown: string[] = [];
       for (const address of distinct) {
         const others = recipients.map((recipient) => recipient.route);
         const route = await receipts.resolve(address, mailFrom, others);
         if (route === 'unknown' || route === 'blocked') unknown.push(address);
-        else if (route.kind === 'full') full.push({ address, route: route.route });
+        else if (route.kind === 'full') overLimit.push({ address, route: route.route });
         else recipients.push({ address, route });
       }
-      return { recipients, unknown, full };
+      return { recipients, unknown, overLimit };
     },
 
     hasReceived: (transportId, recipients) => receipts.hasReceived(transportId, recipients),
@@ -84,7 +83,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       source.on('error', (error) => checked.stream.destroy(error));
       source.once('close', () => {
         if (!source.readableEnded)
-          checked.stream.destroy(new Error('The sender left in the middle of the mail'));
+          checked.stream.destroy(new Error('The client disconnected within the message'));
       });
       checked.stream.on('error', () => {});
       const stored = await storage
@@ -98,7 +97,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
         await storage.delete(rawKey).catch(() => undefined);
         throw error;
       }
-      // An object whose commit failed stays: the commit may have happened, and a receipt needs it.
+      // After a failed commit the object stays: the commit may have succeeded, and a receipt then needs it.
       const committed = await receipts
         .commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true })
         .catch(async (error: unknown) => {
@@ -148,14 +147,14 @@ function createMailLimiter(maxSizeBytes: number): {
 
 function mailTooLarge(maxSizeBytes: number): AppError {
   return new AppError('payload_too_large', {
-    detail: `The mail is larger than ${maxSizeBytes} bytes.`,
-    fix: 'Refuse it to its sender; it will not be taken later either.',
+    detail: `The message is larger than ${maxSizeBytes} bytes.`,
+    fix: 'Reject it. A retry will fail too.',
   });
 }
 
 function mailLoop(): AppError {
   return new AppError('unprocessable', {
-    detail: `The mail passed more than ${MAX_RECEIVED_FIELDS} servers: it goes round in circles.`,
-    fix: 'Refuse it to its sender, and look for the rule that sends it back.',
+    detail: `The message has more than ${MAX_RECEIVED_FIELDS} Received fields: it is in a loop.`,
+    fix: 'Reject it, and find the forwarding rule that returns it.',
   });
 }

@@ -10,11 +10,11 @@ import {
 
 export interface RawMailService {
   /**
-   * Takes a raw mail from a server that shares our secret. Resolves once the mail is stored and its receipts are
-   * committed; a repeat has the same result and no further effect.
+   * Accepts a raw message from a server that shares the secret. Resolves once the message is stored and its receipts are
+   * committed. Idempotent.
    *
-   * @throws AppError `unauthenticated`, `not_found` where none of the recipients is ours, `usage_limit_exceeded` where one
-   * may receive no more for now (the mail is to be handed over again later), and what the intake throws.
+   * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has reached
+   * its receive limit (the server should retry later); errors of the intake.
    */
   take(
     envelope: RawEnvelope,
@@ -28,45 +28,45 @@ export function createRawMailService({
   secret,
 }: {
   intake: MailIntake;
-  /** Without one nothing is accepted. */
+  /** Without a secret nothing is accepted. */
   secret: string | undefined;
 }): RawMailService {
   return {
     async take(envelope, signature, source) {
       if (secret === undefined) throw notConfigured();
       verifyRawSignature(secret, envelope, signature, new Date());
-      const { recipients, unknown, full } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
-      if (recipients.length === 0 && full.length === 0) throw noRecipients();
+      const { recipients, unknown, overLimit } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
+      if (recipients.length === 0 && overLimit.length === 0) throw noRecipients();
       const transportId = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
-      if (full.length > 0 && !(await intake.hasReceived(transportId, full))) throw receiveLimitReached();
+      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit))) throw receiveLimitReached();
       await intake.take({
         transportId: transportId,
         source,
         mailFrom: envelope.mailFrom,
         clientIp: envelope.clientIp,
         helo: envelope.helo || null,
-        recipients: [...recipients, ...full],
+        recipients: [...recipients, ...overLimit],
         inspect(stored) {
           if (stored.sha256.toString('hex') !== signature.contentSha256.toLowerCase())
-            throw invalidSignature('is over other bytes than came');
+            throw invalidSignature('does not match the received bytes');
         },
       });
-      return { accepted: [...recipients, ...full].map(({ address }) => address), unknown };
+      return { accepted: [...recipients, ...overLimit].map(({ address }) => address), unknown };
     },
   };
 }
 
 function notConfigured(): AppError {
   return new AppError('not_found', {
-    detail: 'This service takes no raw mail.',
+    detail: 'This service does not accept raw mail.',
     fix: 'Set PROVIDER_RAW_SECRET and WORKER_DATABASE_URL for the API.',
   });
 }
 
 function receiveLimitReached(): AppError {
   return new AppError('usage_limit_exceeded', {
-    detail: 'A recipient has used up the mail it may receive.',
-    fix: 'Keep the mail and hand it over again later: 452 4.2.2 to its sender.',
+    detail: 'A recipient has reached its receive limit.',
+    fix: 'Retry later: reply 452 4.2.2 to the sender.',
     extensions: { counter: 'messages_received' },
   });
 }
@@ -74,6 +74,6 @@ function receiveLimitReached(): AppError {
 function noRecipients(): AppError {
   return new AppError('not_found', {
     detail: 'None of the recipients has an inbox here.',
-    fix: 'Refuse the mail to its sender: 550 5.1.1.',
+    fix: 'Reject the message: 550 5.1.1.',
   });
 }

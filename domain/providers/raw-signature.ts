@@ -1,20 +1,20 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../../platform/errors.ts';
 
-/** What a server that hands a mail over says of it, and signs. */
+/** The signed envelope of a message that a server hands over. */
 export interface RawEnvelope {
   mailFrom: string;
   rcptTo: string[];
   clientIp: string;
   helo: string;
-  /** What the server calls the mail; empty where it gives none. */
+  /** The server's id of the message; may be empty. */
   id: string;
 }
 
 export interface RawSignature {
   /** Seconds since 1970. */
   timestamp: string;
-  /** SHA-256 of the mail's bytes, in hex. */
+  /** SHA-256 of the message, in hex. */
   contentSha256: string;
   /** `v1=` and the HMAC-SHA256 in hex. */
   signature: string;
@@ -23,8 +23,8 @@ export interface RawSignature {
 export const MAX_CLOCK_SKEW_SECONDS = 300;
 
 /**
- * The string that is signed: `v1`, timestamp, sender, each recipient, client IP, HELO, id and content hash, one a line.
- * No value may hold a line break, so that no two envelopes make one string.
+ * Builds the string to sign: `v1`, timestamp, sender, recipients, client IP, HELO, id and content hash, one per line.
+ * Values must not contain line breaks, so that two envelopes never give the same string.
  */
 export function buildSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
   const { mailFrom, rcptTo, clientIp, helo, id } = envelope;
@@ -41,7 +41,7 @@ export function signRawMail(
   return `v1=${createHmac('sha256', secret).update(buildSigningString(envelope, signed)).digest('hex')}`;
 }
 
-/** @throws AppError `unauthenticated`: wrong signature, or a time more than 5 minutes off. */
+/** @throws AppError `unauthenticated` for a wrong signature or a clock difference of more than 5 minutes. */
 export function verifyRawSignature(
   secret: string,
   envelope: RawEnvelope,
@@ -51,15 +51,15 @@ export function verifyRawSignature(
   const expected = Buffer.from(signRawMail(secret, envelope, given));
   const presented = Buffer.from(given.signature);
   if (expected.length !== presented.length || !timingSafeEqual(expected, presented))
-    throw invalidSignature('does not fit');
+    throw invalidSignature('is wrong');
   const ageSeconds = Math.abs(now.getTime() / 1000 - Number(given.timestamp));
   if (!(ageSeconds <= MAX_CLOCK_SKEW_SECONDS))
-    throw invalidSignature('is more than 5 minutes old, or from the future');
+    throw invalidSignature('is more than 5 minutes old or in the future');
 }
 
-export function invalidSignature(what: string): AppError {
+export function invalidSignature(reason: string): AppError {
   return new AppError('unauthenticated', {
-    detail: `The signature of the mail ${what}.`,
-    fix: 'Sign the string docs/mail.md describes with PROVIDER_RAW_SECRET, over the bytes that are sent, each time anew.',
+    detail: `The signature of the message ${reason}.`,
+    fix: 'Sign the string that docs/mail.md describes with PROVIDER_RAW_SECRET, over the sent bytes and again for each request.',
   });
 }

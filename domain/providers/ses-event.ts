@@ -1,7 +1,7 @@
 import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
 import { type JsonObject, parseJson, toDate, toList, toObject, toText } from './json-fields.ts';
 
-/** What SES tells of one mail: of each recipient it names, what became of it. */
+/** Outcomes that SES reports for the recipients of one message. */
 export interface SesEvent {
   sesMessageId: string;
   sentAt: Date | null;
@@ -17,9 +17,9 @@ interface SesRecipient {
 const MAX_RECIPIENTS = 100;
 
 /**
- * Reads a notification (`notificationType`) or a published event (`eventType`) of SES.
+ * Parses a notification (`notificationType`) or a published event (`eventType`) of SES.
  *
- * @returns null where it tells nothing of a delivery: sends, opens, clicks, or no JSON.
+ * @returns null if it reports no delivery outcome (sends, opens, clicks) or is invalid.
  */
 export function parseSesEvent(text: string): SesEvent | null {
   const event = toObject(parseJson(text));
@@ -36,14 +36,14 @@ function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): S
   switch (type) {
     case 'Delivery': {
       const delivery = toObject(event.delivery);
-      const told = {
+      const outcome = {
         kind: 'delivered' as const,
         statusCode: '2.0.0',
         diagnosticCode: toText(delivery.smtpResponse),
       };
       return toList(delivery.recipients, MAX_RECIPIENTS).map((address) => ({
         address: String(address),
-        outcome: told,
+        outcome,
       }));
     }
     case 'Bounce':
@@ -52,10 +52,10 @@ function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): S
       return toComplaints(toObject(event.complaint));
     case 'Reject': {
       const reason = toText(toObject(event.reject).reason) ?? 'no reason given';
-      const told = {
+      const outcome = {
         kind: 'bounced' as const,
         statusCode: '5.7.1',
-        diagnosticCode: `SES rejected the mail: ${reason}`,
+        diagnosticCode: `SES rejected the message: ${reason}`,
       };
       return toList(mail.destination, MAX_RECIPIENTS).map((address) => ({
         address: String(address),
@@ -63,12 +63,12 @@ function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): S
       }));
     }
     case 'DeliveryDelay':
-      return toRecipients(toObject(event.deliveryDelay).delayedRecipients).map((told) => ({
-        address: toText(told.emailAddress) ?? '',
+      return toRecipients(toObject(event.deliveryDelay).delayedRecipients).map((recipient) => ({
+        address: toText(recipient.emailAddress) ?? '',
         outcome: {
           kind: 'delayed',
-          statusCode: toText(told.status),
-          diagnosticCode: toText(told.diagnosticCode),
+          statusCode: toText(recipient.status),
+          diagnosticCode: toText(recipient.diagnosticCode),
         },
       }));
     default:
@@ -76,16 +76,16 @@ function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): S
   }
 }
 
-/** SES classifies itself: its word on permanence and a bad or suppressed address goes before the codes. */
+/** SES classifies bounces: its type and sub-type take precedence over the status code. */
 function toBounces(bounce: JsonObject): SesEvent['outcomes'] {
   const transient = bounce.bounceType === 'Transient';
   const subType = toText(bounce.bounceSubType) ?? 'General';
-  return toRecipients(bounce.bouncedRecipients).map((told) => {
-    const status = toText(told.status);
-    const diagnostic = toText(told.diagnosticCode);
+  return toRecipients(bounce.bouncedRecipients).map((recipient) => {
+    const status = toText(recipient.status);
+    const diagnostic = toText(recipient.diagnosticCode);
     const suppressed = /Suppress/i.test(subType);
     return {
-      address: toText(told.emailAddress) ?? '',
+      address: toText(recipient.emailAddress) ?? '',
       outcome: {
         kind: 'bounced',
         statusCode: transient
@@ -101,10 +101,10 @@ function toBounces(bounce: JsonObject): SesEvent['outcomes'] {
 
 function toComplaints(complaint: JsonObject): SesEvent['outcomes'] {
   const feedbackType = toText(complaint.complaintFeedbackType) ?? 'abuse';
-  // "Not spam" takes a complaint back; it is none.
+  // `not-spam` withdraws a complaint.
   if (feedbackType === 'not-spam') return [];
-  return toRecipients(complaint.complainedRecipients).map((told) => ({
-    address: toText(told.emailAddress) ?? '',
+  return toRecipients(complaint.complainedRecipients).map((recipient) => ({
+    address: toText(recipient.emailAddress) ?? '',
     outcome: {
       kind: 'complained',
       statusCode: null,

@@ -7,12 +7,11 @@ import type { SesMail } from './ses-mail.ts';
 
 export interface SesMailService {
   /**
-   * Takes in a mail SES received. Resolves once it is stored and its receipts are committed; a repeat has no further
-   * effect.
+   * Accepts a message that SES received. Resolves once it is stored and its receipts are committed. Idempotent.
    *
-   * @returns `ignored` where nobody here has any of its recipients.
-   * @throws AppError `permission_denied` (a bucket that is not on our list), `unprocessable` (a mail that cannot be
-   * read), `unavailable` (SNS should try again, also where a recipient may receive no more for now), and what the intake throws.
+   * @returns `ignored` if no recipient has an inbox.
+   * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable` if
+   * SNS should retry (also if a recipient has reached its receive limit); errors of the intake.
    */
   take(mail: SesMail): Promise<'stored' | 'ignored'>;
 }
@@ -21,26 +20,26 @@ export interface SesMailServiceOptions {
   intake: MailIntake;
   objects: Pick<SesObjects, 'open'>;
   buckets: string[];
-  /** For the log: SES has accepted the mail, so nobody else learns of it. */
+  /** For the log: SES has already accepted the message, so the sender gets no error. */
   onUnknownRecipients(sesMessageId: string, recipients: string[]): void;
 }
 
 export function createSesMailService(options: SesMailServiceOptions): SesMailService {
-  const { intake, buckets, onUnknownRecipients: onUnknown } = options;
+  const { intake, buckets, onUnknownRecipients } = options;
   return {
     async take(mail) {
       const { sesMessageId, mailFrom, content } = mail;
       if (content === null) throw missingContent();
       if (content.kind === 'object' && !buckets.includes(content.bucket)) throw unknownBucket();
-      const { recipients, unknown, full } = await intake.resolve(mail.recipients, mailFrom);
-      if (unknown.length > 0) onUnknown(sesMessageId, unknown);
-      if (recipients.length === 0 && full.length === 0) return 'ignored';
+      const { recipients, unknown, overLimit } = await intake.resolve(mail.recipients, mailFrom);
+      if (unknown.length > 0) onUnknownRecipients(sesMessageId, unknown);
+      if (recipients.length === 0 && overLimit.length === 0) return 'ignored';
       const transportId = `ses:${sesMessageId}`;
-      // Asked before anything is read; SNS repeats what it had no answer to in 15 seconds.
+      // Checked before anything is read: SNS retries requests that take more than 15 seconds.
       if (recipients.length > 0 && !(await intake.hasReceived(transportId, recipients)))
         await takeForRecipients(options, { ...mail, content }, { transportId, recipients });
-      // The others have it now; SNS comes again for those who may receive no more at the moment.
-      if (full.length > 0 && !(await intake.hasReceived(transportId, full))) throw receiveLimitReached();
+      // The other recipients have it now. SNS retries for those over their limit.
+      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit))) throw receiveLimitReached();
       return 'stored';
     },
   };
@@ -68,15 +67,15 @@ async function takeForRecipients(
     if (isUsageLimitExceeded(error)) throw receiveLimitReached();
     throw error instanceof AppError ? error : temporaryFailure(error);
   } finally {
-    // What was not read to its end holds a connection.
+    // An unread stream holds a connection.
     source.destroy();
   }
 }
 
-/** Not 429: SNS repeats what a server could not do for now. */
+/** Not 429: SNS retries only server errors. */
 function receiveLimitReached(): AppError {
   return new AppError('unavailable', {
-    detail: 'A recipient has used up the mail it may receive.',
+    detail: 'A recipient has reached its receive limit.',
     fix: 'Try again later.',
   });
 }
@@ -95,29 +94,29 @@ async function openObject(
 
 function missingContent(): AppError {
   return new AppError('unprocessable', {
-    detail: 'The notification holds no mail and names no object.',
-    fix: 'Let the receipt rule deliver to S3, with this topic, or to SNS with its content.',
+    detail: 'The notification has no content and names no object.',
+    fix: 'Configure the receipt rule to deliver to S3 with this topic, or to SNS with content.',
   });
 }
 
 function unknownBucket(): AppError {
   return new AppError('permission_denied', {
-    detail: 'The bucket is not one of ours.',
+    detail: 'The bucket is not configured.',
     fix: 'Add its name to SES_INBOUND_BUCKETS.',
   });
 }
 
 function encryptedMail(): AppError {
   return new AppError('unprocessable', {
-    detail: 'SES encrypted the mail with a key only its reader has.',
-    fix: 'Take message encryption out of the receipt rule; the bucket itself may be encrypted.',
+    detail: 'SES encrypted the message with a client-side key.',
+    fix: 'Disable message encryption in the receipt rule. The bucket itself may be encrypted.',
   });
 }
 
-/** Also where the object is missing: it may be on its way, and who may not list a bucket is told no difference. */
+/** Also used for a missing object: without permission to list the bucket, S3 does not distinguish the causes. */
 function temporaryFailure(cause: unknown): AppError {
   return new AppError('unavailable', {
-    detail: 'The mail could not be read and stored.',
+    detail: 'The message could not be read and stored.',
     fix: 'Try again later.',
     cause,
   });

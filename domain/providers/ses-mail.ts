@@ -1,7 +1,7 @@
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import { type JsonObject, parseJson, toDate, toList, toObject, toText } from './json-fields.ts';
 
-/** A mail SES received for us, as its notification tells of it. */
+/** A message that SES received, from its notification. */
 export interface SesMail {
   sesMessageId: string;
   /** Empty string for `<>`. */
@@ -9,18 +9,18 @@ export interface SesMail {
   recipients: string[];
   receivedAt: Date | null;
   verdicts: ProviderVerdicts;
-  /** Null: SES kept no copy that we could read. */
+  /** Null if the notification has no content and names no object. */
   content: { kind: 'object'; bucket: string; key: string } | { kind: 'inline'; bytes: Buffer } | null;
 }
 
-/** More than SES takes for one mail. */
+/** More than SES accepts for one message. */
 const MAX_RECIPIENTS = 1_000;
 
 /**
- * Reads what SES publishes of mail it received (its developer guide, "Contents of notifications for Amazon SES email
+ * Parses a notification of received mail (SES developer guide, "Contents of notifications for Amazon SES email
  * receiving").
  *
- * @returns null for what tells of no received mail, and for what the other actions of a rule tell of one.
+ * @returns null for other notifications, including those of other actions of a receipt rule.
  */
 export function parseSesMail(text: string): SesMail | null {
   const notification = toObject(parseJson(text));
@@ -40,7 +40,7 @@ export function parseSesMail(text: string): SesMail | null {
   };
 }
 
-/** S3 keys have at most 1,024 bytes. */
+/** An S3 key has at most 1,024 bytes. */
 function toObjectContent({ bucketName, objectKey }: JsonObject): SesMail['content'] {
   if (typeof bucketName !== 'string' || typeof objectKey !== 'string') return null;
   if (bucketName === '' || objectKey === '' || objectKey.length > 1_024) return null;
@@ -53,7 +53,7 @@ function toInlineContent({ encoding }: JsonObject, content: unknown): SesMail['c
   return { kind: 'inline', bytes: Buffer.from(content, isBase64 ? 'base64' : 'utf8') };
 }
 
-/** A virus is nothing to announce either. */
+/** A virus counts as spam. */
 function toVerdicts(receipt: JsonObject): ProviderVerdicts {
   const statusOf = (verdict: unknown) => String(toObject(verdict).status).toUpperCase();
   const policy = String(receipt.dmarcPolicy).toLowerCase();
@@ -69,7 +69,7 @@ function toVerdicts(receipt: JsonObject): ProviderVerdicts {
   };
 }
 
-/** In the words of RFC 8601. `GRAY` says that there was nothing to check; an absent verdict says no more. */
+/** Maps verdicts to RFC 8601. `GRAY` and a missing verdict mean that there was nothing to check. */
 function toAuthenticationResult(status: string): string {
   if (status === 'PASS' || status === 'FAIL') return status.toLowerCase();
   return status === 'PROCESSING_FAILED' ? 'temperror' : 'none';

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
@@ -17,39 +18,38 @@ import {
 
 export interface SesNotificationService {
   /**
-   * Takes what SNS posts. Only a message signed by SNS, of a topic on our list, has any effect; repeating one has none.
+   * Handles a message of SNS. Only messages that SNS signed for a configured topic have an effect. Idempotent.
    *
-   * @returns what became of it, once that is committed.
-   * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (another topic), `unavailable` (SNS
-   * should try again), and what {@link SesMailService} throws.
+   * @returns the result, once it is committed.
+   * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS should
+   * retry); errors of {@link SesMailService}.
    */
   take(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
 }
 
 export interface SesNotificationServiceOptions {
-  /** As a worker: a notification names a mail, not its tenant. */
+  /** With the worker role: a notification does not identify the organization. */
   database: Database;
   outcomes: Pick<OutcomeService, 'apply'>;
-  /** Of mail received by SES. */
+  /** Handles mail that SES received. */
   sesMail: SesMailService;
   egress: Pick<Egress, 'get'>;
   topicArns: string[];
 }
 
-/** A notification may overtake the row of the attempt it tells of; SNS comes again. */
+/** A notification may arrive before the attempt is recorded. During this time SNS is asked to retry. */
 const UNKNOWN_ATTEMPT_GRACE_MS = 300_000;
 const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CERTIFICATE_BYTES = 32_768;
 const MAX_CERTIFICATES = 20;
 
 export function createSesNotificationService(options: SesNotificationServiceOptions): SesNotificationService {
-  const certificates = new Map<string, string>();
+  const certificates = new LRUCache<string, string>({ max: MAX_CERTIFICATES });
 
   async function fetchCertificate(url: string): Promise<string> {
     const known = certificates.get(url);
     if (known) return known;
     const fetched = await fetchFromSns(options.egress, url);
-    if (certificates.size >= MAX_CERTIFICATES) certificates.clear();
     certificates.set(url, fetched);
     return fetched;
   }
@@ -58,7 +58,7 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
     async take(body) {
       const message = parseSnsMessage(body);
       if (!message) throw invalidMessage();
-      // Asked first: strangers cannot make us fetch anything.
+      // Checked first, so that other senders cannot trigger a request.
       if (!options.topicArns.includes(message.TopicArn)) throw unknownTopic();
       if (!isSnsCertificateUrl(message.SigningCertURL)) throw invalidSignature();
       if (!isSignedBy(message, await fetchCertificate(message.SigningCertURL), new Date()))
@@ -90,21 +90,21 @@ async function fetchFromSns(egress: Pick<Egress, 'get'>, url: string): Promise<s
     retainBytes: MAX_CERTIFICATE_BYTES,
   });
   if (answer.kind === 'response' && answer.status === 200) return answer.body;
-  throw new AppError('unavailable', { detail: 'SNS could not be reached.', fix: 'Try again later.' });
+  throw new AppError('unavailable', { detail: 'SNS could not be reached.', fix: 'Retry later.' });
 }
 
-/** SES is asked for one recipient at a time, so its id names one attempt, and that one recipient. */
+/** Each request to SES has one recipient, so the SES id identifies one attempt and its recipient. */
 async function applyEvent(
   { database, outcomes }: SesNotificationServiceOptions,
-  { sesMessageId, sentAt, outcomes: told }: SesEvent,
+  { sesMessageId, sentAt, outcomes: reported }: SesEvent,
 ): Promise<'folded' | 'ignored'> {
   const attempt = await database.autocommit((em) =>
     em.findOne(SendAttemptEntity, { providerMessageId: storableText(sesMessageId, 255) }),
   );
-  const [first] = told;
+  const [first] = reported;
   if (!attempt || !first) {
     if (sentAt && Date.now() - sentAt.getTime() < UNKNOWN_ATTEMPT_GRACE_MS)
-      throw new AppError('unavailable', { detail: 'The mail is not known yet.', fix: 'Try again later.' });
+      throw new AppError('unavailable', { detail: 'The message is not known yet.', fix: 'Retry later.' });
     return 'ignored';
   }
   const { statusCode, diagnosticCode } = first.outcome;
@@ -122,21 +122,21 @@ async function applyEvent(
 
 function invalidMessage(): AppError {
   return new AppError('validation_error', {
-    detail: 'The body is no message of Amazon SNS.',
+    detail: 'The body is not a message of Amazon SNS.',
     fix: 'Subscribe this URL to the topic without raw message delivery.',
   });
 }
 
 function unknownTopic(): AppError {
   return new AppError('permission_denied', {
-    detail: 'The topic is not one of ours.',
+    detail: 'The topic is not configured.',
     fix: 'Add its ARN to SES_TOPIC_ARNS.',
   });
 }
 
 function invalidSignature(): AppError {
   return new AppError('unauthenticated', {
-    detail: 'The message is not signed by Amazon SNS.',
-    fix: 'Let SNS post here itself; nothing may change the message on its way.',
+    detail: 'The message has no valid signature of Amazon SNS.',
+    fix: 'Let SNS post to this URL directly, without a proxy that changes the body.',
   });
 }

@@ -1,7 +1,10 @@
 import { createVerify, X509Certificate } from 'node:crypto';
 import { parseJson } from './json-fields.ts';
 
-/** What Amazon SNS posts (its developer guide, "Parsing Amazon SNS message formats"). */
+/**
+ * A message of Amazon SNS (developer guide, "Parsing Amazon SNS message formats"). The AWS SDK does not verify signatures, and
+ * `sns-validator` fetches certificates outside of the egress policy and does not check their validity period.
+ */
 export interface SnsMessage {
   Type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation';
   MessageId: string;
@@ -27,7 +30,7 @@ const REQUIRED_FIELDS = [
   'SigningCertURL',
 ];
 
-/** @returns null for what is no message of SNS. */
+/** @returns null if the body is not a message of SNS. */
 export function parseSnsMessage(body: unknown): SnsMessage | null {
   const value = typeof body === 'string' ? parseJson(body) : body;
   if (typeof value !== 'object' || value === null) return null;
@@ -44,7 +47,7 @@ export function parseSnsMessage(body: unknown): SnsMessage | null {
   return fields as unknown as SnsMessage;
 }
 
-/** Where SNS keeps its certificates; anything else would let anybody sign. */
+/** Whether the URL is a certificate of SNS. With any other URL anybody could sign. */
 export function isSnsCertificateUrl(text: string): boolean {
   const url = URL.parse(text);
   return (
@@ -54,7 +57,7 @@ export function isSnsCertificateUrl(text: string): boolean {
   );
 }
 
-/** Where a subscription is confirmed. */
+/** Whether the URL confirms a subscription at SNS. */
 export function isSnsSubscribeUrl(text: string): boolean {
   const url = URL.parse(text);
   return isSnsUrl(url) && url.searchParams.get('Action') === 'ConfirmSubscription';
@@ -85,7 +88,7 @@ const SIGNED_FIELDS = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const;
 
-/** Name and value of what is signed, one a line; a subject only where there is one. */
+/** Builds the string to sign: names and values, one per line; the subject only if present. */
 export function buildSnsSigningString(message: SnsMessage): string {
   return SIGNED_FIELDS[message.Type]
     .filter((name) => typeof message[name] === 'string')
@@ -93,16 +96,16 @@ export function buildSnsSigningString(message: SnsMessage): string {
     .join('');
 }
 
-/** Whether the certificate is in force and its key signed the message (version 1: SHA-1, version 2: SHA-256). */
+/** Whether the certificate is valid now and its key signed the message (version 1: SHA-1, version 2: SHA-256). */
 export function isSignedBy(message: SnsMessage, certificatePem: string, now: Date): boolean {
   const algorithm = { '1': 'RSA-SHA1', '2': 'RSA-SHA256' }[message.SignatureVersion];
   if (!algorithm) return false;
   try {
     const certificate = new X509Certificate(certificatePem);
-    const inForce =
+    const isValidNow =
       Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() <= Date.parse(certificate.validTo);
     const verify = createVerify(algorithm).update(buildSnsSigningString(message), 'utf8');
-    return inForce && verify.verify(certificate.publicKey, message.Signature, 'base64');
+    return isValidNow && verify.verify(certificate.publicKey, message.Signature, 'base64');
   } catch {
     return false;
   }

@@ -117,7 +117,7 @@ describe('complaints', () => {
   test('are attributed by the token in the reported header and recorded as an event with the specified data', async () => {
     const { world, id, copies, deliver } = await arrange();
     await expect(deliver(arf(copies[1]?.header ?? ''))).resolves.toMatchObject({
-      told: ['report folded'],
+      told: ['report applied'],
       kept: null,
     });
     const state = await stateOfMessage(database, id);
@@ -156,7 +156,7 @@ describe('complaints', () => {
   test.each(['not-spam', 'auth-failure'])('ignore the feedback type %s', async (feedbackType) => {
     const { world, id, copies, deliver } = await arrange();
     const report = arf(copies[0]?.header ?? '').replace('Type: abuse', `Type: ${feedbackType}`);
-    await expect(deliver(report)).resolves.toMatchObject({ told: ['report folded'] });
+    await expect(deliver(report)).resolves.toMatchObject({ told: ['report applied'] });
     expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });

@@ -50,7 +50,7 @@ describe('receipts that became no message', () => {
   test('go a month after they were folded, with their bytes; those of messages stay', async () => {
     const { inbox, receive } = await arrangeInbox(database);
     const folded = await receive(report(inbox.email), { kind: 'report', target: newId('message') });
-    expect(folded.outcome).toBe('report folded');
+    expect(folded.outcome).toBe('report applied');
     const original = mail({ Subject: 'Twice', 'Message-ID': '<twice@people.example>' });
     const first = await receive(original);
     const second = await receive(original);

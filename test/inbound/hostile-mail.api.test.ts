@@ -73,7 +73,7 @@ describe('a mail the database still refuses', () => {
     expect(message).toMatchObject({
       fromEmail: 'ada@people.example',
       subject: '',
-      parseError: 'The mail holds something that cannot be stored.',
+      parseError: 'The message contains a value that cannot be stored.',
       rawKey: expect.stringMatching(/^raw\//),
     });
     expect(announced).toEqual([message?.id]);

@@ -37,7 +37,7 @@ describe('at a signed return path', () => {
     { name: 'nobody-named', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
   ])('a report in words ($name) is $type, $subType', async ({ name, type, subType, status }) => {
     const { report, state, bounces } = await arrange();
-    expect((await report(sample(name))).outcome).toBe('report folded');
+    expect((await report(sample(name))).outcome).toBe('report applied');
     expect(await state()).toBe('bounced');
     expect(await bounces()).toEqual([
       expect.objectContaining({
@@ -59,7 +59,7 @@ describe('at a signed return path', () => {
 
   test('news of a delay changes nothing', async () => {
     const { report, state, bounces } = await arrange();
-    expect((await report(sample('exim-delay'))).outcome).toBe('report folded');
+    expect((await report(sample('exim-delay'))).outcome).toBe('report applied');
     expect([await state(), await bounces()]).toEqual(['sent', []]);
   });
 

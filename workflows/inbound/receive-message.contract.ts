@@ -1,12 +1,12 @@
-/** Contract of the way of one received mail, from receipt to stored message or recorded report. */
+/** Contract of the workflow of a received message, from its receipt to a stored message or an applied report. */
 export const RECEIVE_MESSAGE = 'receiveMessage';
 export const receiveMessageWorkflowId = (receiptId: string): string => `inbound/${receiptId}`;
 
 export interface ReceiveMessageInput {
   receiptId: string;
-  /** Of the raw mail; empty in runs older than the field. */
+  /** Size of the raw message. Missing in runs that started before the field existed. */
   sizeBytes?: number;
 }
 
-/** A mail up to this size is taken in at once; a larger one may take longer than a workflow task can wait. */
+/** Messages up to this size are ingested in a local activity; larger ones may take longer than a workflow task allows. */
 export const MAX_LOCAL_INGEST_BYTES = 1024 * 1024;

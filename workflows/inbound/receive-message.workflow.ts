@@ -8,18 +8,17 @@ const { ingestReceipt } = proxyActivities<InboundActivities>({
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
 const { ingestReceipt: ingestLocally } = proxyLocalActivities<InboundActivities>({
-  // Half of what a workflow task may take.
+  // Half of the workflow task timeout.
   startToCloseTimeout: '5 seconds',
   retry: { maximumAttempts: 1 },
 });
 
 /**
- * The way of one received mail: read, threaded, stored and announced as a message, or folded as the report it is. One
- * activity, because every step before the last is repeatable and none is worth waiting at. Ordinary mail is taken in
- * within the first workflow task (6 events instead of 11); where that fails, the activity's retries are the wait, and
- * Pending Activities shows them.
+ * Ingests a received message: parses it, assigns a thread, stores and announces it, or applies the report it is. One
+ * activity, because all steps before the last are repeatable. Small messages are ingested in a local activity within the
+ * first workflow task (6 events instead of 11). If that fails, the retries of the activity show as a pending activity.
  *
- * @returns what became of it, for the Temporal UI.
+ * @returns a description of the result, for the Temporal UI.
  */
 export async function receiveMessage({ receiptId, sizeBytes }: ReceiveMessageInput): Promise<string> {
   if (sizeBytes === undefined || sizeBytes > MAX_LOCAL_INGEST_BYTES) return ingestReceipt({ receiptId });
