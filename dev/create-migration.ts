@@ -14,12 +14,13 @@ import { startPostgres } from './stack/postgres.ts';
 const MIGRATIONS = new URL('../migrations', import.meta.url).pathname;
 
 /**
- * `npm run migration:create -- [name] [--blank]`: applies the migrations there are to an empty PostgreSQL, compares it
- * with the entities and writes the difference into `migrations/`, for a person to read and correct.
+ * `npm run migration:create -- [name] [--blank]`: applies the existing migrations to an empty PostgreSQL, compares the
+ * result with the entities and writes the difference to `migrations/`, for review. `--blank` writes an empty migration,
+ * for example to change a SQL function.
  */
 async function createMigration(name: string | undefined, blank: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-email-migration-'));
-  // The server may run as another user (under root), who has to pass through.
+  // Under root the server runs as another user, who needs access.
   chmodSync(folder, 0o755);
   const postgres = await startPostgres({
     dataDir: join(folder, 'data'),
@@ -32,7 +33,7 @@ async function createMigration(name: string | undefined, blank: boolean): Promis
   try {
     await postgres.ensureDatabase('agent_email');
     const file = await writeDifference(postgres.url('agent_email'), name, blank);
-    console.log(file === undefined ? 'The migrations and the entities agree.' : `Wrote migrations/${file}`);
+    console.log(file === undefined ? 'The migrations match the entities.' : `Wrote migrations/${file}`);
   } finally {
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -45,18 +46,18 @@ async function writeDifference(
   blank: boolean,
 ): Promise<string | undefined> {
   const initial = !readdirSync(MIGRATIONS).some((file) => file.endsWith('.ts'));
-  // The first migration makes the roles itself; until it is written, the policies need them all the same.
+  // The first migration creates the roles; before it exists, the policies need them anyway.
   if (initial) await createRoles(url);
   const orm = await MikroORM.init({
     ...databaseOptions({ url, poolSize: 2, entities }),
-    // Functions are written by hand in migrations; the entities do not know them.
+    // Functions are files of migrations/functions; entities do not describe them.
     schemaGenerator: { ignoreRoutines: true },
   });
   try {
     if (!initial) await orm.migrator.up();
     const { fileName } = await orm.migrator.create(undefined, blank, initial, name);
     if (fileName === '') return undefined;
-    keepForward(join(MIGRATIONS, fileName));
+    removeDown(join(MIGRATIONS, fileName));
     const biome = new URL('../node_modules/.bin/biome', import.meta.url).pathname;
     spawnSync(biome, ['check', '--write', join(MIGRATIONS, fileName)], { stdio: 'inherit' });
     return fileName;
@@ -65,8 +66,8 @@ async function writeDifference(
   }
 }
 
-/** Migrations go forward only: a way back would lose what was written since. */
-function keepForward(file: string): void {
+/** Migrations only go forward: reverting one would lose data. */
+function removeDown(file: string): void {
   const text = readFileSync(file, 'utf8');
   writeFileSync(file, text.replace(/\n\n {2}override down\(\)[\s\S]*$/, '\n}\n'));
 }

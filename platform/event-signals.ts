@@ -42,10 +42,10 @@ export function createEventSignals({ url, logger, pollMs = POLL_MS }: EventSigna
       url,
       channel: EVENTS_CHANNEL,
       logger,
-      heard: (topic) => {
+      onNotification: (topic) => {
         for (const wake of subscribers.get(topic) ?? []) wake();
       },
-      connected: wakeAll,
+      onConnected: wakeAll,
     });
     poll ??= setInterval(() => {
       pollsSinceWake += 1;

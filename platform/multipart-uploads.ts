@@ -7,42 +7,44 @@ import {
 } from '@aws-sdk/client-s3';
 import { StorageError, withStorageErrors } from './storage-error.ts';
 
-/** A part that is there, by its number from 1 and what S3 calls it. */
+/** An uploaded part: its number, starting at 1, and its ETag. */
 export interface UploadedPart {
   number: number;
   etag: string;
 }
 
 /**
- * An object written over many calls, by any process that knows its upload. Parts are of one size, the last one smaller
- * (some servers demand it), 5 MiB at least, 10,000 at most; a number put again replaces what it was before.
+ * Objects that are written in parts by any process that knows the upload id. There are at most 10,000 parts of one size
+ * (some servers require it), at least 5 MiB each; only the last part may be smaller. Uploading a number again replaces
+ * the part.
  */
 export interface MultipartUploads {
   create(key: string, contentType: string): Promise<string>;
-  /** @throws StorageError `missing` where the upload is over: completed, aborted, or forgotten by the server. */
+  /** @throws StorageError `missing` if the upload is completed, aborted, or expired on the server. */
   uploadPart(key: string, uploadId: string, number: number, bytes: Uint8Array): Promise<UploadedPart>;
-  /** @throws StorageError `missing` as `putPart`; `mismatched` where a part is not what it was when it was put. */
+  /** @throws StorageError `missing` as `putPart`; `mismatched` if a part has changed since it was uploaded. */
   complete(key: string, uploadId: string, parts: readonly UploadedPart[]): Promise<void>;
-  /** Forgets the parts. Aborting what is over succeeds. */
+  /** Deletes the parts. Aborting a finished upload succeeds. */
   abort(key: string, uploadId: string): Promise<void>;
 }
 
 export function createMultipartUploads(client: S3Client, Bucket: string): MultipartUploads {
   return {
     create: (Key, ContentType) =>
-      withStorageErrors('begin to write', Key, async () => {
+      withStorageErrors('start the upload of', Key, async () => {
         const { UploadId } = await client.send(
           new CreateMultipartUploadCommand({ Bucket, Key, ContentType }),
         );
-        if (!UploadId) throw new StorageError('unavailable', `Storage gave no upload for ${Key}`);
+        if (!UploadId) throw new StorageError('unavailable', `Storage returned no upload id for ${Key}`);
         return UploadId;
       }),
 
     uploadPart: (Key, UploadId, number, bytes) =>
-      withStorageErrors('put a part of', Key, async () => {
+      withStorageErrors('upload a part of', Key, async () => {
         const part = { Bucket, Key, UploadId, PartNumber: number, Body: bytes };
         const { ETag } = await client.send(new UploadPartCommand(part));
-        if (!ETag) throw new StorageError('unavailable', `Storage gave no ETag for part ${number} of ${Key}`);
+        if (!ETag)
+          throw new StorageError('unavailable', `Storage returned no ETag for part ${number} of ${Key}`);
         return { number, etag: ETag };
       }),
 

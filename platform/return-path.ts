@@ -1,27 +1,27 @@
 import { createSigner } from './crypto.ts';
 import { idFromBytes, idToBytes } from './ids.ts';
 
-/** One recipient of one message, as a return path names it. */
+/** The recipient of a message that a return path identifies. */
 export interface ReturnPathTarget {
   messageId: string;
-  /** Place of the recipient in the message's envelope, 0 to 65,535. */
+  /** Position of the recipient in the message's envelope, 0 to 65,535. */
   position: number;
 }
 
-/** Signed envelope senders (VERP): whoever holds one was sent the mail, so a report that comes to it is believed. */
+/** Signed envelope senders (VERP). Only a server that got the message knows one, so reports to it are trusted. */
 export interface ReturnPaths {
   /** `bounces+<token>@<domain>`, at most 64 octets before the `@` (RFC 5321 section 4.5.3.1.1). */
   create(messageId: string, position: number): string;
-  /** What the address names; null where it is none of ours, or its signature is wrong. Case does not matter. */
+  /** Returns the target of an address; null if it is not a return path or its signature is invalid. Ignores case. */
   parse(address: string): ReturnPathTarget | null;
-  /** What the first of our addresses within a text names; null where it holds none that we signed. */
+  /** Returns the target of the first valid return path within a text; null if there is none. */
   findIn(text: string): ReturnPathTarget | null;
 }
 
 const LOCAL_PART_PREFIX = 'bounces+';
 const ID_BYTES = 16;
 const POSITION_BYTES = 2;
-/** 80 bits: a forger has to ask the listener for each guess. 28 bytes make 45 characters, 53 with the prefix. */
+/** 80 bits suffice, because each guess needs a request to the listener. 28 bytes make 45 characters, 53 with the prefix. */
 const SIGNATURE_BYTES = 10;
 const TOKEN_BYTES = ID_BYTES + POSITION_BYTES + SIGNATURE_BYTES;
 const MAX_SEARCHED_CHARACTERS = 10_000;
@@ -29,7 +29,7 @@ const RETURN_PATH_PATTERN = /bounces\+[a-z2-7]{45}@[a-z0-9.-]{1,253}/gi;
 
 /**
  * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
- * @param domain where return paths live, its MX this service's listener.
+ * @param domain the domain of return paths, whose MX is this service's listener.
  */
 export function createReturnPaths({
   signingKey,
@@ -75,7 +75,7 @@ export function createReturnPaths({
   };
 }
 
-/** RFC 4648 section 6, lower case, without padding: the one alphabet that survives systems that fold case. */
+/** RFC 4648 section 6, lower case, without padding: this alphabet survives systems that change case. */
 const BASE32_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
 function encodeBase32(bytes: Uint8Array): string {
@@ -94,7 +94,7 @@ function encodeBase32(bytes: Uint8Array): string {
   return bits > 0 ? text + BASE32_ALPHABET[(pending << (5 - bits)) & 31] : text;
 }
 
-/** Null for any text `encodeBase32` would not have written, so that one token has one spelling. */
+/** Returns null for any text that `encodeBase32` would not produce, so that a token has only one spelling. */
 function decodeBase32(text: string): Buffer | null {
   const bytes: number[] = [];
   let pending = 0;

@@ -2,7 +2,7 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 
 export type StorageFailure = 'missing' | 'tooLarge' | 'mismatched' | 'unavailable';
 
-/** Names the operation and the key, never an address with a signature or a credential. */
+/** The message contains the operation and the key, never a signed URL or a credential. */
 export class StorageError extends Error {
   readonly failure: StorageFailure;
 
@@ -17,7 +17,7 @@ export function httpStatusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
-/** What S3 answers to a list of parts that are not what was put. */
+/** S3 errors for a list of parts that does not match the uploaded parts. */
 const MISMATCH_ERRORS = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']);
 
 function toFailure(error: unknown): StorageFailure {
@@ -25,7 +25,7 @@ function toFailure(error: unknown): StorageFailure {
   return httpStatusOf(error) === 404 ? 'missing' : 'unavailable';
 }
 
-/** The SDK's errors carry the whole exchange, signatures included; what leaves here is a name, a status, a message. */
+/** Replaces the SDK's errors, which contain the whole exchange with signatures, by name, status and message. */
 export async function withStorageErrors<T>(
   operation: string,
   key: string,
@@ -36,10 +36,10 @@ export async function withStorageErrors<T>(
   } catch (error) {
     if (error instanceof StorageError) throw error;
     const status = httpStatusOf(error);
-    const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
     throw new StorageError(
       toFailure(error),
-      `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${said}`,
+      `Storage could not ${operation} ${key}${status === undefined ? '' : ` (${status})`}: ${reason}`,
     );
   }
 }

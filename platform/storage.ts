@@ -28,7 +28,7 @@ export interface ObjectPage {
   isLast: boolean;
 }
 
-/** Bytes of an object, and how many it has in all. */
+/** A range of an object's bytes, and the object's total size. */
 export interface ObjectRange {
   bytes: Buffer;
   totalBytes: number;
@@ -37,37 +37,37 @@ export interface ObjectRange {
 export interface DownloadOptions {
   filename: string;
   contentType: string;
-  /** S3 signs links for seven days at most. */
+  /** At most seven days in S3. */
   expiresInSeconds: number;
 }
 
-/** Objects of one S3 bucket. A put that resolved is durable; one that rejected may or may not have left an object. */
+/** Objects of one S3 bucket. A resolved put is durable; a rejected one may or may not have stored the object. */
 export interface Storage {
-  /** Streams any length in parts, 10 MiB in memory at most. A source that fails leaves no object. */
+  /** Streams any length in parts, with at most 10 MiB in memory. A failing source stores no object. */
   putStream(key: string, source: Readable, options: { contentType: string }): Promise<StoredObject>;
   putBytes(key: string, bytes: Uint8Array, contentType: string): Promise<StoredObject>;
-  /** The caller reads the stream to its end or destroys it: until then it holds a connection. */
+  /** The caller must read the stream to its end or destroy it: until then it holds a connection. */
   getStream(key: string): Promise<Readable>;
-  /** @throws StorageError (`tooLarge`) as soon as the object turns out to be longer than `maxBytes`. */
+  /** @throws StorageError `tooLarge` as soon as more than `maxBytes` have been read. */
   getBytes(key: string, maxBytes: number): Promise<Buffer>;
-  /** From `start` on, which lies within it or is 0, at most `maxBytes`. @throws StorageError `missing`. */
+  /** Reads at most `maxBytes` from `start`, which is within the object or 0. @throws StorageError `missing`. */
   getRange(key: string, start: number, maxBytes: number): Promise<ObjectRange>;
-  /** How long the object is; undefined where there is none. */
+  /** Returns the object's size in bytes; undefined if it does not exist. */
   sizeOf(key: string): Promise<number | undefined>;
   readonly multipartUploads: MultipartUploads;
-  /** A link anybody may use until it expires; browsers save it under `filename` and never show it in place. */
+  /** Creates a link that works without a credential until it expires. Browsers save it as `filename`, never inline. */
   presignGet(key: string, link: DownloadOptions): Promise<string>;
-  /** Deleting what is not there succeeds. */
+  /** Deleting a missing object succeeds. */
   delete(key: string): Promise<void>;
   /**
-   * A page of the objects whose keys begin so, in order of their keys, 1,000 at most.
+   * Lists up to 1,000 objects whose keys start with the prefix, in key order.
    *
-   * @param after goes on behind this key; empty at the beginning.
+   * @param after continue after this key; undefined for the first page.
    */
   listPage(prefix: string, after?: string): Promise<ObjectPage>;
-  /** Tries all of them, then throws the first failure. */
+  /** Tries to delete all objects, then throws the first failure. */
   deleteMany(keys: readonly string[]): Promise<void>;
-  /** @throws StorageError when the bucket does not answer. */
+  /** @throws StorageError if the bucket does not respond. */
   ping(): Promise<void>;
   ensureBucket(): Promise<void>;
   close(): void;
@@ -88,12 +88,12 @@ const PART_SIZE_BYTES = 5 * 1024 * 1024;
 const MAX_CONCURRENT_PARTS = 2;
 const MAX_CONCURRENT_DELETES = 8;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Of silence on the connection, in either direction. */
+/** Maximum silence on the connection, in either direction. */
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createStorage(config: StorageConfig): Storage {
   const client = createClient(config, config.S3_ENDPOINT);
-  // A link is signed for the host the reader will use, which may not be the one this process uses.
+  // A link is signed for the host that its user connects to, which may differ from this process's host.
   const publicClient = config.S3_PUBLIC_ENDPOINT ? createClient(config, config.S3_PUBLIC_ENDPOINT) : client;
   const Bucket = config.S3_BUCKET;
 
@@ -132,7 +132,7 @@ export function createStorage(config: StorageConfig): Storage {
     async sizeOf(key) {
       try {
         const head = new HeadObjectCommand({ Bucket, Key: key });
-        return (await withStorageErrors('look at', key, () => client.send(head))).ContentLength;
+        return (await withStorageErrors('read the size of', key, () => client.send(head))).ContentLength;
       } catch (error) {
         if (error instanceof StorageError && error.failure === 'missing') return undefined;
         throw error;
@@ -170,7 +170,7 @@ function createClient(config: StorageConfig, endpoint: string | undefined): S3Cl
     forcePathStyle: config.S3_FORCE_PATH_STYLE,
     ...(endpoint ? { endpoint } : {}),
     ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
-    // Not every S3 server knows the CRC trailers the SDK adds by itself; TLS or the loopback guards the way there.
+    // Some S3 servers do not support the CRC trailers that the SDK adds by default. TLS or loopback protects the data.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
@@ -198,11 +198,11 @@ async function uploadStream(
     queueSize: MAX_CONCURRENT_PARTS,
   });
   const stored = upload.done().catch((error: unknown) => {
-    // Nobody reads on: the source has to learn it, or its sender waits for ever.
+    // Nothing reads the stream any more. Destroy it, or the sender waits forever.
     meter.destroy(error instanceof Error ? error : new Error('The upload failed'));
     throw error;
   });
-  // Both reject when either fails; allSettled waits until the parts of a failed upload are cleaned up.
+  // Both reject when either fails. allSettled waits until the parts of a failed upload are cleaned up.
   const [sent, read] = await Promise.allSettled([stored, pipeline(source, meter)]);
   if (sent.status === 'rejected') throw sent.reason;
   if (read.status === 'rejected') throw read.reason;
@@ -236,7 +236,7 @@ async function listPage(
   };
 }
 
-/** Reads into one buffer, and the response to its end, so that its connection is used again. */
+/** Reads the range into one buffer, and the response to its end, so that its connection is reused. */
 async function readRange(
   client: S3Client,
   target: { Bucket: string; Key: string },
@@ -249,20 +249,20 @@ async function readRange(
     ContentRange,
   } = await client.send(new GetObjectCommand({ ...target, Range: `bytes=${start}-${start + maxBytes - 1}` }));
   if (start > 0 && !ContentRange)
-    throw new StorageError('unavailable', `Storage gave all of ${target.Key} where a range was asked for`);
+    throw new StorageError('unavailable', `Storage returned all of ${target.Key} instead of a range`);
   const stream = Body as Readable;
   // `bytes 0-99/1234`, RFC 9110 section 14.4.
   const totalBytes = ContentRange ? Number(ContentRange.split('/')[1]) : ContentLength;
-  // Some servers do have a range of an empty object, and never end it.
+  // Some servers accept a range of an empty object and never end the response.
   if (totalBytes === 0) stream.destroy();
   let bytes: Buffer = Buffer.alloc(0);
   let length = 0;
   for await (const chunk of totalBytes === 0 ? [] : (stream as AsyncIterable<Buffer>)) {
     const expected = Math.min(ContentLength, maxBytes);
-    // A short one comes at once.
+    // A short range arrives as one chunk, which needs no copy.
     if (length === 0) bytes = chunk.length === expected ? chunk : Buffer.allocUnsafeSlow(expected);
     length += chunk === bytes ? expected : chunk.copy(bytes, length);
-    // From a server that knows no ranges: leaving the loop destroys the stream and with it the connection.
+    // The server does not support ranges: leaving the loop destroys the stream and with it the connection.
     if (length === bytes.length && !ContentRange) break;
   }
   return { bytes: bytes.subarray(0, length), totalBytes };
@@ -274,7 +274,7 @@ function emptyIfRangeNotSatisfiable(error: unknown, start: number): ObjectRange 
   throw error;
 }
 
-/** One request an object: `DeleteObjects` is refused by some S3 servers. */
+/** One request per object, because some S3 servers refuse `DeleteObjects`. */
 async function deleteConcurrently(
   keys: readonly string[],
   deleteOne: (key: string) => Promise<void>,
@@ -298,15 +298,15 @@ async function createBucket(client: S3Client, Bucket: string): Promise<void> {
   } catch (error) {
     if (httpStatusOf(error) !== 404) throw error;
     await client.send(new CreateBucketCommand({ Bucket })).catch((failure: unknown) => {
-      // Another process made it in between.
+      // Another process has created it in the meantime.
       if (httpStatusOf(failure) !== 409) throw failure;
     });
   }
 }
 
 /**
- * RFC 6266: a plain name for old readers, and the true one as RFC 8187 has it. The name comes from a stranger's mail,
- * so control characters and path separators go.
+ * RFC 6266: an ASCII name for old clients, and the full name in the form of RFC 8187. The name comes from untrusted
+ * mail, so control characters and path separators are removed.
  */
 export function buildContentDisposition(filename: string): string {
   const name = filename

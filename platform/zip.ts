@@ -6,22 +6,25 @@ import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
  * stop between any two and go on later, in another process: nothing is kept here.
  *
  * An entry whose bytes are at hand is one record ({@link completeEntry}). A longer one is opened ({@link openEntry}),
- * gets its data piece by piece ({@link addPiece}) and is closed ({@link closeEntry}); between them its state is a
+ * gets its data piece by piece ({@link addChunk}) and is closed ({@link closeEntry}); between them its state is a
  * plain object that can be stored. Each entry leaves a record for the central directory, which is written at the end
- * with {@link endOfArchive} behind it.
+ * with {@link buildEndRecords} behind it.
  */
 export interface ZipEntry {
   /** Path within the archive, with `/`; at most 65,535 bytes as UTF-8. */
   name: string;
-  /** Milliseconds since 1970. Shown by readers as a local time, to two seconds (section 4.4.6): UTC here. */
+  /**
+   * Milliseconds since 1970. Stored as UTC with a resolution of two seconds (section 4.4.6); readers show it as local
+   * time.
+   */
   modifiedAt: number;
-  /** Where its local header begins. */
+  /** Offset of its local header. */
   offset: number;
-  /** 0: as it is. 8: deflated (section 4.4.5). */
+  /** 0: stored. 8: deflated (section 4.4.5). */
   method: 0 | 8;
-  /** Its sizes follow the data (bit 3, section 4.4.4), as they were not known before. */
+  /** The sizes follow the data (bit 3, section 4.4.4), because they were not known before. */
   streamed: boolean;
-  /** May grow beyond 4 GiB: both headers have the fields of 8 bytes from the start (section 4.5.3). */
+  /** May exceed 4 GiB: both headers have 8-byte size fields from the start (section 4.5.3). */
   zip64: boolean;
   crc32: number;
   sizeBytes: number;
@@ -29,45 +32,45 @@ export interface ZipEntry {
 }
 
 export interface ZipRecord {
-  /** To be appended to the archive, one after another. */
+  /** To append to the archive, in order. */
   bytes: Buffer[];
-  /** For the central directory. */
-  directory: Buffer;
+  /** To add to the central directory. */
+  directoryRecord: Buffer;
 }
 
 const deflate = promisify<Buffer, object, Buffer>(deflateRaw);
-/** Mail is text and files that are compressed already; higher levels cost twice the time and save a twentieth. */
-const LEVEL = 1;
-/** An empty last block with fixed codes (RFC 1951 section 3.2.6): ends the pieces of an entry. */
-const LAST_BLOCK = Buffer.of(0x03, 0x00);
+/** The data is text and compressed files; higher levels take twice the time and save a twentieth. */
+const COMPRESSION_LEVEL = 1;
+/** An empty final block with fixed codes (RFC 1951 section 3.2.6): terminates a chunked entry. */
+const FINAL_BLOCK = Buffer.of(0x03, 0x00);
 
-/** Deflated at once: handing it to another thread takes longer. */
-const SMALL_BYTES = 16 * 1024;
-/** What deflate writes into; each is a round to another thread. */
+/** Deflated synchronously: handing it to another thread takes longer. */
+const SYNC_MAX_BYTES = 16 * 1024;
+/** Size of the output buffers of deflate; each is a round trip to another thread. */
 const MAX_CHUNK_BYTES = 256 * 1024;
-const LEAST_CHUNK_BYTES = 64;
-/** A stored block (RFC 1951 section 3.2.4) has a length of 16 bits. */
+const MIN_CHUNK_BYTES = 64;
+/** A stored block (RFC 1951 section 3.2.4) has a 16-bit length. */
 const MAX_BLOCK_BYTES = 0xffff;
 const SAMPLE_BYTES = 4 * 1024;
 
 const MAX_16 = 0xffff;
 const MAX_32 = 0xffff_ffff;
-/** Section 4.4.3: what it takes to extract. */
+/** Section 4.4.3: version needed to extract. */
 const VERSION_DEFLATE = 20;
 const VERSION_ZIP64 = 45;
-/** Section 4.4.2: upper byte 3 is UNIX, so that the upper half of the external attributes is a file mode. */
+/** Section 4.4.2: upper byte 3 is UNIX, so the upper half of the external attributes is a file mode. */
 const MADE_BY_UNIX = (3 << 8) | VERSION_ZIP64;
 const REGULAR_FILE = (0o100644 << 16) >>> 0;
 const STREAMED = 1 << 3;
 /** Section 4.4.4, bit 11: the name is UTF-8. */
 const UTF_8 = 1 << 11;
 
-/** An entry of bytes that are all at hand: no reader has to look behind the data for their size. */
+/** Builds an entry whose data is complete, so that its sizes are in the header. */
 export async function completeEntry(
   { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
   data: Buffer,
 ): Promise<ZipRecord> {
-  const deflated = looksCompressed(data) ? data : await deflateAll(data);
+  const deflated = isIncompressible(data) ? data : await deflateBuffer(data);
   const smaller = deflated.length < data.length;
   const body = smaller ? deflated : data;
   const entry: ZipEntry = {
@@ -81,10 +84,10 @@ export async function completeEntry(
     sizeBytes: data.length,
     compressedBytes: body.length,
   };
-  return { bytes: [localHeader(entry), body], directory: directoryHeader(entry) };
+  return { bytes: [buildLocalHeader(entry), body], directoryRecord: buildDirectoryHeader(entry) };
 }
 
-/** Begins an entry whose data comes in pieces. */
+/** Starts an entry whose data comes in chunks. */
 export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset' | 'zip64'>): {
   bytes: Buffer;
   entry: ZipEntry;
@@ -97,16 +100,18 @@ export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'
     sizeBytes: 0,
     compressedBytes: 0,
   };
-  return { bytes: localHeader(opened), entry: opened };
+  return { bytes: buildLocalHeader(opened), entry: opened };
 }
 
 /**
- * Adds data to an open entry. Each piece is deflated by itself, or stored where that saves nothing, and ends at a byte (a
- * full flush, as RFC 1951 allows blocks to): the next one needs no dictionary, and so no process that has kept it.
+ * Adds data to an open entry. Each chunk is deflated independently, or stored if deflating saves nothing, and ends on a
+ * byte boundary (full flush), so that the next chunk needs no dictionary and can be written by another process.
  */
-export async function addPiece(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer[]; entry: ZipEntry }> {
+export async function addChunk(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer[]; entry: ZipEntry }> {
   if (data.length === 0) return { bytes: [], entry };
-  const bytes = looksCompressed(data) ? storedBlocks(data) : [await deflateAll(data, constants.Z_FULL_FLUSH)];
+  const bytes = isIncompressible(data)
+    ? buildStoredBlocks(data)
+    : [await deflateBuffer(data, constants.Z_FULL_FLUSH)];
   return {
     bytes,
     entry: {
@@ -118,29 +123,29 @@ export async function addPiece(entry: ZipEntry, data: Buffer): Promise<{ bytes: 
   };
 }
 
-function deflateAll(data: Buffer, finishFlush: number = constants.Z_FINISH): Buffer | Promise<Buffer> {
-  // A chunk that is not filled is kept whole by what is in it.
-  const chunkSize = Math.min(data.length + LEAST_CHUNK_BYTES, MAX_CHUNK_BYTES);
-  const options = { level: LEVEL, finishFlush, chunkSize };
-  return data.length < SMALL_BYTES ? deflateRawSync(data, options) : deflate(data, options);
+function deflateBuffer(data: Buffer, finishFlush: number = constants.Z_FINISH): Buffer | Promise<Buffer> {
+  // A partly filled output buffer stays allocated as a whole.
+  const chunkSize = Math.min(data.length + MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
+  const options = { level: COMPRESSION_LEVEL, finishFlush, chunkSize };
+  return data.length < SYNC_MAX_BYTES ? deflateRawSync(data, options) : deflate(data, options);
 }
 
-/** Pictures, archives, most documents: to deflate them takes most of an export's time and saves nothing. */
-function looksCompressed(data: Buffer): boolean {
-  if (data.length < SMALL_BYTES) return false;
+/** Images, archives and most documents: deflating them takes most of an export's time and saves nothing. */
+function isIncompressible(data: Buffer): boolean {
+  if (data.length < SYNC_MAX_BYTES) return false;
   const last = data.length - SAMPLE_BYTES;
   const places = [0, Math.floor(last / 2), last];
   const sample = Buffer.concat(places.map((place) => data.subarray(place, place + SAMPLE_BYTES)));
-  return deflateRawSync(sample, { level: LEVEL }).length > sample.length * 0.98;
+  return deflateRawSync(sample, { level: COMPRESSION_LEVEL }).length > sample.length * 0.98;
 }
 
-/** Data as it is, in a deflated entry (RFC 1951 section 3.2.4). Begins and ends at a byte, none of them the last. */
-function storedBlocks(data: Buffer): Buffer[] {
+/** Stored blocks within a deflated entry (RFC 1951 section 3.2.4). Byte-aligned; none of them is the final block. */
+function buildStoredBlocks(data: Buffer): Buffer[] {
   const blocks: Buffer[] = [];
   for (let start = 0; start < data.length; start += MAX_BLOCK_BYTES) {
     const block = data.subarray(start, start + MAX_BLOCK_BYTES);
     blocks.push(
-      new Fields(5)
+      new RecordBuilder(5)
         .u8(0)
         .u16(block.length)
         .u16(~block.length & MAX_16).bytes,
@@ -152,27 +157,27 @@ function storedBlocks(data: Buffer): Buffer[] {
 
 /** Ends an open entry. */
 export function closeEntry(entry: ZipEntry): ZipRecord {
-  const closed = { ...entry, compressedBytes: entry.compressedBytes + LAST_BLOCK.length };
+  const closed = { ...entry, compressedBytes: entry.compressedBytes + FINAL_BLOCK.length };
   return {
-    bytes: [LAST_BLOCK, dataDescriptor(closed)],
-    directory: directoryHeader(closed),
+    bytes: [FINAL_BLOCK, buildDataDescriptor(closed)],
+    directoryRecord: buildDirectoryHeader(closed),
   };
 }
 
 /** Local file header, section 4.3.7. */
-export function localHeader(entry: ZipEntry): Buffer {
-  const name = nameOf(entry);
-  // Section 4.5.3: in the local header, both sizes or none.
+export function buildLocalHeader(entry: ZipEntry): Buffer {
+  const name = encodeName(entry);
+  // Section 4.5.3: the local header has either both sizes or none.
   const extra = entry.zip64
-    ? zip64Extra(entry.streamed ? [0, 0] : [entry.sizeBytes, entry.compressedBytes])
+    ? buildZip64Extra(entry.streamed ? [0, 0] : [entry.sizeBytes, entry.compressedBytes])
     : Buffer.alloc(0);
-  const fixed = new Fields(30)
+  const fixed = new RecordBuilder(30)
     .u32(0x04034b50)
     .u16(entry.zip64 ? VERSION_ZIP64 : VERSION_DEFLATE)
-    .u16(flagsOf(entry))
+    .u16(getFlags(entry))
     .u16(entry.method)
-    .u16(dosTime(entry.modifiedAt))
-    .u16(dosDate(entry.modifiedAt))
+    .u16(toDosTime(entry.modifiedAt))
+    .u16(toDosDate(entry.modifiedAt))
     .u32(entry.streamed ? 0 : entry.crc32)
     .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.compressedBytes)
     .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.sizeBytes)
@@ -181,30 +186,30 @@ export function localHeader(entry: ZipEntry): Buffer {
   return Buffer.concat([fixed.bytes, name, extra]);
 }
 
-/** Section 4.3.9, with the signature that section 4.3.9.3 recommends. */
-export function dataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: ZipEntry): Buffer {
+/** Section 4.3.9, with the signature recommended by section 4.3.9.3. */
+export function buildDataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: ZipEntry): Buffer {
   if (zip64 || sizeBytes > MAX_32 || compressedBytes > MAX_32)
-    return new Fields(24).u32(0x08074b50).u32(sum).u64(compressedBytes).u64(sizeBytes).bytes;
-  return new Fields(16).u32(0x08074b50).u32(sum).u32(compressedBytes).u32(sizeBytes).bytes;
+    return new RecordBuilder(24).u32(0x08074b50).u32(sum).u64(compressedBytes).u64(sizeBytes).bytes;
+  return new RecordBuilder(16).u32(0x08074b50).u32(sum).u32(compressedBytes).u32(sizeBytes).bytes;
 }
 
 /** File header of the central directory, section 4.3.12. */
-export function directoryHeader(entry: ZipEntry): Buffer {
+export function buildDirectoryHeader(entry: ZipEntry): Buffer {
   const { sizeBytes, compressedBytes, offset } = entry;
-  const name = nameOf(entry);
+  const name = encodeName(entry);
   const largeSizes = entry.zip64 || sizeBytes >= MAX_32 || compressedBytes >= MAX_32;
   const farOffset = offset >= MAX_32;
-  // Section 4.5.3: only the fields whose place in the header says 0xFFFFFFFF, in this order.
+  // Section 4.5.3: only the fields that are 0xFFFFFFFF in the header, in this order.
   const large = [...(largeSizes ? [sizeBytes, compressedBytes] : []), ...(farOffset ? [offset] : [])];
-  const extra = large.length > 0 ? zip64Extra(large) : Buffer.alloc(0);
-  const fixed = new Fields(46)
+  const extra = large.length > 0 ? buildZip64Extra(large) : Buffer.alloc(0);
+  const fixed = new RecordBuilder(46)
     .u32(0x02014b50)
     .u16(MADE_BY_UNIX)
     .u16(large.length > 0 ? VERSION_ZIP64 : VERSION_DEFLATE)
-    .u16(flagsOf(entry))
+    .u16(getFlags(entry))
     .u16(entry.method)
-    .u16(dosTime(entry.modifiedAt))
-    .u16(dosDate(entry.modifiedAt))
+    .u16(toDosTime(entry.modifiedAt))
+    .u16(toDosDate(entry.modifiedAt))
     .u32(entry.crc32)
     .u32(largeSizes ? MAX_32 : compressedBytes)
     .u32(largeSizes ? MAX_32 : sizeBytes)
@@ -226,11 +231,11 @@ export interface CentralDirectory {
 }
 
 /**
- * What follows the central directory: its end (section 4.3.16) and, where a number does not fit there, the Zip64 end
- * and its locator before it (sections 4.3.14 and 4.3.15).
+ * Records after the central directory: the end of central directory (section 4.3.16), preceded by the Zip64 end record
+ * and its locator if a number does not fit (sections 4.3.14 and 4.3.15).
  */
-export function endOfArchive({ entries, offset, sizeBytes }: CentralDirectory): Buffer {
-  const end = new Fields(22)
+export function buildEndRecords({ entries, offset, sizeBytes }: CentralDirectory): Buffer {
+  const end = new RecordBuilder(22)
     .u32(0x06054b50)
     .u16(0)
     .u16(0)
@@ -240,9 +245,9 @@ export function endOfArchive({ entries, offset, sizeBytes }: CentralDirectory): 
     .u32(Math.min(offset, MAX_32))
     .u16(0).bytes;
   if (entries < MAX_16 && sizeBytes < MAX_32 && offset < MAX_32) return end;
-  const zip64End = new Fields(56)
+  const zip64End = new RecordBuilder(56)
     .u32(0x06064b50)
-    // Of what follows in this record.
+    // Size of the rest of this record.
     .u64(44)
     .u16(MADE_BY_UNIX)
     .u16(VERSION_ZIP64)
@@ -252,7 +257,7 @@ export function endOfArchive({ entries, offset, sizeBytes }: CentralDirectory): 
     .u64(entries)
     .u64(sizeBytes)
     .u64(offset).bytes;
-  const locator = new Fields(20)
+  const locator = new RecordBuilder(20)
     .u32(0x07064b50)
     .u32(0)
     .u64(offset + sizeBytes)
@@ -260,37 +265,37 @@ export function endOfArchive({ entries, offset, sizeBytes }: CentralDirectory): 
   return Buffer.concat([zip64End, locator, end]);
 }
 
-function nameOf({ name }: ZipEntry): Buffer {
+function encodeName({ name }: ZipEntry): Buffer {
   const bytes = Buffer.from(name);
   if (bytes.length > MAX_16) throw new RangeError('The name of an entry is too long');
   return bytes;
 }
 
-function flagsOf({ streamed }: ZipEntry): number {
+function getFlags({ streamed }: ZipEntry): number {
   return UTF_8 | (streamed ? STREAMED : 0);
 }
 
 /** Zip64 extended information, section 4.5.3. */
-function zip64Extra(numbers: number[]): Buffer {
-  const fields = new Fields(4 + 8 * numbers.length).u16(0x0001).u16(8 * numbers.length);
+function buildZip64Extra(numbers: number[]): Buffer {
+  const fields = new RecordBuilder(4 + 8 * numbers.length).u16(0x0001).u16(8 * numbers.length);
   for (const number of numbers) fields.u64(number);
   return fields.bytes;
 }
 
-/** Section 4.4.6. The years it can tell are 1980 to 2107. */
-function dosDate(milliseconds: number): number {
+/** Section 4.4.6. Covers the years 1980 to 2107. */
+function toDosDate(milliseconds: number): number {
   const time = new Date(milliseconds);
   const year = Math.min(Math.max(time.getUTCFullYear(), 1980), 2107);
   return ((year - 1980) << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
 }
 
-function dosTime(milliseconds: number): number {
+function toDosTime(milliseconds: number): number {
   const time = new Date(milliseconds);
   return (time.getUTCHours() << 11) | (time.getUTCMinutes() << 5) | (time.getUTCSeconds() >> 1);
 }
 
 /** Little-endian numbers, one after another (section 4.4.1.1). */
-class Fields {
+class RecordBuilder {
   readonly bytes: Buffer;
   #position = 0;
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { databaseFailure } from '../../platform/database/failures.ts';
+import { toDatabaseError } from '../../platform/database/database-errors.ts';
 import { AppError, type ErrorCode } from '../../platform/errors.ts';
 import { sendProblem } from './problem.ts';
 
@@ -42,7 +42,7 @@ export function malformedRequest(): AppError {
 
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  return databaseFailure(error) ?? fromFastifyError(error) ?? internalError(error);
+  return toDatabaseError(error) ?? fromFastifyError(error) ?? internalError(error);
 }
 
 interface FastifyError {

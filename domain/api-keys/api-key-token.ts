@@ -7,8 +7,8 @@ const CHECKSUM_LENGTH = 6;
 const TOKEN = /^ask_(?:live|test)_[0-9A-Za-z]{38}$/;
 
 /**
- * A new token: `ask_<live|test>_`, 32 random base62 characters (190 bits) and a checksum. The prefix lets scanners
- * find leaked keys; the checksum lets us refuse a mistyped one without asking the database.
+ * A new token: `ask_<live|test>_`, 32 random base62 characters (190 bits) and a checksum. The prefix lets scanners find
+ * leaked keys; the checksum rejects a mistyped key without a database query.
  */
 export function createApiKeyToken(mode: 'live' | 'test'): string {
   const body = `ask_${mode}_${randomBase62(SECRET_LENGTH)}`;
@@ -19,7 +19,7 @@ export function isApiKeyToken(token: string): boolean {
   return TOKEN.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_LENGTH)));
 }
 
-/** What is stored. A fast hash will do: the token has too much chance in it to be guessed from its hash. */
+/** The stored form. A fast hash suffices, because the token has too much entropy to be guessed. */
 export function hashApiKeyToken(token: string): Buffer {
   return sha256(token);
 }

@@ -6,7 +6,7 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** A credential of a program. The token itself is shown once and never stored. */
+/** The credential of a program. The token itself is returned once and never stored. */
 export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
@@ -15,10 +15,10 @@ export const ApiKeyEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Empty: every environment of the organization. */
+    /** Null: every environment of the organization. */
     environmentId: () =>
       p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').strictNullable().deleteRule('cascade'),
-    /** Empty: every inbox of the environment. */
+    /** Null: every inbox of the environment. */
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().strictNullable().deleteRule('cascade'),
     name: p.text(),
     tokenHash: p.blob().unique(),
@@ -26,7 +26,7 @@ export const ApiKeyEntity = defineEntity({
     permissions: p.array().$type<Permission[]>(),
     expiresAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
-    /** Kept to the minute, so that a request does not pay for a write. */
+    /** Updated at most once a minute, so that requests rarely cause a write. */
     lastUsedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },

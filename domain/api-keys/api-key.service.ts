@@ -13,9 +13,9 @@ import { createApiKey } from './create-api-key.ts';
 
 export interface NewApiKey {
   name: string;
-  /** Undefined: those of the default agent which the creator has too. */
+  /** By default the agent permissions that the creating key has too. */
   permissions?: Permission[];
-  /** Undefined: as wide as the creator's own binding. */
+  /** By default the binding of the creating key. */
   environmentId?: string;
   inboxId?: string;
   expiresAt?: Date;
@@ -23,18 +23,18 @@ export interface NewApiKey {
 
 export interface ApiKeyService {
   /**
-   * Makes a key that can do no more and reaches no further than the one that makes it.
+   * Creates a key whose permissions and binding do not exceed those of the creating key.
    *
-   * @returns the key, and its token for the only time.
-   * @throws AppError `permission_denied` for a permission the creator lacks; `not_found` for an environment or inbox
-   * out of its reach.
+   * @returns the key and its token, which is not returned again.
+   * @throws AppError `permission_denied` for a permission the creating key lacks; `not_found` for an environment or inbox
+   * outside its scope.
    */
   create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
-  /** Keys that reach no further than the caller's; revoked ones are left out. */
+  /** Keys whose binding is within the caller's, without revoked ones. */
   list(scope: Scope, page: PageRequest): Promise<Page<ApiKey>>;
   /** @throws AppError `not_found`, also for a revoked one. */
   get(scope: Scope, keyId: string): Promise<ApiKey>;
-  /** Holds from the next request on. @throws AppError `not_found`. */
+  /** Takes effect with the next request. @throws AppError `not_found`. */
   revoke(scope: Scope, keyId: string): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
       database.transaction(scope, async ({ em }) => {
         const permissions = resolvePermissions(scope, input.permissions);
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
-          throw invalid('/body/expires_at', 'has passed', 'Give a time in the future, or leave it out.');
+          throw invalid('/body/expires_at', 'must be in the future', 'Use a time in the future, or omit it.');
         const { environment, inboxId } = await resolveBinding(em, scope, input);
         return createApiKey(
           em,
@@ -81,7 +81,7 @@ async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<
   return key;
 }
 
-/** An organization-wide key sees all keys, a bound one those bound at least as tightly. */
+/** An organization-wide key sees all keys, a bound key those with the same or a narrower binding. */
 function keysInScope(scope: Scope): FilterQuery<ApiKey> {
   return {
     organizationId: scope.organizationId,

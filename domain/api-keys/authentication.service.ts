@@ -10,23 +10,23 @@ import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
 
 export interface Credentials {
   token: string;
-  /** Another environment than the credential's own (`x-env-id`); only an organization-wide key may name one. */
+  /** The environment requested with `x-env-id`; only an organization-wide key may select one. */
   environmentId: string | undefined;
   requestId: string;
 }
 
 export interface Authentication {
   scope: Scope;
-  /** Why changes are refused; reads go on. Empty while organization and environment are active. */
+  /** The error for changes while the organization or environment is suspended; reads are allowed. */
   suspension: AppError | undefined;
 }
 
 export interface AuthenticationService {
   /**
-   * Who presents this token, and what they reach.
+   * Resolves a token to its scope.
    *
-   * @throws AppError `unauthenticated`, the same for an unknown, an expired and a revoked key; `not_found` for an
-   * environment out of reach.
+   * @throws AppError `unauthenticated`, the same for an unknown, expired and revoked key; `not_found` for an environment
+   * outside its scope.
    */
   authenticate(credentials: Credentials): Promise<Authentication>;
 }
@@ -44,7 +44,7 @@ interface KeyRow {
   recently_used: boolean | null;
 }
 
-/** Times are compared by the database's clock, not each process's own. */
+/** Uses the clock of the database, so that all processes agree. */
 export function createAuthenticationService({
   database,
   logger,
@@ -54,7 +54,7 @@ export function createAuthenticationService({
 }): AuthenticationService {
   const recording = new Set<string>();
 
-  /** Off the request's path, and at most once a minute a key. A lost one only makes `last_used_at` older. */
+  /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
   function recordUse(row: KeyRow): void {
     if (row.recently_used || recording.has(row.key_id)) return;
     recording.add(row.key_id);
@@ -62,7 +62,7 @@ export function createAuthenticationService({
       .transaction({ organizationId: row.org_id }, ({ em }) =>
         em.nativeUpdate(ApiKeyEntity, { id: row.key_id }, { lastUsedAt: new Date() }),
       )
-      .catch((error: unknown) => logger.warn({ err: error }, 'last use of a key was not recorded'))
+      .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
       .finally(() => recording.delete(row.key_id));
   }
 
@@ -93,7 +93,7 @@ async function findKey(
   token: string,
   environmentId: string | undefined,
 ): Promise<KeyRow | undefined> {
-  // What is no id can be no environment's, and must not reach the database as text it cannot hold.
+  // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const [row] = await database.query<KeyRow>(sql`select *, expires_at <= now() as expired,
@@ -105,13 +105,13 @@ async function findKey(
 function findSuspension({ org_status, env_status }: KeyRow): AppError | undefined {
   if (org_status === 'suspended') {
     return new AppError('organization_suspended', {
-      detail: 'The organization is suspended: it can read, and change nothing.',
+      detail: 'The organization is suspended: it can read but not change anything.',
       fix: 'Ask an owner of the organization to contact support.',
     });
   }
   if (env_status === 'suspended') {
     return new AppError('environment_suspended', {
-      detail: 'The environment is suspended: it can be read, and nothing in it changed.',
+      detail: 'The environment is suspended: it can be read but not changed.',
       fix: 'Use another environment, or ask an owner of the organization to contact support.',
     });
   }
@@ -121,7 +121,7 @@ function findSuspension({ org_status, env_status }: KeyRow): AppError | undefine
 export function unauthenticated(): AppError {
   return new AppError('unauthenticated', {
     detail: 'The request has no valid API key.',
-    fix: 'Send the header "Authorization: Bearer <API key>" with a key that is neither expired nor revoked.',
+    fix: 'Send the header "Authorization: Bearer <API key>" with a key that is not expired or revoked.',
     headers: { 'www-authenticate': 'Bearer' },
   });
 }

@@ -30,8 +30,8 @@ export interface FirstOrganizationInput {
 }
 
 /**
- * Creates the first organization of an installation with an owner, two environments and two API keys, in one transaction.
- * Concurrent processes create it only once.
+ * Creates the first organization of an installation with an owner, two environments and two API keys, in one
+ * transaction. Concurrent processes create it only once.
  *
  * @param database connected as the worker role, which sees all organizations.
  * @returns null if an organization exists.

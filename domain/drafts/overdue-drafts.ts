@@ -48,7 +48,7 @@ export function overdueDrafts(
         overdue: WAITING,
         columns: COLUMNS,
         limit: limit - due.length,
-        againAfter: '1 hour',
+        recheckDelay: '1 hour',
       });
       return [...due.map(runOf), ...waiting.map((row) => ({ ...runOf(row), whenRunning: undefined }))];
     },

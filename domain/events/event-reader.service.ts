@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { type Event, EventEntity } from './event.entity.ts';
@@ -50,7 +50,7 @@ export function createEventReaderService({ database }: { database: Database }): 
           maxBytes: PAGE_BYTES,
         });
         const keyOf = (event: Event) => [positionOf(event)];
-        const { items, next } = pageOf(events, page.limit, keyOf);
+        const { items, next } = toPage(events, page.limit, keyOf);
         const end = items.at(-1);
         return { items, next: truncated && end ? keyOf(end) : next };
       }),

@@ -1,4 +1,4 @@
-import { addPiece, closeEntry, completeEntry, openEntry, type ZipRecord } from '../../platform/zip.ts';
+import { addChunk, closeEntry, completeEntry, openEntry, type ZipRecord } from '../../platform/zip.ts';
 import type { ArchivePosition } from './archive-position.ts';
 
 /** What a step appends to the archive, and the resulting position. */
@@ -38,7 +38,7 @@ export class ArchiveAppender {
   }
 
   /** Starts a file written in chunks, unless one is open. */
-  openFile(name: string, modifiedAt: number): void {
+  startFile(name: string, modifiedAt: number): void {
     if (this.position.entry) return;
     const { offset, zip64 } = this.position;
     const { bytes, entry } = openEntry({ name, modifiedAt, offset, zip64 });
@@ -48,7 +48,7 @@ export class ArchiveAppender {
 
   async addToFile(data: Buffer): Promise<void> {
     if (!this.position.entry) throw new Error('No file is open');
-    const { bytes, entry } = await addPiece(this.position.entry, data);
+    const { bytes, entry } = await addChunk(this.position.entry, data);
     this.append(bytes);
     this.position.entry = entry;
   }
@@ -92,7 +92,7 @@ export class ArchiveAppender {
     };
   }
 
-  #record({ bytes, directory }: ZipRecord): void {
+  #record({ bytes, directoryRecord: directory }: ZipRecord): void {
     this.append(bytes);
     this.#directory.push(directory);
     this.position.entries += 1;

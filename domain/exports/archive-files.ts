@@ -92,7 +92,8 @@ function isAlreadyWritten(file: FileRow, last: ArchivePosition['lastFile']): boo
 }
 
 /**
- * Writes the next files of a page, as many as fit into one step. A file longer than a chunk ends the step and stays open.
+ * Writes the next files of a page, as many as fit into one step. A file longer than a chunk ends the step and stays
+ * open.
  */
 export async function writeFiles(
   appender: ArchiveAppender,
@@ -134,7 +135,7 @@ async function* readInOrder(
     const { value: file } = queue.next();
     if (!file) return;
     const chunk = readChunk(storage, file.storageKey, 0, maxChunkBytes);
-    // The consumer awaits it; after an earlier failure nobody would, and the rejection would be unhandled.
+    // Awaited by the consumer, except after an earlier failure, when the rejection would be unhandled.
     chunk.catch(() => {});
     requested.push({ file, chunk });
   };
@@ -166,7 +167,7 @@ async function writeFile(
   const modifiedAt = new Date(file.createdAt).getTime();
   appender.count('files', folder, 1);
   if (chunk.bytes.length >= chunk.totalBytes) return appender.addFile(name, modifiedAt, chunk.bytes);
-  appender.openFile(name, modifiedAt);
+  appender.startFile(name, modifiedAt);
   await appender.addToFile(chunk.bytes);
   const { storageKey } = file;
   appender.position.file = { storageKey, offset: chunk.bytes.length, totalBytes: chunk.totalBytes };

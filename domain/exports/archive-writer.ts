@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { endOfArchive } from '../../platform/zip.ts';
+import { buildEndRecords } from '../../platform/zip.ts';
 import { ArchiveAppender, type ArchiveStep } from './archive-appender.ts';
 import { continueFile, type FileFolder, readNextFiles, writeFiles } from './archive-files.ts';
 import { attachmentPath } from './archive-names.ts';
@@ -65,8 +65,8 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWriter {
   const { database, maxChunkBytes = CHUNK_BYTES } = options;
-  const typeOf = columnTypes(database);
-  const kindAt = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
+  const getColumnType = readColumnTypes(database);
+  const getStageKind = ({ stage }: ArchivePosition) => PLAN[stage]?.kind;
 
   async function writeStage(stage: Stage, archive: ArchiveSource, appender: ArchiveAppender): Promise<void> {
     switch (stage.kind) {
@@ -78,7 +78,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       case 'table':
         return writeRowStep(stage.table, archive, appender);
       case 'missing':
-        return writeMissing(archive, appender);
+        return writeMissingFiles(archive, appender);
       case 'manifest':
         return writeManifest(archive, appender);
       case 'directory':
@@ -101,7 +101,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
 
   async function writeRowStep(table: ExportedTable, archive: ArchiveSource, appender: ArchiveAppender) {
     const { position } = appender;
-    appender.openFile(`data/${fileNameOf(table)}.jsonl`, archive.startedAt.getTime());
+    appender.startFile(`data/${fileNameOf(table)}.jsonl`, archive.startedAt.getTime());
     const source = table.sources[position.source];
     if (!source) return closeTable(appender);
     const page = await database.readAsTenant(archive.organizationId, (em) =>
@@ -110,7 +110,7 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
         source,
         after: position.after,
         startedAt: archive.startedAt,
-        typeOf: (column) => typeOf(table.table, column),
+        typeOf: (column) => getColumnType(table.table, column),
       }),
     );
     if (!page) {
@@ -123,8 +123,8 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     position.after = page.after;
   }
 
-  async function writeMissing(archive: ArchiveSource, appender: ArchiveAppender) {
-    appender.openFile('data/missing_files.jsonl', archive.startedAt.getTime());
+  async function writeMissingFiles(archive: ArchiveSource, appender: ArchiveAppender) {
+    appender.startFile('data/missing_files.jsonl', archive.startedAt.getTime());
     const [segment] = await database.query<{ number: number; missing: string }>(
       sql`select number, missing_files as missing from export_segments where export_id = ${archive.id} and number > ${appender.position.segment} and missing_files <> ''
        order by number limit 1`,
@@ -184,7 +184,9 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
       return appender.toStep();
     },
     readsCheckpoints: (position) =>
-      position.segment === 0 && ['missing', 'directory'].includes(kindAt(position) ?? '') && !position.entry,
+      position.segment === 0 &&
+      ['missing', 'directory'].includes(getStageKind(position) ?? '') &&
+      !position.entry,
     isComplete: ({ stage }) => stage >= PLAN.length,
   };
 }
@@ -196,7 +198,7 @@ function closeTable(appender: ArchiveAppender): void {
 
 function writeEnd(appender: ArchiveAppender): void {
   const { offset, directoryOffset, entries } = appender.position;
-  const end = endOfArchive({ entries, offset: directoryOffset, sizeBytes: offset - directoryOffset });
+  const end = buildEndRecords({ entries, offset: directoryOffset, sizeBytes: offset - directoryOffset });
   appender.append([end]);
   appender.nextStage();
 }
@@ -207,7 +209,7 @@ function addFilePath(line: string): string {
   return JSON.stringify({ ...row, file: attachmentPath(row.id, row.filename) });
 }
 
-function columnTypes({ orm }: Pick<Database, 'orm'>): (table: string, column: string) => string {
+function readColumnTypes({ orm }: Pick<Database, 'orm'>): (table: string, column: string) => string {
   const types = new Map<string, string>();
   for (const { tableName, props } of orm.getMetadata().getAll().values())
     for (const { fieldNames = [], columnTypes: of = [] } of props)

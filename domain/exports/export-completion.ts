@@ -135,7 +135,7 @@ export function createExportCompletion({
         return locked;
       });
       if (row && row.status !== 'ready' && row.uploadId) await removeUpload(row);
-      return row?.status ?? 'gone';
+      return row?.status ?? 'not_found';
     },
 
     async cleanUp() {

@@ -154,7 +154,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
         await start(row);
         row = await find(exportId);
       }
-      if (!row) return { status: 'gone', progress: 'The export is gone.' };
+      if (!row) return { status: 'not_found', progress: 'The export no longer exists.' };
       if (row.status === 'running') {
         try {
           if (row.position && writer.isCompatible(row.position))
@@ -166,7 +166,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
         }
         row = await find(exportId);
       }
-      return { status: row?.status ?? 'gone', progress: row ? formatProgress(row) : '' };
+      return { status: row?.status ?? 'not_found', progress: row ? formatProgress(row) : '' };
     },
 
     abort: completion.abort,

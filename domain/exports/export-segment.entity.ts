@@ -4,8 +4,9 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { ExportEntity } from './export.entity.ts';
 
 /**
- * What writing an archive has to remember to its end, a checkpoint a row: the part that was put, and what the entries
- * in it leave for the central directory, which comes last and is as long as there are messages. Gone with the end.
+ * Data saved with a checkpoint until the archive is complete: an uploaded part, and the central directory records of
+ * the entries written since the last checkpoint. The central directory comes last and grows with the number of
+ * messages.
  */
 export const ExportSegmentEntity = defineEntity({
   name: 'ExportSegment',
@@ -15,12 +16,12 @@ export const ExportSegmentEntity = defineEntity({
     exportId: () => p.manyToOne(ExportEntity).mapToPk().primary().deleteRule('cascade'),
     number: p.integer().primary(),
     organizationId: idColumn().fieldName('org_id'),
-    /** Empty where a checkpoint lies between two parts. */
+    /** Null for a checkpoint without an uploaded part. */
     partNumber: p.integer().strictNullable(),
     etag: p.text().strictNullable(),
     /** Records of the central directory. */
     centralDirectory: p.blob(),
-    /** Lines that tell of files storage no longer has. */
+    /** JSON lines for files that storage no longer has. */
     missingFiles: p.text(),
   },
 });

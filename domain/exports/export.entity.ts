@@ -54,7 +54,10 @@ export const ExportEntity = defineEntity({
     sizeBytes: p.bigint('number').default(0),
     startedAt: timestamp().strictNullable(),
     completedAt: timestamp().strictNullable(),
-    /** When a ready archive stops being available. The object is deleted a day later, so that issued links keep working. */
+    /**
+     * When a ready archive stops being available. The object is deleted a day later, so that issued links keep
+     * working.
+     */
     expiresAt: timestamp().strictNullable(),
     /** When the reconciler last looked after the row's run; empty while everything goes its way. */
     reconciledAt: timestamp().strictNullable(),

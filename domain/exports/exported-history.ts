@@ -36,8 +36,8 @@ function withPendingDeltas({ table, key, counts, pendingDeltas, parent }: CountT
 }
 
 /**
- * Usage and metrics, which cannot be recomputed once messages are deleted. Written last, so that they are nearly as recent
- * as the end of the archive.
+ * Usage and metrics, which cannot be recomputed once messages are deleted. Written last, so that they are nearly as
+ * recent as the end of the archive.
  */
 export const EXPORTED_HISTORY: ExportedTable[] = [
   {

@@ -32,8 +32,8 @@ export interface RangeSource {
   parent: ParentTable | null;
   key: string[];
   /**
-   * SQL that selects the next `:limit` rows in the order of the key. `:parent` is the parent's id, if there is a parent;
-   * `:after` is a condition that the key is after the last row.
+   * SQL that selects the next `:limit` rows in the order of the key. `:parent` is the parent's id, if there is a
+   * parent; `:after` is a condition that the key is after the last row.
    */
   next: string;
   pageSize: number;

@@ -202,8 +202,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     ],
     sources: [
       {
-        // Threads have no index with a stable order, so each is exported with its newest message. With its oldest, which
-        // retention may delete meanwhile, a thread could be exported twice.
+        // Threads have no index with a stable order, so each is exported with its newest message. With its oldest,
+        // which retention may delete meanwhile, a thread could be exported twice.
         scan: { ...MESSAGES, newestFirst: true },
         where: `t.id in (select m.thread_id from messages m where m.id in (:keys)
           and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < :bound))`,

@@ -4,7 +4,9 @@ import type { Export } from './export.entity.ts';
 import type { ExportRunner } from './export-runner.ts';
 import { buildExportStart } from './export-start.ts';
 
-/** Exports without a running workflow. If an operator stopped the run, the export is canceled and its upload removed. */
+/**
+ * Exports without a running workflow. If an operator stopped the run, the export is canceled and its upload removed.
+ */
 export function overdueExports(database: Database, runner: Pick<ExportRunner, 'abort'>): OverdueSource {
   return {
     name: 'exports',

@@ -11,8 +11,8 @@ export interface ArchiveSnapshot {
 }
 
 /**
- * Collects the bytes of an archive into parts. The part-sized buffers are reused, since the garbage collector would free
- * new ones too late.
+ * Collects the bytes of an archive into parts. The part-sized buffers are reused, since the garbage collector would
+ * free new ones too late.
  */
 export class PartBuffer {
   position: ArchivePosition;

@@ -13,7 +13,10 @@ import {
 
 export type PagePosition = NonNullable<ArchivePosition['after']>;
 
-/** Approximate bytes read at once; a single row may be longer. Larger pages leave too many uncollected strings in memory. */
+/**
+ * Approximate bytes read at once; a single row may be longer. Larger pages leave too many uncollected strings in
+ * memory.
+ */
 const PAGE_BYTES = 256 * 1024;
 /** Parents without rows skipped in one transaction. */
 const MAX_EMPTY_PARENTS = 50;

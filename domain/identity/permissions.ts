@@ -1,4 +1,4 @@
-/** What a credential may do (design: identity.md, "Roles and permissions"). */
+/** What a credential may do. */
 export const PERMISSIONS = [
   'inboxes:read',
   'inboxes:write',
@@ -29,8 +29,8 @@ export const PERMISSIONS = [
 export type Permission = (typeof PERMISSIONS)[number];
 
 /**
- * What a person weighs: who may be written to, whether a sender that did harm goes on, whose name mail bears, how long
- * it is kept.
+ * Decisions reserved for people: whom the organization may write to, whether a harmful sender may continue, under which
+ * domain it sends, and how long messages are kept.
  */
 const RESTRICTED_PERMISSIONS: readonly Permission[] = [
   'keys:manage',
@@ -43,7 +43,7 @@ const RESTRICTED_PERMISSIONS: readonly Permission[] = [
   'export:create',
 ];
 
-/** What an agent gets when nobody says otherwise. */
+/** Default permissions of an agent's key. */
 export const AGENT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
   (name) => !RESTRICTED_PERMISSIONS.includes(name),
 );

@@ -2,19 +2,19 @@ import type { TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Permission } from './permissions.ts';
 
-/** Who acts. `system` is a lifecycle acting for itself (a scheduled send, a mail that came in). */
+/** Who acts. `system`: a workflow acting on its own (a scheduled send, an incoming message). */
 export type Actor = { kind: 'api_key'; id: string } | { kind: 'system'; id: string };
 
 /**
- * What a use-case may see and do: every finder takes one. Rows of the organization outside `environmentId` and
- * `inboxId` are as absent as another tenant's.
+ * What a use case may see and do; every finder takes one. Rows of the organization outside `environmentId` and `inboxId`
+ * are treated like rows of another tenant.
  */
 export interface Scope extends TenantScope {
   organizationId: string;
   environmentId: string;
-  /** The credential is bound to its environment (a key that is not may name another by `x-env-id`). */
+  /** The credential is bound to its environment. An unbound key may select another with `x-env-id`. */
   environmentBound: boolean;
-  /** The credential is bound to this inbox; empty: every inbox of the environment. */
+  /** The inbox the credential is bound to; undefined: every inbox of the environment. */
   inboxId?: string;
   permissions: ReadonlySet<Permission>;
   actor: Actor;
@@ -25,13 +25,13 @@ export interface Scope extends TenantScope {
 export function requirePermission(scope: Pick<Scope, 'permissions'>, permission: Permission): void {
   if (scope.permissions.has(permission)) return;
   throw new AppError('permission_denied', {
-    detail: `This needs the permission ${permission}.`,
-    fix: `Use a key that has the permission ${permission}.`,
+    detail: `This operation requires the permission ${permission}.`,
+    fix: `Use a key with the permission ${permission}.`,
     extensions: { permission },
   });
 }
 
-/** The part of a `where` that keeps a finder within the scope, for tables that name environment and inbox. */
+/** The `where` conditions that limit a finder to the scope, for tables with environment and inbox columns. */
 export function withinScope(scope: Scope): {
   environmentId: string;
   organizationId: string;
@@ -49,7 +49,7 @@ export function isOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inbo
   return !scope.environmentBound && scope.inboxId === undefined;
 }
 
-/** Whether the credential may see an inbox, as far as its own binding goes. */
+/** Whether the credential's inbox binding allows access to the inbox. */
 export function reachesInbox(scope: Scope, inboxId: string): boolean {
   return scope.inboxId === undefined || scope.inboxId === inboxId;
 }

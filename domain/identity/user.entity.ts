@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
 
-/** A person. Belongs to no tenant: a user may be a member of several organizations. */
+/** A person. Not tenant data: a user may be a member of several organizations. */
 export const UserEntity = defineEntity({
   name: 'User',
   tableName: 'users',
@@ -10,7 +10,7 @@ export const UserEntity = defineEntity({
     /** Stored in lower case. */
     email: p.text().unique(),
     name: p.text().strictNullable(),
-    /** PHC string (argon2id); empty for people who only come in through another provider. */
+    /** PHC string (argon2id); null for people who sign in only through another provider. */
     passwordHash: p.text().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

@@ -3,8 +3,8 @@ import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 
 /**
- * Who holds an address, service-wide. Written only through the function `claim_address`, which sees every tenant's
- * rows; a released address stays with its organization for 90 days.
+ * Which inbox holds an address, across all tenants. Written only through the function `claim_address`, which sees every
+ * tenant's rows. A released address stays reserved for its organization for 90 days.
  */
 export const AddressClaimEntity = defineEntity({
   name: 'AddressClaim',
@@ -14,7 +14,7 @@ export const AddressClaimEntity = defineEntity({
     email: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),
     inboxId: idColumn(),
-    /** Empty while an inbox has the address. */
+    /** Null while an inbox has the address. */
     releasedAt: timestamp().strictNullable(),
   },
 });

@@ -10,11 +10,11 @@ import { type InboxCredential, InboxCredentialEntity } from './inbox-credential.
 export interface InboxCredentials {
   /** The inbox's address. */
   username: string;
-  /** Empty until a password was made. */
+  /** Null until a password has been created. */
   rotatedAt: Date | null;
 }
 
-/** The inbox of a mail program, and since when its password holds. */
+/** An inbox authenticated by its SMTP password, and when that password was created. */
 export interface AuthenticatedInbox {
   inbox: Inbox;
   rotatedAt: Date;
@@ -24,12 +24,12 @@ export interface CredentialService {
   /** @throws AppError `not_found`. */
   get(scope: Scope, inboxId: string): Promise<InboxCredentials>;
   /**
-   * Makes a new password; the one before ends at once. It is shown this one time.
+   * Creates a new password, which replaces the previous one immediately and is not returned again.
    *
-   * @throws AppError `not_found`, `permission_denied` without `messages:send`, which it gives.
+   * @throws AppError `not_found`; `permission_denied` without `messages:send`, which the password grants.
    */
   rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
-  /** The inbox a mail program may send for; null where name or password is wrong, in the same time. */
+  /** Returns null if username or password is wrong, in constant time. */
   authenticate(username: string, password: string): Promise<AuthenticatedInbox | null>;
 }
 
@@ -74,5 +74,5 @@ export function createCredentialService({ database }: { database: Database }): C
   };
 }
 
-/** Nothing has this hash. */
+/** No password has this hash; compared against when there is no credential, so that the time stays the same. */
 const NO_PASSWORD_HASH = Buffer.alloc(32);

@@ -10,7 +10,7 @@ export async function findInbox(em: EntityManager, scope: Scope, inboxId: string
   return inbox;
 }
 
-/** A deleted inbox's messages stay readable. */
+/** For reads: the messages of a deleted inbox stay readable. @throws AppError `not_found`. */
 export async function findInboxIncludingDeleted(
   em: EntityManager,
   scope: Scope,

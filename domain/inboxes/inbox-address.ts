@@ -9,14 +9,14 @@ export interface InboxAddress {
   domain: string;
 }
 
-/** How a caller names the address it wants; nothing given asks for a random one. */
+/** The address a caller asks for. Without any field a random one is generated. */
 export interface AddressRequest {
   username?: string;
   domain?: string;
   email?: string;
 }
 
-/** Mailboxes that speak for a whole domain (RFC 2142), and those the service itself sends from or takes reports at. */
+/** Role mailboxes of a domain (RFC 2142), and addresses the service itself sends from or receives reports at. */
 const RESERVED_USERNAMES = new Set([
   'postmaster',
   'abuse',
@@ -30,7 +30,7 @@ const RESERVED_USERNAMES = new Set([
   'feedback',
 ]);
 
-/** On the shared domain these would pass for the service's own; on one of their own, organizations want them. */
+/** On the shared domain these could be mistaken for the service's own. Organizations may use them on their own domains. */
 const RESERVED_ON_SHARED_DOMAIN = new Set([
   'webmaster',
   'noc',
@@ -51,7 +51,7 @@ const RESERVED_ON_SHARED_DOMAIN = new Set([
   'ftp',
 ]);
 
-/** A dot-atom (RFC 5321) of the characters every system takes. A plus-tag is the sender's to add. */
+/** A dot-atom (RFC 5321) of characters that every system accepts. Only senders add plus-tags. */
 const USERNAME_PATTERN = /^[a-z0-9](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}[a-z0-9_-]$|^[a-z0-9]$/;
 
 const ADJECTIVES =
@@ -60,14 +60,14 @@ const NOUNS =
   'badger beacon birch bison brook canyon cedar cliff comet condor cove crane creek delta dune eagle ember falcon fern finch fjord forest fox galaxy garnet glade harbor hawk heron hill ibis island jaguar juniper kestrel lagoon lake lark lemur lion lynx maple meadow mesa meteor moose nova oak ocean orca orchid osprey otter owl panda pebble pine planet puffin quartz raven reef river robin';
 
 /**
- * The address a new inbox asks for. Whether a domain other than the shared one is the organization's is not looked at.
+ * Parses and validates the address of a new inbox. Does not check whether a custom domain belongs to the organization.
  *
  * @throws AppError `validation_error`.
  */
 export function parseInboxAddress(wanted: AddressRequest, sharedDomain: string): InboxAddress {
   if (wanted.email !== undefined) {
     const at = wanted.email.lastIndexOf('@');
-    if (at < 1) throw invalid('/body/email', 'is not an e-mail address', 'Give an address as name@domain.');
+    if (at < 1) throw invalid('/body/email', 'is not an email address', 'Use an address such as name@domain.');
     return validateAddress(
       '/body/email',
       wanted.email.slice(0, at),
@@ -91,28 +91,28 @@ function validateAddress(
   if (username.includes('+'))
     throw invalid(
       path,
-      'must not hold a plus-tag',
-      'Leave the plus-tag out: mail to name+tag reaches the inbox name.',
+      'must not contain a plus-tag',
+      'Remove the plus-tag: mail to name+tag is delivered to the inbox name.',
     );
   if (!USERNAME_PATTERN.test(username))
     throw invalid(
       path,
-      'must be 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit',
-      'Choose another name, or none for a random one.',
+      'must be 1 to 64 letters, digits, dots, dashes and underscores, starting with a letter or digit',
+      'Choose another name, or omit it for a random one.',
     );
   if (RESERVED_USERNAMES.has(username) || (shared && RESERVED_ON_SHARED_DOMAIN.has(username)))
-    throw invalid(path, 'is reserved', 'Choose another name, or none for a random one.');
+    throw invalid(path, 'is reserved', 'Choose another name, or omit it for a random one.');
   return { email: `${username}@${domain}`, username, domain };
 }
 
-/** Lower case and without the plus-tag: what an inbox's row holds. */
+/** The address in the form stored for inboxes: lower case, without a plus-tag. */
 export function baseAddress(address: string): string {
   const at = address.lastIndexOf('@');
   const local = address.slice(0, at).split('+', 1)[0] ?? '';
   return `${local}${address.slice(at)}`.toLowerCase();
 }
 
-/** What is no domain at all is answered like one that is not verified: the caller's next step is the same. */
+/** A malformed domain gets the same error as an unverified one, because the caller's next step is the same. */
 function parseCustomDomain(given: string): string {
   const parsed = parseDomainName(given);
   if ('problem' in parsed) throw domainNotVerified(given);
@@ -122,11 +122,11 @@ function parseCustomDomain(given: string): string {
 export function domainNotVerified(domain: string): AppError {
   return new AppError('domain_not_verified', {
     detail: `The domain ${domain.slice(0, 255)} is not verified for this organization.`,
-    fix: 'Add the domain and verify it first, or leave it out for an address on the shared domain.',
+    fix: 'Add the domain and verify it first, or omit it to use the shared domain.',
   });
 }
 
-/** `amber-falcon-4821`: readable on the phone, and one of 40 million. */
+/** Such as `amber-falcon-4821`: easy to read aloud, one of 40 million. */
 function randomUsername(): string {
   return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${randomInt(1_000, 10_000)}`;
 }

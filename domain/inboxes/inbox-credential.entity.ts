@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { InboxEntity } from './inbox.entity.ts';
 
-/** The password mail programs send for an inbox with (SMTP submission). No row until one was asked for. */
+/** The SMTP submission password of an inbox. There is no row until one has been created. */
 export const InboxCredentialEntity = defineEntity({
   name: 'InboxCredential',
   tableName: 'inbox_credentials',
@@ -12,7 +12,7 @@ export const InboxCredentialEntity = defineEntity({
   properties: {
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().primary().deleteRule('cascade'),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** SHA-256: the password is drawn by us, and has too much chance in it to be guessed from its hash. */
+    /** SHA-256 suffices: the password is generated with enough entropy to resist guessing. */
     passwordHash: p.blob(),
     rotatedAt: timestamp(),
   },

@@ -5,7 +5,7 @@ import { DomainEntity } from '../domains/domain.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** An address that sends and receives. A deleted one keeps its row, because its messages stay readable. */
+/** An address that sends and receives. A deleted inbox keeps its row, because its messages stay readable. */
 export const InboxEntity = defineEntity({
   name: 'Inbox',
   tableName: 'inboxes',
@@ -38,13 +38,13 @@ export const InboxEntity = defineEntity({
     email: p.text(),
     username: p.text(),
     domain: p.text(),
-    /** Empty on the shared domain, and where the organization's domain was deleted after the inbox. */
+    /** Null on the shared domain, and if the organization's domain was deleted after the inbox. */
     domainId: () => p.manyToOne(DomainEntity).mapToPk().nullable().deleteRule('set null'),
     displayName: p.text().strictNullable(),
     clientId: p.text().strictNullable(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
     sendPaused: p.boolean().default(false),
-    /** Empty while `sendPaused` is false. */
+    /** Null while `sendPaused` is false. */
     sendPausedReason: p.text().strictNullable(),
     /** When a person last lifted a pause: what happened before does not pause it again. Empty: never. */
     sendResumedAt: timestamp().strictNullable(),

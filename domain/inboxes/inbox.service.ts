@@ -21,7 +21,7 @@ import {
 } from './inbox-address.ts';
 import { buildPurgeStart } from './purge-start.ts';
 
-/** Either variant of the specification, not both: `username` (with `domain`, `display_name`) or `email` (with `name`). */
+/** One of the specification's two variants: `username` with `domain` and `display_name`, or `email` with `name`. */
 export interface NewInbox extends AddressRequest {
   displayName?: string;
   name?: string;
@@ -30,9 +30,9 @@ export interface NewInbox extends AddressRequest {
 
 export interface InboxService {
   /**
-   * Makes an inbox, or finds the one the organization made under the same `clientId`, whatever else is asked for.
+   * Creates an inbox, or returns the one created earlier with the same `clientId`, whatever the other input.
    *
-   * @throws AppError `already_exists` for an address that is taken, or a `clientId` the credential may not see;
+   * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox outside the scope;
    * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
@@ -42,15 +42,14 @@ export interface InboxService {
   /** @throws AppError `not_found`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
   /**
-   * Lifts a pause of sending. What was sent before does not pause the inbox again; one that is not paused stays as it is.
+   * Resumes paused sending. Messages sent before do not pause the inbox again. Does nothing if sending is not paused.
    *
    * @throws AppError `not_found`.
    */
   resume(scope: Scope, inboxId: string): Promise<Inbox>;
   /**
-   * Afterwards the inbox is gone, what it had queued is canceled, and its messages are still readable, unless `purge`:
-   * then a workflow removes them, also of an inbox that was deleted before. Its address stays with the organization for
-   * 90 days.
+   * Deletes the inbox and cancels its queued messages. Its messages stay readable, unless `purge` is set: then a workflow
+   * deletes them, also for an inbox that was already deleted. The address stays reserved for the organization for 90 days.
    *
    * @throws AppError `not_found`.
    */
@@ -60,9 +59,9 @@ export interface InboxService {
 export interface InboxServiceOptions {
   database: Database;
   outbox: Outbox;
-  /** The domain every organization may take addresses on. */
+  /** The shared domain, on which every organization may create inboxes. */
   mailDomain: string;
-  /** Where complaints come to, in lower case: no inbox may have it. */
+  /** Receives feedback reports (complaints); lower case. No inbox may have it. */
   feedbackAddress: string;
   /**
    * Finds a domain that this organization has verified, and locks it until the inbox is there, so that nobody deletes it
@@ -73,7 +72,7 @@ export interface InboxServiceOptions {
   onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
 
-/** Tries at a random address; each has better than a million to one to be free. */
+/** Attempts to find a free random address. */
 const MAX_RANDOM_ATTEMPTS = 5;
 
 export function createInboxService(options: InboxServiceOptions): InboxService {
@@ -147,7 +146,7 @@ function inboxesInScope({ organizationId, environmentId, inboxId }: Scope): Filt
   };
 }
 
-/** Creations under one client_id wait for each other, so that the later one finds what the earlier one made. */
+/** Serializes creations with the same client_id, so that the second finds the inbox of the first. */
 async function findByClientId(
   em: EntityManager,
   scope: Scope,
@@ -166,8 +165,8 @@ async function findByClientId(
       (scope.inboxId === undefined || scope.inboxId === inbox.id));
   if (visible) return inbox;
   throw new AppError('already_exists', {
-    detail: 'The organization has an inbox with this client_id that this credential does not reach.',
-    fix: 'Choose another client_id, or use a credential that covers the other inbox.',
+    detail: 'The organization has an inbox with this client_id that this credential cannot access.',
+    fix: 'Choose another client_id, or use a credential with access to that inbox.',
   });
 }
 
@@ -194,7 +193,7 @@ async function createInbox(
   return inbox;
 }
 
-/** Claims in the transaction that makes the inbox: an address is never taken without one. */
+/** Claims the address in the transaction that creates the inbox, so that no address is taken without an inbox. */
 async function claimAddress(
   em: EntityManager,
   scope: Scope,
@@ -211,7 +210,7 @@ async function claimAddress(
   }
   throw new AppError('already_exists', {
     detail: 'The address is taken.',
-    fix: 'Choose another name, or none for a random one.',
+    fix: 'Choose another name, or omit it for a random one.',
   });
 }
 
@@ -240,7 +239,7 @@ function rejectFeedbackAddress(
     throw invalid(
       email === undefined ? '/body/username' : '/body/email',
       'is reserved',
-      'Choose another name, or none for a random one.',
+      'Choose another name, or omit it for a random one.',
     );
 }
 
@@ -251,14 +250,14 @@ function rejectMixedVariants(input: NewInbox): void {
   if (byUsername && byEmail)
     throw invalid(
       '/body',
-      'mixes the two ways to name an inbox',
-      'Give either username, domain and display_name, or email and name.',
+      'mixes the two ways to specify an inbox',
+      'Use either username, domain and display_name, or email and name.',
     );
 }
 
 function boundToInbox(): AppError {
   return new AppError('permission_denied', {
-    detail: 'This credential is bound to one inbox and cannot make another.',
+    detail: 'This credential is bound to one inbox and cannot create another.',
     fix: 'Use a key that is bound to the environment or the organization.',
   });
 }

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { invalid } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { MessageFilter } from './message-filter.ts';
@@ -62,7 +62,7 @@ async function pageByTime(find: Find, { order, limit, after }: PageRequest): Pro
     ...(ascending ? { above: last } : { below: last }),
     limit: limit + 1,
   });
-  const { items, next } = pageOf(matches, limit, ({ id }) => [id]);
+  const { items, next } = toPage(matches, limit, ({ id }) => [id]);
   return { items: items.map(({ id }) => id), next };
 }
 
@@ -82,7 +82,7 @@ async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Pa
     below = window.at(-1)?.id;
     last = undefined;
   }
-  const { items, next } = pageOf(found, limit, (match) => [match.window, String(match.rank), match.id]);
+  const { items, next } = toPage(found, limit, (match) => [match.window, String(match.rank), match.id]);
   return { items: items.map((match) => match.id), next };
 }
 

@@ -2,7 +2,7 @@ import { type FilterQuery, type QueryOrderMap, raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
@@ -58,7 +58,7 @@ async function listByIndex(
     { $and: [where, ...buildListConditions(filter)] },
     { orderBy, limit: page.limit + 1 },
   );
-  return pageOf(messages, page.limit, ({ id }) => [id]);
+  return toPage(messages, page.limit, ({ id }) => [id]);
 }
 
 /** Sort before and after every id. */

@@ -1,7 +1,7 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
@@ -37,7 +37,7 @@ export function createThreadService({ database }: { database: Database }): Threa
           orderBy: { lastMessageAt: page.order, id: page.order },
           limit: page.limit + 1,
         });
-        return pageOf(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
+        return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
       }),
 
     get: (scope, threadId) =>

@@ -14,8 +14,8 @@ const additions = raw(
   COUNT_COLUMNS.map((name) => `${name} = metric_hours.${name} + excluded.${name}`).join(', '),
 );
 
-// A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls take
-// different deltas and lock the hours in the same order.
+// A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls
+// take different deltas and lock the hours in the same order.
 const APPLY_BATCH = sql`with taken as (
     delete from metric_deltas where id in (
       select id from metric_deltas order by id limit ${BATCH_SIZE} for update skip locked)

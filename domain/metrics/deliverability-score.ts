@@ -66,7 +66,9 @@ export function scoreDeliverability(counts: MetricCounts): Deliverability {
   };
 }
 
-/** Capped at 1: a report can arrive in a later hour than its send, so a short range can have more reports than sends. */
+/**
+ * Capped at 1: a report can arrive in a later hour than its send, so a short range can have more reports than sends.
+ */
 function ratio(part: number, whole: number): number {
   if (whole === 0) return 0;
   return Math.round(Math.min(1, part / whole) * 1_000_000) / 1_000_000;

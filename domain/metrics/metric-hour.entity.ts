@@ -6,8 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { countColumns } from './metric-columns.ts';
 
 /**
- * Counts of a subject in an hour (UTC). Written only by `applyMetricDeltas`; newer changes are in `metric_deltas`. Deleted
- * messages stay counted.
+ * Counts of a subject in an hour (UTC). Written only by `applyMetricDeltas`; newer changes are in `metric_deltas`.
+ * Deleted messages stay counted.
  */
 export const MetricHourEntity = defineEntity({
   name: 'MetricHour',

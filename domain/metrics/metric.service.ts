@@ -24,7 +24,7 @@ export interface MetricsOverview {
   summary: MetricCounts;
 }
 
-/** What happened to mail, by the hour it happened in. Exact at once; a message that was deleted stays rows. */
+/** Message counts by the hour in which each event happened. Always exact; deleted messages stay counted. */
 export interface MetricService {
   /**
    * Returns every hour of the range, oldest first; hours without events have zeros.

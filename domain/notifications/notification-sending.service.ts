@@ -23,8 +23,8 @@ export type SendOutcome =
 
 export interface NotificationSendingService {
   /**
-   * Sends a pending email. The attempt is committed before the transport is called, so that an email whose worker crashed
-   * during the attempt is not sent twice.
+   * Sends a pending email. The attempt is committed before the transport is called, so that an email whose worker
+   * crashed during the attempt is not sent twice.
    */
   send(notificationId: string): Promise<SendOutcome>;
   /** Marks a pending email as failed; any other stays unchanged. Returns its status. */
@@ -37,7 +37,10 @@ export interface NotificationSendingOptions {
   dkimKeys: DkimKeys;
   /** From address of system emails. */
   systemAddress: string;
-  /** Envelope sender. The address does not accept mail: no DSNs are requested, and any that arrive are rejected at RCPT. */
+  /**
+   * Envelope sender. The address does not accept mail: no DSNs are requested, and any that arrive are rejected at
+   * RCPT.
+   */
   returnPath: string;
 }
 
@@ -48,7 +51,7 @@ export function createNotificationSendingService(
   return {
     async send(notificationId) {
       const email = await buildEmail(options, notificationId);
-      if (!email) return { kind: 'settled', status: 'gone' };
+      if (!email) return { kind: 'settled', status: 'not_found' };
       const settled = await claimAttempt(database, notificationId);
       if (settled) return settled;
       const result = await mailTransport.transmit({
@@ -70,7 +73,7 @@ export function createNotificationSendingService(
 export function stopNotification(database: Database, notificationId: string): Promise<string> {
   return withLockedNotification(database, notificationId, (notification) => {
     if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
-    return notification?.status ?? 'gone';
+    return notification?.status ?? 'not_found';
   });
 }
 
@@ -107,7 +110,7 @@ async function buildEmail(
 /** @returns null if the caller has claimed the attempt and must send. */
 async function claimAttempt(database: Database, notificationId: string): Promise<SendOutcome | null> {
   return withLockedNotification(database, notificationId, (notification) => {
-    if (!notification) return { kind: 'settled', status: 'gone' };
+    if (!notification) return { kind: 'settled', status: 'not_found' };
     if (notification.status === 'sending') fail(notification, OUTCOME_UNKNOWN);
     if (notification.status !== 'pending') return { kind: 'settled', status: notification.status };
     notification.status = 'sending';
@@ -125,7 +128,7 @@ async function recordResult(
   result: TransmissionResult,
 ): Promise<SendOutcome> {
   return withLockedNotification(database, notificationId, (notification) => {
-    if (!notification) return { kind: 'settled', status: 'gone' };
+    if (!notification) return { kind: 'settled', status: 'not_found' };
     notification.lastError = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
     if (result.kind === 'accepted') {
       // Even if the attempt was meanwhile recorded as lost.

@@ -5,8 +5,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { TemplateName } from './templates.ts';
 
 /**
- * `sending`: an attempt is running, or its worker crashed; the email may have been sent and is not sent again. `failed`:
- * see `lastError`.
+ * `sending`: an attempt is running, or its worker crashed; the email may have been sent and is not sent again.
+ * `failed`: see `lastError`.
  */
 export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'failed';
 

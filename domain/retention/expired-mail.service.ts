@@ -29,8 +29,8 @@ export type DeletionSlice = DeletionProgress & { end: 'done' | 'more' | 'stopped
 export interface ExpiredMailService {
   /**
    * Deletes an organization's expired messages, one batch per transaction, with a proportional pause after each. Each
-   * batch rereads the policy, so a change, postponement or suspension takes effect with the next batch. Safe to interrupt
-   * and resume at any point. A process runs one deletion at a time.
+   * batch rereads the policy, so a change, postponement or suspension takes effect with the next batch. Safe to
+   * interrupt and resume at any point. A process runs one deletion at a time.
    *
    * @param options.onProgress called after each batch.
    * @returns null while another deletion runs in this process.
@@ -125,8 +125,8 @@ type BatchResult = (DeletionProgress & { cursor: DeletionCursor }) | Pick<Deleti
 const DONE = { end: 'done', detail: '' } as const;
 
 /**
- * Returns the retention days in effect, or why nothing is deleted. The row lock is shared: a policy change waits for the
- * batch, and no later batch uses the old policy.
+ * Returns the retention days in effect, or why nothing is deleted. The row lock is shared: a policy change waits for
+ * the batch, and no later batch uses the old policy.
  */
 async function readRetentionDays(em: EntityManager, organizationId: string): Promise<number | string> {
   const policy = await em.findOne(

@@ -114,8 +114,8 @@ export function isDeleting({ appliedDays, postponedUntil }: RetentionPlan): bool
 }
 
 /**
- * Brings the plan up to date: returns the warnings that are due, and puts steps into effect whose notice has elapsed. No
- * step takes effect unannounced, however late the review runs.
+ * Brings the plan up to date: returns the warnings that are due, and puts steps into effect whose notice has elapsed.
+ * No step takes effect unannounced, however late the review runs.
  */
 export function reviewRetention(plan: RetentionPlan, now: Date): RetentionWarning[] {
   const warnings: RetentionWarning[] = [];

@@ -25,8 +25,8 @@ export interface RetentionPolicyService {
   /** @throws AppError `not_found` for another organization. */
   get(scope: Scope, organizationId: string): Promise<RetentionPolicyDetails>;
   /**
-   * Sets how many days messages are kept. A shorter period takes effect after seven days, and the owners are notified; a
-   * longer one takes effect immediately. Setting the same value again changes nothing.
+   * Sets how many days messages are kept. A shorter period takes effect after seven days, and the owners are
+   * notified; a longer one takes effect immediately. Setting the same value again changes nothing.
    *
    * @param days 0: forever.
    * @throws AppError `not_found`; `permission_denied` for a credential bound to an environment or inbox.

@@ -5,7 +5,7 @@ import { usageCutoff } from '../usage/purge-usage.ts';
 
 const BATCH_SIZE = 5_000;
 
-/** Deletes the records of old notifications about limits. Returns how many. */
+/** Deletes old usage alerts. Returns how many. */
 export function purgeUsageAlerts(database: Database, now: Date = new Date()): Promise<number> {
   return deleteRows(
     database,

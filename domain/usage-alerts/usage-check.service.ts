@@ -27,8 +27,8 @@ export interface UsageCheckProgress {
 export interface UsageCheckService {
   /**
    * Checks every organization. A counter past its warning threshold emits `usage.warning`, one at its limit
-   * `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month the
-   * previous month is closed in the ledger.
+   * `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month
+   * the previous month is closed in the ledger.
    *
    * @param from progress of an interrupted check, which then continues.
    */

@@ -35,8 +35,8 @@ export function allowedLimit(
 }
 
 /**
- * The limit in effect: the custom limit if it is not higher than the allowed one, else the allowed one. Custom limits are
- * hard and stay enforced even when a downgrade puts a soft limit below them.
+ * The limit in effect: the custom limit if it is not higher than the allowed one, else the allowed one. Custom limits
+ * are hard and stay enforced even when a downgrade puts a soft limit below them.
  */
 export function effectiveLimit(resource: LimitedResource, inputs: LimitInputs): EffectiveLimit {
   const allowed = allowedLimit(resource, inputs);

@@ -42,8 +42,8 @@ export interface LimitService {
   /**
    * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
    *
-   * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to an
-   * environment or inbox. Changes nothing then.
+   * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to
+   * an environment or inbox. Changes nothing then.
    */
   setCustom(
     scope: Scope,

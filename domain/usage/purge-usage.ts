@@ -22,7 +22,7 @@ export async function purgeUsage(database: Database, now: Date = new Date()): Pr
   return hours + events;
 }
 
-/** What is older than this is deleted from the history of usage. ISO 8601. */
+/** Older usage history is deleted. ISO 8601. */
 export function usageCutoff(now: Date): string {
   return new Date(now.getTime() - USAGE_RETENTION_DAYS * 86_400_000).toISOString();
 }

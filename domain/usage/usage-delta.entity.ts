@@ -5,8 +5,8 @@ import type { UsageCounter } from './counters.ts';
 
 /**
  * A change of a counter that is not applied to it yet. Writers only insert rows, so they never wait for each other;
- * readers of a counter add its deltas. There is no foreign key, because deleting an organization writes deltas after the
- * organization's row is gone.
+ * readers of a counter add its deltas. There is no foreign key, because deleting an organization writes deltas after
+ * the organization's row is gone.
  */
 export const UsageDeltaEntity = defineEntity({
   name: 'UsageDelta',

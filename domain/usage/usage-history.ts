@@ -14,8 +14,8 @@ export const MAX_HISTORY_DAYS = 366;
 const DAY_MS = 86_400_000;
 
 /**
- * The changes per day since a start (hourly sums plus deltas that are not applied yet), then one row without a date: the
- * current storage. A single statement, so that both reflect the same moment.
+ * The changes per day since a start (hourly sums plus deltas that are not applied yet), then one row without a date:
+ * the current storage. A single statement, so that both reflect the same moment.
  */
 const changesSql = (
   organizationId: string,

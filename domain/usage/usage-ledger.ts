@@ -2,7 +2,7 @@ import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { LimitedResource } from './counters.ts';
 import { USAGE_EVENT_KINDS, type UsageEvent, UsageEventEntity } from './usage-event.entity.ts';
 
@@ -69,5 +69,5 @@ export async function listLedgerEntries(
       order by at ${direction}, id ${direction} limit ${limit + 1}`,
   );
   const entries = rows.map((row) => ({ ...row, at: new Date(row.at) }));
-  return pageOf(entries, limit, (entry) => [entry.at.toISOString(), entry.id]);
+  return toPage(entries, limit, (entry) => [entry.at.toISOString(), entry.id]);
 }

@@ -5,7 +5,7 @@ import { joinSql } from '../../platform/database/sql.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, pageOf } from '../../platform/pagination.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
@@ -83,7 +83,7 @@ export function createDeliveryControlService({
       database.transaction(scope, async ({ em }) => {
         await findEndpoint(em, scope, endpointId);
         const found = await findDeliveries(em, { endpointId, filter, page });
-        const { items, next } = pageOf(found, page.limit, ({ id }) => [id]);
+        const { items, next } = toPage(found, page.limit, ({ id }) => [id]);
         return { items: await attachEvents(em, items), next };
       }),
 

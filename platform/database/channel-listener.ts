@@ -1,32 +1,32 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 
-/** Hears what is notified on a channel of PostgreSQL, over one connection that is made again whenever it breaks. */
+/** Receives the notifications of a PostgreSQL channel over one connection, and reconnects whenever it breaks. */
 export interface ChannelListener {
-  /** The connection stands, and a notification came through it within the last {@link CHECK_EVERY_MS}. */
+  /** Whether the connection is open and delivered a notification within the last {@link CHECK_INTERVAL_MS}. */
   readonly listening: boolean;
   close(): Promise<void>;
 }
 
 export interface ChannelListenerOptions {
-  /** A connection of its own, to PostgreSQL itself: a pooler that shares connections between transactions hears nothing. */
+  /** Must lead to PostgreSQL itself: a transaction pooler delivers no notifications. */
   url: string;
   channel: string;
   logger: Logger;
-  heard(payload: string): void;
-  /** It listens, for the first time or again: what was notified before was not heard. */
-  connected(): void;
+  onNotification(payload: string): void;
+  /** Called when listening begins, also after a reconnect: notifications sent before were lost. */
+  onConnected(): void;
 }
 
-const CHECK_EVERY_MS = 10_000;
-const ANSWER_TIMEOUT_MS = 5_000;
-const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 5_000;
+const CHECK_INTERVAL_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 5_000;
+const MIN_RECONNECT_DELAY_MS = 50;
+const MAX_RECONNECT_DELAY_MS = 5_000;
 
 export function listenToChannel(options: ChannelListenerOptions): ChannelListener {
-  const { url, channel, logger, heard, connected } = options;
+  const { url, channel, logger, onNotification, onConnected } = options;
   const closing = new AbortController();
   let listening = false;
   let failures = 0;
@@ -36,42 +36,43 @@ export function listenToChannel(options: ChannelListenerOptions): ChannelListene
     const client = new pg.Client({
       connectionString: url,
       application_name: 'agent-email-signals',
-      connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
+      connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
+      query_timeout: RESPONSE_TIMEOUT_MS,
       keepAlive: true,
     });
     client.on('error', (error) => broken.abort(error));
     client.on('end', () => broken.abort(new Error('The connection ended')));
-    client.on('notification', ({ payload = '' }) => heard(payload));
+    client.on('notification', ({ payload = '' }) => onNotification(payload));
     const stopped = AbortSignal.any([broken.signal, closing.signal]);
     try {
       await client.connect();
       await client.query(`listen ${client.escapeIdentifier(channel)}`);
       for (;;) {
-        await hearOneself(client, channel, stopped);
-        if (!listening) connected();
+        await verifyDelivery(client, channel, stopped);
+        if (!listening) onConnected();
         listening = true;
         failures = 0;
-        await pause(CHECK_EVERY_MS, undefined, { signal: stopped, ref: false });
+        await sleep(CHECK_INTERVAL_MS, undefined, { signal: stopped, ref: false });
       }
     } catch (error) {
       throw broken.signal.aborted ? broken.signal.reason : error;
     } finally {
       listening = false;
-      // A peer that is gone answers no farewell.
-      await Promise.race([client.end().catch(() => undefined), pause(1_000, undefined, { ref: false })]);
+      // A peer that is gone does not answer the termination message.
+      await Promise.race([client.end().catch(() => undefined), sleep(1_000, undefined, { ref: false })]);
     }
   }
 
   async function keepListening(): Promise<void> {
     while (!closing.signal.aborted) {
       await listenUntilBroken().catch((error: unknown) => {
-        if (!closing.signal.aborted) logger.warn({ err: error, channel }, 'listening was cut, trying again');
+        if (!closing.signal.aborted)
+          logger.warn({ err: error, channel }, 'listening was interrupted, reconnecting');
       });
-      const ceiling = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+      const ceiling = Math.min(MAX_RECONNECT_DELAY_MS, MIN_RECONNECT_DELAY_MS * 2 ** failures);
       failures += 1;
       const delay = ceiling * (0.5 + Math.random() / 2);
-      await pause(delay, undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
+      await sleep(delay, undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
     }
   }
 
@@ -87,23 +88,23 @@ export function listenToChannel(options: ChannelListenerOptions): ChannelListene
   };
 }
 
-/** A connection may stand and hear nothing: half open, or a pooler's. Only what came back shows that it hears. */
-async function hearOneself(client: pg.Client, channel: string, stopped: AbortSignal): Promise<void> {
+/** Sends a notification to itself: a half-open connection, or a pooler's, looks healthy but receives nothing. */
+async function verifyDelivery(client: pg.Client, channel: string, stopped: AbortSignal): Promise<void> {
   const token = randomUUID();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const look = ({ payload }: pg.Notification) => {
+  const onNotification = ({ payload }: pg.Notification) => {
     if (payload === token) resolve();
   };
-  client.on('notification', look);
+  client.on('notification', onNotification);
   try {
     await client.query('select pg_notify($1, $2)', [channel, token]);
-    await Promise.race([promise, silence(stopped)]);
+    await Promise.race([promise, rejectAfterTimeout(stopped)]);
   } finally {
-    client.off('notification', look);
+    client.off('notification', onNotification);
   }
 }
 
-async function silence(stopped: AbortSignal): Promise<never> {
-  await pause(ANSWER_TIMEOUT_MS, undefined, { signal: stopped, ref: false });
-  throw new Error('Notifications do not come through: is there a pooler in between?');
+async function rejectAfterTimeout(stopped: AbortSignal): Promise<never> {
+  await sleep(RESPONSE_TIMEOUT_MS, undefined, { signal: stopped, ref: false });
+  throw new Error('Notifications are not delivered: is there a pooler in between?');
 }

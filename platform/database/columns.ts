@@ -1,8 +1,8 @@
 import { p } from '@mikro-orm/core';
 
 /**
- * Shapes of columns that every table shares. Ids are text under collation "C": TypeIDs sort by time only there,
- * and keyset pages depend on it.
+ * Columns that tables share. Ids are text with collation "C", under which TypeIDs sort by time: keyset pages depend on
+ * it.
  */
 export const idColumn = () => p.text().collation('C');
 export const primaryId = () => idColumn().primary();
@@ -13,6 +13,6 @@ export const updatedAt = () =>
     .onCreate(() => new Date())
     .onUpdate(() => new Date());
 
-/** A check, in PostgreSQL's own words, so that the schema that is there and the one described compare as equal. */
+/** A check, written as PostgreSQL prints it, so that the schema comparison finds no difference. */
 export const oneOf = (column: string, words: readonly string[]) =>
   `${column} = ANY (ARRAY[${words.map((word) => `'${word}'::text`).join(', ')}])`;

@@ -1,6 +1,6 @@
 import type { EntityName, FilterQuery, QueryOrderMap } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Page, type PageRequest, pageOf } from '../pagination.ts';
+import { type Page, type PageRequest, toPage } from '../pagination.ts';
 
 export interface PageQuery<Entity> {
   where: FilterQuery<Entity> | FilterQuery<Entity>[];
@@ -21,5 +21,5 @@ export async function findPage<Entity extends { id: string }>(
     // One more than the page shows whether another one follows.
     limit: limit + 1,
   });
-  return pageOf(rows, limit, ({ id }) => [id]);
+  return toPage(rows, limit, ({ id }) => [id]);
 }

@@ -1,24 +1,26 @@
 import type { PolicyDef } from '@mikro-orm/core';
 
-/** Roles the first migration creates; logins inherit one of them. */
+/** Roles of the first migration; each login inherits one of them. */
 export const API_ROLE = 'agent_email_api';
 export const WORKER_ROLE = 'agent_email_worker';
-/** Owns the look-ups that happen before a tenant is known (API key, address claim). */
+/** Owns the SQL functions that run before the tenant is known, or across tenants (API key, address claim, search). */
 export const LOOKUP_ROLE = 'agent_email_lookup';
 
-/** What an export reads as, in the workers: a member of the API's role, so that row-level security binds it. */
+/** Workers read exports as this role. It is a member of the API's role, so row-level security applies to it. */
 export const EXPORT_ROLE = 'agent_email_export';
 
 /** Session variable that names the organization of the running transaction. */
 export const ORGANIZATION_VARIABLE = 'app.org_id';
 
-// nullif: on a reused connection an unset variable reads as '' and not as NULL.
+// On a reused connection an unset variable is '' instead of NULL.
 const CURRENT_ORGANIZATION = `nullif(current_setting('${ORGANIZATION_VARIABLE}', true), '')`;
 
 /**
- * Row-level security of a tenant's table: the API sees the rows of the organization its transaction names, none
- * without one; workers see all and scope their own statements. `lookup` opens the table to the functions that run
- * before a tenant is known.
+ * Row-level security of a tenant's table. The API sees the rows of the organization its transaction names, and none
+ * without one. Workers see all rows and scope their own statements.
+ *
+ * @param column of the organization's id.
+ * @param lookup opens the table to the functions of {@link LOOKUP_ROLE}.
  */
 export function tenantPolicies({ column = 'org_id', lookup = false } = {}): PolicyDef[] {
   const own = `${column} = ${CURRENT_ORGANIZATION}`;

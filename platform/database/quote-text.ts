@@ -1,7 +1,6 @@
 /**
- * A string literal of PostgreSQL (section 4.1.2), as `escapeLiteral` of libpq writes it. The ORM writes every value into
- * its statements by its own, which puts literals together character by character: 32 bytes of heap for each, 130 MiB
- * for a mail of 4 MiB.
+ * Quotes a string literal (PostgreSQL manual, section 4.1.2) as libpq's `escapeLiteral` does. Replaces the ORM's own
+ * function, which concatenates character by character: 32 bytes of heap each, 130 MiB for a message of 4 MiB.
  */
 export function quoteText(text: string): string {
   const literal = `'${text.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;

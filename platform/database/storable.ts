@@ -1,15 +1,15 @@
 /**
- * Text from outside as PostgreSQL takes it: NUL is refused in text, a lone surrogate in JSON. Both are replaced by
- * U+FFFD, once, where the text comes in; otherwise a mail or an answer that carries one could never be recorded.
+ * Makes external text storable: PostgreSQL rejects NUL in text and lone surrogates in JSON. Replaces both by U+FFFD where
+ * the text comes in, so that a message or response that contains one can be recorded.
  *
- * @param maxCharacters what is longer is cut.
+ * @param maxCharacters longer text is truncated.
  */
 export function storableText(text: string, maxCharacters = Number.POSITIVE_INFINITY): string {
   const cut = text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
   return cut.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
-/** The same for every string within a JSON value, names of members included. */
+/** {@link storableText} for every string within a JSON value, including property names. */
 export function storableJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value), (_key, entry) => {
     if (typeof entry === 'string') return storableText(entry);

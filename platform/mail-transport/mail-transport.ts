@@ -1,23 +1,23 @@
 import type { Readable } from 'node:stream';
 
-/** One SMTP transaction: one recipient, one return path, exactly the stored bytes. */
+/** One SMTP transaction: one recipient, one return path, and exactly the stored bytes. */
 export interface Transmission {
   /** Envelope sender (RFC 5321 reverse-path), a signed return path. */
   sender: string;
   recipient: string;
-  /** Opens the stored message. Called once at most, and only when the relay asked for the data. */
+  /** Opens the stored message. Called at most once, and only when the relay is ready for the data. */
   openRaw: () => Promise<Readable>;
-  /** Length of what `openRaw` yields; a stream of another length is never completed towards the relay. */
+  /** Length of the stream from `openRaw`. A stream of another length is never completed towards the relay. */
   sizeBytes: number;
-  /** DSN envelope id (RFC 3461 section 4.4): printable ASCII, comes back in every report. */
+  /** DSN envelope id (RFC 3461 section 4.4): printable ASCII, returned in every report. */
   envelopeId: string;
-  /** `never`: nobody waits for reports of this mail (RFC 3461, `NOTIFY=NEVER`). All are asked for otherwise. */
+  /** `never` requests no delivery reports (RFC 3461, `NOTIFY=NEVER`); otherwise all are requested. */
   reports?: 'never';
-  /** Ends the wait. What was not handed over by then is safe to send again, everything else is ambiguous. */
+  /** Ends the wait. A message not transferred by then is safe to resend; otherwise the result is ambiguous. */
   signal?: AbortSignal;
 }
 
-/** What a simulator knows at once and a relay tells later in a report. */
+/** An outcome that the simulator reports immediately, and that a relay would report later. */
 export interface ImmediateReport {
   action: 'delivered' | 'failed' | 'complained';
   /** Enhanced status code (RFC 3463). */
@@ -28,31 +28,31 @@ export interface ImmediateReport {
 export type TransmissionResult =
   | {
       kind: 'accepted';
-      /** The relay's queue id, where its answer names one. */
+      /** The relay's queue id, if its response contains one. */
       providerMessageId: string | null;
       response: string;
-      /** The relay will tell what became of it (DSN, RFC 3461): an outcome is worth waiting for. */
+      /** The relay supports DSN (RFC 3461), so a delivery report can be expected. */
       reportsDelivery: boolean;
       reports?: ImmediateReport[];
     }
-  /** Nothing left, or the relay said "later" (4xx): it may be tried again. */
+  /** The message was not transferred, or the relay responded 4xx: it may be retried. */
   | { kind: 'deferred'; statusCode: string | null; response: string; cause?: unknown }
-  /** The relay said no (5xx): to this recipient, or to the message whoever it is for. */
+  /** The relay responded 5xx: to this recipient, or to the message for any recipient. */
   | { kind: 'refused'; scope: 'recipient' | 'message'; statusCode: string; response: string }
-  /** The relay may have the whole message and its answer was lost. Nobody but a person may send it again. */
+  /** The relay may have the complete message, but its response was lost. Only a person may decide to resend it. */
   | { kind: 'ambiguous'; response: string; cause?: unknown };
 
 export interface MailTransport {
   readonly name: 'smtp' | 'ses' | 'simulator';
-  /** Never throws for what happens in the dialogue, nor for a message that cannot be read: the result says it. */
+  /** Never throws for SMTP failures or an unreadable message: the result describes them. */
   transmit(transmission: Transmission): Promise<TransmissionResult>;
-  /** Lets transactions in flight end (10 s at most), then closes the connections. */
+  /** Waits up to 10 s for transactions in flight, then closes the connections. */
   close(): Promise<void>;
 }
 
 /**
- * An SMTP answer without the addresses in it. Workflow histories and logs are read by operators, and relays like to
- * repeat the address they refuse; the full answer belongs in the attempt's row alone.
+ * Removes addresses from an SMTP response. Relays often repeat the address they refuse, but operators read workflow
+ * histories and logs; only the attempt's row may contain the full response.
  */
 export function redactAddresses(text: string): string {
   return text.replace(

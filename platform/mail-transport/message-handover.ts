@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import type { Transmission } from './mail-transport.ts';
 
 /**
- * The stored message on its way into a connection, and the one fact that decides whether it may ever be sent again:
- * nodemailer writes the final dot only after this stream ended, so before that the relay cannot have a message.
+ * The stored message as a stream into an SMTP connection, with the fact that decides whether it may be resent:
+ * nodemailer writes the final dot only after this stream has ended, so before that the relay cannot have the message.
  */
 export interface MessageHandover {
-  /** @throws nothing; a second call yields a stream that fails, since one transmission hands over one message. */
+  /** Never throws. A second call returns a failing stream, because one transmission transfers one message. */
   openStream(): Readable;
-  /** True from the moment the last byte left for the connection: the final dot may have been seen. */
+  /** True once the last byte was passed to the connection: the relay may have received the final dot. */
   readonly completed: boolean;
 }
 
@@ -20,14 +20,14 @@ export function createMessageHandover({
   let completed = false;
 
   async function* read(): AsyncGenerator<Buffer> {
-    if (opened) throw new Error('The message was handed over before');
+    if (opened) throw new Error('The message was already transferred');
     opened = true;
     let readBytes = 0;
     for await (const chunk of await openRaw()) {
       readBytes += chunk.length;
       yield chunk;
     }
-    // A storage connection that ends early looks like the end of the message: half a mail must not be delivered.
+    // A storage connection that ends early looks like the end of the message. Never send a truncated message.
     if (readBytes !== sizeBytes) {
       throw new Error(`The stored message has ${readBytes} bytes, ${sizeBytes} were expected`);
     }
@@ -36,7 +36,7 @@ export function createMessageHandover({
   return {
     openStream() {
       const stream = Readable.from(read(), { objectMode: false });
-      // Registered before nodemailer pipes the stream, so it runs before the final dot is written.
+      // Registered before nodemailer pipes the stream, so that it runs before the final dot is written.
       stream.once('end', () => {
         completed = true;
       });

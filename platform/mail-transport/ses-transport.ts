@@ -9,14 +9,14 @@ export type SesTransportConfig = Pick<
   'SES_REGION' | 'SES_CONFIGURATION_SET' | 'SES_ENDPOINT' | 'SES_ACCESS_KEY_ID' | 'SES_SECRET_ACCESS_KEY'
 >;
 
-/** Fields SES writes anew, whatever stood there: what is signed must leave them out. Lower case. */
+/** Header fields, in lower case, that SES overwrites: a signature must not cover them. */
 export const SES_OVERWRITTEN_FIELDS = ['message-id', 'date'];
 
 const DEFAULT_TIMEOUTS = { connectMs: 10_000, answerMs: 120_000 };
 
 /**
- * Hands mail to Amazon SES (API v2, raw), one recipient a request. SES writes its own envelope sender, Message-ID and
- * Date; what becomes of the mail it tells by its own id (`POST /api/v1/providers/ses/notifications`).
+ * Sends raw messages through Amazon SES (API v2), one recipient per request. SES sets its own envelope sender,
+ * Message-ID and Date, and reports outcomes by its own id (`POST /api/v1/providers/ses/notifications`).
  */
 export function createSesTransport(config: SesTransportConfig, timeouts = DEFAULT_TIMEOUTS): MailTransport {
   const { SES_ACCESS_KEY_ID: accessKeyId, SES_SECRET_ACCESS_KEY: secretAccessKey } = config;
@@ -24,7 +24,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
     region: config.SES_REGION,
     ...(config.SES_ENDPOINT ? { endpoint: config.SES_ENDPOINT } : {}),
     ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
-    // The SDK would send again where an answer was lost. Trying again is the workflow's decision alone.
+    // The SDK would resend after a lost response. Only the workflow decides about retries.
     maxAttempts: 1,
     requestHandler: {
       connectionTimeout: timeouts.connectMs,
@@ -75,7 +75,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
   };
 }
 
-/** SES takes a mail as one body. Nothing has left while it is read. */
+/** Reads the complete message, because SES takes it as one body. Nothing is sent if reading fails. */
 async function readMessage({ openRaw, sizeBytes }: Transmission): Promise<Buffer | TransmissionResult> {
   try {
     const raw = await buffer(await openRaw());
@@ -87,9 +87,9 @@ async function readMessage({ openRaw, sizeBytes }: Transmission): Promise<Buffer
   }
 }
 
-/** SES looked at the mail and will never take it. */
+/** SES examined the message and will never accept it. */
 const REFUSALS = new Set(['MessageRejected', 'BadRequestException']);
-/** No request was made: there was no connection to make it on. */
+/** No request was sent, because there was no connection. */
 const CONNECTION_ERROR =
   /\b(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
@@ -105,7 +105,7 @@ function classifyFailure(cause: unknown): TransmissionResult {
   const status = $metadata?.httpStatusCode;
   const response = `${name}: ${message}`.slice(0, MAX_RESPONSE_CHARACTERS);
   if (REFUSALS.has(name)) return { kind: 'refused', scope: 'message', statusCode: '5.7.1', response };
-  // Throttled, paused, or something of ours an operator mends (credentials, an identity): SES took nothing.
+  // Throttled, paused, or a configuration error that an operator fixes (credentials, identity): nothing was accepted.
   if (status !== undefined && ((status >= 400 && status < 500) || status === 503))
     return { kind: 'deferred', statusCode: status === 429 ? '4.7.1' : null, response, cause };
   if (
@@ -113,6 +113,6 @@ function classifyFailure(cause: unknown): TransmissionResult {
     (CONNECTION_ERROR.test(`${code} ${message}`) || name === 'CredentialsProviderError')
   )
     return { kind: 'deferred', statusCode: null, response, cause };
-  // The answer was lost, or says nothing of what was done.
+  // The response was lost, or does not say whether the message was accepted.
   return { kind: 'ambiguous', response, cause };
 }

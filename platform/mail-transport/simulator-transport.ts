@@ -1,17 +1,17 @@
 import type { ImmediateReport, MailTransport, TransmissionResult } from './mail-transport.ts';
 
-/** Local parts of `simulator.<shared domain>` and what becomes of mail to them. */
+/** Local parts of `simulator.<shared domain>`, named after the outcome of a message to them. */
 export const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complained', 'rejected'] as const;
 export type SimulatedOutcome = (typeof SIMULATED_OUTCOMES)[number];
 
-/** Where the simulator's addresses are. */
+/** The domain of the simulator's addresses. */
 export function simulatorDomainOf(mailDomain: string): string {
   return `simulator.${mailDomain.toLowerCase()}`;
 }
 
 /**
- * The outcome an address of the simulator's domain stands for (`bounced+case-7@simulator.example.com`), or null for
- * every other address. An unknown local part there has no mailbox, so it bounces.
+ * Returns the outcome that an address of the simulator's domain stands for (`bounced+case-7@simulator.example.com`), or
+ * null for any other address. An unknown local part bounces, because it has no mailbox.
  */
 export function findSimulatedOutcome(address: string, mailDomain: string): SimulatedOutcome | null {
   const at = address.lastIndexOf('@');
@@ -35,11 +35,11 @@ const REPORTS_BY_OUTCOME: Record<Exclude<SimulatedOutcome, 'rejected'>, Immediat
 };
 
 export interface SimulatorTransport extends MailTransport {
-  /** Whether the address is one of the simulator's own, to which nothing is sent in any environment. */
+  /** Whether the address belongs to the simulator, so that nothing is sent to it in any environment. */
   isSimulatorAddress(address: string): boolean;
 }
 
-/** Sends nothing. Serves sandbox environments, and the simulator's addresses in every environment. */
+/** Sends nothing. It handles sandbox environments, and the simulator's addresses in every environment. */
 export function createSimulatorTransport({ mailDomain }: { mailDomain: string }): SimulatorTransport {
   return {
     name: 'simulator',

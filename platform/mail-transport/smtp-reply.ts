@@ -1,11 +1,11 @@
-/** Reading the free text of SMTP answers. */
+/** Parsers for the free text of SMTP replies. */
 
-/** Answers are kept for a person to read; a relay that talks without end does not fill the table. */
+/** Replies are stored for people to read; a verbose relay must not fill the table. */
 export const MAX_RESPONSE_CHARACTERS = 1_000;
 
 /**
- * The enhanced status code (RFC 3463) of an answer; where it has none, the class alone (`5.0.0`).
- * Null where there is no answer at all.
+ * Returns the enhanced status code (RFC 3463) of a reply; without one, only its class (`5.0.0`).
+ * Returns null if there is no reply.
  */
 export function parseStatusCode(response: string | undefined): string | null {
   const enhanced = /^([245])\d\d[ -]#?(\1\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '');
@@ -14,7 +14,7 @@ export function parseStatusCode(response: string | undefined): string | null {
   return basic ? `${basic[1]}.0.0` : null;
 }
 
-/** Most telling form first: the words around a queue id are each MTA's own. */
+/** Most specific form first: each MTA words its queue id differently. */
 const QUEUE_ID_FORMS = [
   /\bqueued as ([\w.-]{4,128})/i, // Postfix, OpenSMTPD, Haraka
   /\bid=([\w.-]{4,128})/i, // Exim, OpenSMTPD
@@ -25,7 +25,7 @@ const QUEUE_ID_FORMS = [
   /^250 (?:2\.\d\.\d )?(?:ok:? )?(?:queued|accepted)[ :]+<?([\w.@-]{4,128})>?/i,
 ];
 
-/** What the relay calls the message it accepted, or null where its answer names nothing we know how to read. */
+/** Returns the relay's queue id of an accepted message, or null if the reply has no known form. */
 export function parseQueueId(response: string): string | null {
   for (const form of QUEUE_ID_FORMS) {
     const id = form.exec(response)?.[1];

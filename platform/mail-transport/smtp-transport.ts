@@ -19,15 +19,15 @@ export type SmtpTransportConfig = Pick<
 export interface SmtpTimeouts {
   connectMs: number;
   greetingMs: number;
-  /** Silence of the relay at any later step. Hanging up on a slow final answer makes a mail ambiguous. */
+  /** Silence of the relay at any later step. Hanging up before a slow final reply makes a message ambiguous. */
   idleMs: number;
 }
 
-/** RFC 5321 section 4.5.3.2.6 asks a client to wait 10 minutes for the answer to the final dot. */
+/** RFC 5321 section 4.5.3.2.6 asks a client to wait 10 minutes for the reply to the final dot. */
 const DEFAULT_TIMEOUTS: SmtpTimeouts = { connectMs: 30_000, greetingMs: 30_000, idleMs: 600_000 };
 const CLOSE_GRACE_MS = 10_000;
 
-/** Hands mail to a relay over pooled SMTP connections, asking for delivery reports where the relay offers DSN. */
+/** Sends messages to a relay over pooled SMTP connections and requests delivery reports if the relay supports DSN. */
 export function createSmtpTransport(
   config: SmtpTransportConfig,
   timeouts: SmtpTimeouts = DEFAULT_TIMEOUTS,
@@ -68,11 +68,11 @@ function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPP
     ignoreTLS: tls === 'none',
     requireTLS: tls === 'required',
     opportunisticTLS: tls === 'opportunistic',
-    // Opportunistic TLS protects against listeners only (RFC 7435): a bad certificate is no reason to send in clear.
+    // Opportunistic TLS protects only against eavesdropping (RFC 7435): a bad certificate is still better than none.
     ...(tls === 'opportunistic' ? { tls: { rejectUnauthorized: false } } : {}),
     ...(user ? { auth: { user, pass: config.SMTP_RELAY_PASSWORD } } : {}),
     maxConnections: config.SMTP_RELAY_POOL_SIZE,
-    // The pool would put a message back when its connection closes. Trying again is the workflow's decision alone.
+    // The pool would requeue a message when its connection closes. Only the workflow decides about retries.
     maxRequeues: 0,
     connectionTimeout: timeouts.connectMs,
     greetingTimeout: timeouts.greetingMs,
@@ -83,8 +83,9 @@ function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPP
 type PooledMail = Parameters<SMTPPool['send']>[0];
 
 /**
- * The part of a compiled mail the pool looks at. Going round nodemailer's composer keeps the stored bytes untouched
- * (its connection still normalises line ends and stuffs dots) and lets the envelope announce size and 8-bit content.
+ * Builds the part of a compiled message that the pool uses. Bypassing nodemailer's composer keeps the stored bytes
+ * unchanged (its connection still normalizes line ends and stuffs dots) and lets the envelope declare the size and
+ * 8-bit content.
  */
 function buildPooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
   const { sender, recipient, sizeBytes, signal } = transmission;
@@ -100,7 +101,7 @@ function buildPooledMail(transmission: Transmission, handover: MessageHandover):
   return mail as unknown as PooledMail;
 }
 
-/** DSN parameters (RFC 3461); the connection leaves them out where the relay does not offer the extension. */
+/** DSN parameters (RFC 3461); the connection omits them if the relay does not support the extension. */
 function buildDsnOptions({ recipient, envelopeId, reports }: Transmission) {
   if (reports === 'never') return { notify: ['never'] };
   const ascii = /^[\x21-\x7e]+$/.test(recipient);
@@ -108,7 +109,7 @@ function buildDsnOptions({ recipient, envelopeId, reports }: Transmission) {
     id: envelopeId,
     return: 'headers',
     notify: ['success', 'failure', 'delay'],
-    // An internationalised address needs the `utf-8` type (RFC 6533), which relays seldom know: left out.
+    // An internationalized address needs the `utf-8` type (RFC 6533), which few relays support, so it is omitted.
     ...(ascii ? { recipient: `rfc822;${recipient}` } : {}),
   };
 }
@@ -125,7 +126,7 @@ function toAccepted(info: SMTPPoolSentMessageInfo): TransmissionResult {
 
 function classifyFailure(error: NodemailerError | null, handover: MessageHandover): TransmissionResult {
   const code = error?.responseCode ?? 0;
-  const response = (error?.response ?? error?.message ?? 'No answer').slice(0, MAX_RESPONSE_CHARACTERS);
+  const response = (error?.response ?? error?.message ?? 'No response').slice(0, MAX_RESPONSE_CHARACTERS);
   const refused = code >= 400 && code < 600;
   if (handover.completed && !refused) return { kind: 'ambiguous', response, cause: error };
   const scope = findRefusalScope(error, handover);
@@ -133,17 +134,17 @@ function classifyFailure(error: NodemailerError | null, handover: MessageHandove
   return { kind: 'deferred', statusCode: parseStatusCode(error?.response), response, cause: error };
 }
 
-/** The relay objects to us (credentials, TLS, sequence) and not to the mail: an operator mends it, the mail waits. */
+/** Replies that concern the session (credentials, TLS, sequence) and not the message, which waits for an operator. */
 const SESSION_ERRORS = new Set([503, 523, 530, 534, 535, 538]);
 
-/** Who a refusal is meant for; null where it is not final, or was said to the session and not to the message. */
+/** Returns what a refusal applies to; null if it is not final, or applies to the session. */
 function findRefusalScope(
   error: NodemailerError | null,
   handover: MessageHandover,
 ): 'recipient' | 'message' | null {
   const code = error?.responseCode;
   if (code === undefined) {
-    // Refused here, before a byte was sent: larger than the relay's SIZE, or an address SMTP cannot carry.
+    // Refused by nodemailer before sending: larger than the relay's SIZE, or an address that SMTP cannot carry.
     if (error?.code === 'EMESSAGE' && error.command === 'MAIL FROM') return 'message';
     return error?.code === 'EENVELOPE' && error.command === 'API' ? 'recipient' : null;
   }
@@ -155,8 +156,8 @@ function findRefusalScope(
 }
 
 function findRefusalStatus(error: NodemailerError | null): string {
-  const answered = parseStatusCode(error?.response);
-  if (answered) return answered;
+  const statusCode = parseStatusCode(error?.response);
+  if (statusCode) return statusCode;
   // RFC 3463: 5.3.4 message too big for system, 5.1.3 bad destination mailbox address syntax.
   return error?.code === 'EMESSAGE' ? '5.3.4' : '5.1.3';
 }

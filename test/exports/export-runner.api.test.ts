@@ -106,7 +106,7 @@ describe('writing an export', () => {
   });
 
   test.each(['missing', 'mismatched'] as const)(
-    'begins anew where its parts are %s in the end',
+    'restarts if its parts are %s at the end',
     async (failure) => {
       const { exportId } = await arrange();
       let uploadsBegun = 0;
@@ -195,9 +195,9 @@ describe('writing an export', () => {
     const { organization, exportId } = await arrange({ messages: 10 });
     const runner = exportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
-    const gone = organization.messageIds.slice(-4);
+    const deletedIds = organization.messageIds.slice(-4);
     await asOwner(async (client) => {
-      await client.query('delete from messages where id = any($1)', [gone]);
+      await client.query('delete from messages where id = any($1)', [deletedIds]);
       await client.query(
         `insert into list_entries (id, org_id, direction, effect, entry, created_at)
          values ('lse_7zzzzzzzzzzzzzzzzzzzzzzzzz', $1, 'send', 'block', 'later.example', now())`,
@@ -211,7 +211,7 @@ describe('writing an export', () => {
     for (const { file, rows } of manifest.tables)
       expect({ file, rows }).toEqual({ file, rows: (await linesOf(files.get(file) as never)).length });
     const names = [...files.keys()];
-    for (const id of gone) expect(names).not.toContain(`messages/${id}.eml`);
+    for (const id of deletedIds) expect(names).not.toContain(`messages/${id}.eml`);
     expect(String(await files.get('data/list_entries.jsonl')?.read())).not.toContain('later.example');
     await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
   });
@@ -254,7 +254,7 @@ describe('writing an export', () => {
       storage: {
         ...app.storage,
         async getRange(key, start, maxBytes) {
-          if (start > 700) throw new StorageError('missing', 'It is gone.');
+          if (start > 700) throw new StorageError('missing', 'The object does not exist.');
           return app.storage.getRange(key, start, maxBytes);
         },
       },

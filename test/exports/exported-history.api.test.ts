@@ -38,11 +38,11 @@ async function arrange() {
       );
   };
   for (let hours = 0; hours < 8; hours += 1) await count(hourAgo(hours));
-  const fold = async () => {
+  const applyDeltas = async () => {
     await applyUsageDeltas(app.worker);
     await applyMetricDeltas(app.worker);
   };
-  return { ...organization, environmentId, sandboxEnvironmentId, inboxes, count, fold };
+  return { ...organization, environmentId, sandboxEnvironmentId, inboxes, count, applyDeltas };
 }
 
 type Row = Record<string, unknown>;
@@ -91,8 +91,8 @@ describe('the history in an export', () => {
     ];
     for (const [query, isOf] of subjects) {
       const { data } = await get(`/metrics/activity?start=${hourAgo(20)}&end=${hourAgo(-1)}${query}`);
-      const told = data.filter((row: Row) => row.sent !== 0);
-      expect(told).toHaveLength(8);
+      const expected = data.filter((row: Row) => row.sent !== 0);
+      expect(expected).toHaveLength(8);
       expect(
         hours.filter(isOf).map(({ hour, env_id, inbox_id, domain, attempted, ...counts }) => {
           expect({ env_id, attempted }).toEqual({
@@ -101,14 +101,14 @@ describe('the history in an export', () => {
           });
           return { timestamp: hour, ...counts };
         }),
-      ).toEqual(told);
+      ).toEqual(expected);
     }
     expect(hours).toHaveLength(5 * 8);
 
     const { period, counters } = await get('/org/usage');
-    const standing = await exportedRows(organizationId, 'usage_counters');
+    const counterRows = await exportedRows(organizationId, 'usage_counters');
     const amountOf = (counter: string, start: string) =>
-      standing.find((row) => row.counter === counter && row.period_start === start)?.amount ?? 0;
+      counterRows.find((row) => row.counter === counter && row.period_start === start)?.amount ?? 0;
     expect(amountOf('messages_sent', period.start)).toBe(counters.messages_sent.current);
     expect(amountOf('storage_bytes', '1970-01-01T00:00:00.000Z')).toBe(counters.storage_bytes.current);
 
@@ -123,11 +123,11 @@ describe('the history in an export', () => {
   });
 
   test('contains each row once if deltas are applied between pages, and omits changes before the position', async () => {
-    const { organizationId, fold, count } = await arrange();
+    const { organizationId, applyDeltas, count } = await arrange();
     const before = await exportedRows(organizationId, 'metric_hours');
     const keyOf = ({ env_id, inbox_id, domain, hour }: Row) => [env_id, inbox_id, domain, hour].join();
     const rows = await exportedRows(organizationId, 'metric_hours', async (page) => {
-      if (page % 2 === 0) await fold();
+      if (page % 2 === 0) await applyDeltas();
       // The very first row, which was already read.
       if (page === 3) await count(hourAgo(7));
     });

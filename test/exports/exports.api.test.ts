@@ -71,12 +71,12 @@ describe('GET /organizations/{id}/export', () => {
     writeFileSync(file, bytes);
     const inboxes = (await readZip(file)).find(({ name }) => name === 'data/inboxes.jsonl');
     expect((await inboxes?.read())?.toString()).toContain(inbox.id);
-    const { rows: mails } = await asOwner((client) =>
+    const { rows: emails } = await asOwner((client) =>
       client.query('select template, params from notifications where org_id = $1', [
         organization.organizationId,
       ]),
     );
-    expect(mails).toEqual([
+    expect(emails).toEqual([
       {
         template: 'export-ready',
         params: expect.objectContaining({
@@ -87,7 +87,7 @@ describe('GET /organizations/{id}/export', () => {
         }),
       },
     ]);
-    expect(JSON.stringify(mails)).not.toContain('X-Amz');
+    expect(JSON.stringify(emails)).not.toContain('X-Amz');
   });
 
   test('is also served without /api/v1, as the specification defines it', async () => {

@@ -5,23 +5,23 @@ import {
 } from '@mikro-orm/core';
 import { AppError } from '../errors.ts';
 
-/** SQLSTATE: another transaction was in the way, and the same request may pass the next time. */
-const CONTENTION = new Set(['40001', '40P01', '55P03', '57014']);
-/** SQLSTATE: text or a time that PostgreSQL cannot store; NUL in a parameter breaks its protocol. */
-const UNSTORABLE = new Set(['22P05', '22021', '22008', '22007', '08P01']);
-/** SQLSTATE class 08, shutdowns, too many connections, and what the socket says. */
+/** SQLSTATE: a conflict with another transaction, or a timeout; the same request may succeed later. */
+const CONTENTION_CODES = new Set(['40001', '40P01', '55P03', '57014']);
+/** SQLSTATE: text or a time that PostgreSQL cannot store; 08P01 is a NUL in a parameter. */
+const UNSTORABLE_CODES = new Set(['22P05', '22021', '22008', '22007', '08P01']);
+/** SQLSTATE class 08, shutdowns, too many connections, and errors of the socket. */
 const UNREACHABLE =
   /^(08(?!P01)...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/;
-/** pg gives these no code. */
+/** Errors of the driver, which have no code. */
 const UNREACHABLE_MESSAGE =
   /Connection terminated|timeout exceeded when trying to connect|Cannot use a pool after/;
 
 /**
- * What a failure of PostgreSQL means to a caller; the one place where constraints are translated.
+ * Translates an error of PostgreSQL for API clients; the only place that translates constraints.
  *
- * @returns undefined for an error that is not PostgreSQL's, or that only a bug explains.
+ * @returns undefined for other errors, and for those that only a bug causes.
  */
-export function databaseFailure(error: unknown): AppError | undefined {
+export function toDatabaseError(error: unknown): AppError | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = codeOf(error);
   if (
@@ -30,7 +30,7 @@ export function databaseFailure(error: unknown): AppError | undefined {
     UNREACHABLE_MESSAGE.test(error.message)
   ) {
     return new AppError('unavailable', {
-      detail: 'The database is not available; nothing was half done.',
+      detail: 'The database is not available; nothing was changed.',
       fix: 'Repeat the request in a few seconds, a POST with the same Idempotency-Key.',
       headers: { 'retry-after': '5' },
       cause: error,
@@ -38,21 +38,21 @@ export function databaseFailure(error: unknown): AppError | undefined {
   }
   if (error instanceof UniqueConstraintViolationException) {
     return new AppError('already_exists', {
-      detail: 'Something with the same unique value exists already.',
-      fix: 'Look for the existing one, or choose another value.',
+      detail: 'A resource with the same unique value already exists.',
+      fix: 'Use the existing one, or choose another value.',
       cause: error,
     });
   }
-  if (error instanceof ForeignKeyConstraintViolationException || CONTENTION.has(code)) {
+  if (error instanceof ForeignKeyConstraintViolationException || CONTENTION_CODES.has(code)) {
     return new AppError('conflict', {
-      detail: 'Another request changed the same thing at the same time.',
+      detail: 'Another request changed the same resource at the same time.',
       fix: 'Read the current state and repeat the request.',
       cause: error,
     });
   }
-  if (UNSTORABLE.has(code)) {
+  if (UNSTORABLE_CODES.has(code)) {
     return new AppError('validation_error', {
-      detail: 'The request holds text or a time that cannot be stored.',
+      detail: 'The request contains text or a time that cannot be stored.',
       fix: 'Remove characters that are not Unicode text, and use times from year 1 on.',
       cause: error,
     });
@@ -60,8 +60,8 @@ export function databaseFailure(error: unknown): AppError | undefined {
   return undefined;
 }
 
-/** Whether PostgreSQL will never take the value, however often it is asked: data exceptions and its own limits. */
-export function refusesValue(error: unknown): boolean {
+/** Whether PostgreSQL rejects the value for good: data exceptions (class 22) and its limits (class 54). */
+export function isPermanentDataError(error: unknown): boolean {
   return error instanceof Error && /^(?:22...|54...|08P01)$/.test(codeOf(error));
 }
 
