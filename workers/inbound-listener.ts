@@ -165,8 +165,8 @@ async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerO
 }
 
 /**
- * @throws SmtpRefusal 550 where nobody has the address (or it is a return path we did not sign) or its owner blocks the
- * sender, 452 where its owner may receive no more for now, 451 where we cannot tell.
+ * @throws SmtpError 550 for an unknown address, an unsigned return path or a blocked sender, 452 if the organization has
+ * reached its receive limit, 451 if the lookup fails.
  */
 async function resolveRecipient(
   { receipts, logger }: InboundListenerOptions,
@@ -186,8 +186,7 @@ async function resolveRecipient(
 
 /**
  * @returns the transaction's id.
- * @throws SmtpRefusal; storage and database are then as they were, but for an object that was stored when the database
- * was lost.
+ * @throws SmtpError after undoing everything, except an object that was stored before the database connection failed.
  */
 async function receiveMail(
   options: InboundListenerOptions & { largeMessageSlots: Semaphore },

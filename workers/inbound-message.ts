@@ -7,7 +7,7 @@ export class SmtpError extends Error {
   /** @param text starts with the enhanced status code (RFC 3463). */
   constructor(responseCode: number, text: string) {
     super(text);
-    this.name = 'SmtpRefusal';
+    this.name = 'SmtpError';
     this.responseCode = responseCode;
   }
 }
@@ -16,7 +16,7 @@ export class SmtpError extends Error {
 export class ClientDisconnectedError extends Error {
   constructor(cause: Error) {
     super('client disconnected within a message', { cause });
-    this.name = 'ClientLeft';
+    this.name = 'ClientDisconnectedError';
   }
 }
 
@@ -90,10 +90,9 @@ function createReceivedCounter(): (chunk: Buffer) => number {
 }
 
 /**
- * Reads what the client still has to say after its message was given up: an answer before the final dot would be
- * taken for the answer to something else.
+ * Discards the rest of a rejected message: the client would misinterpret a reply before the final dot.
  *
- * @throws SmtpRefusal 421 once `maxBytes` more came; such a client is not going to stop.
+ * @throws SmtpError 421 after `maxBytes` more.
  */
 export async function drain(stream: Readable, maxBytes: number): Promise<void> {
   if (stream.readableEnded || stream.destroyed) return;

@@ -60,7 +60,7 @@ const MAX_HEADER_BYTES = 1024 * 1024;
  * @param signedAt `t=`. The same message, key and time give the same field.
  */
 export async function createDkimSignature(
-  mail: Readable,
+  message: Readable,
   key: DkimSigningKey,
   signedAt: Date,
 ): Promise<string> {

@@ -59,7 +59,7 @@ function toOutcomes(type: string | null, event: JsonObject, mail: JsonObject): S
       };
       return toList(mail.destination, MAX_RECIPIENTS).map((address) => ({
         address: String(address),
-        outcome: told,
+        outcome,
       }));
     }
     case 'DeliveryDelay':

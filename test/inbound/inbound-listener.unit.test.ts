@@ -335,7 +335,7 @@ describe('when something is down', () => {
     client.close();
     await eventually(() =>
       expect(logged).toContainEqual(
-        expect.objectContaining({ level: ERROR, msg: 'mail could not be accepted' }),
+        expect.objectContaining({ level: ERROR, msg: 'could not accept a message' }),
       ),
     );
   });
