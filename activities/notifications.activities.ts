@@ -10,7 +10,10 @@ export function createNotificationActivities({
   notifications: NotificationSendingService;
 }) {
   return {
-    /** One attempt. A mail that was put off is thrown with the exact time of the next, so that retries are the schedule. */
+    /**
+     * Makes one attempt. A deferral is thrown with the delay until the next attempt, so that Temporal schedules the
+     * retry.
+     */
     attemptNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
       withApplicationFailures(async () => {
         const outcome = await notifications.send(notificationId);

@@ -10,7 +10,7 @@ export { sendMessage } from './outbound/send-message.workflow.ts';
 export { trackDelivery } from './outbound/track-delivery.workflow.ts';
 export { applyRetention } from './retention/apply-retention.workflow.ts';
 export { startRetention } from './retention/start-retention.workflow.ts';
-export { searchStrayObjects } from './stored-objects/find-orphaned-objects.workflow.ts';
+export { findOrphanedObjects } from './stored-objects/find-orphaned-objects.workflow.ts';
 export { checkUsage } from './usage-alerts/check-usage.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
 export { runBulkJob } from './webhooks/run-bulk-job.workflow.ts';

@@ -159,7 +159,7 @@ describe('the outbox', () => {
 
 describe('the reconciler', () => {
   test.each<RunStatus>(['NOT_FOUND', 'FAILED', 'TIMED_OUT'])(
-    'starts a message’s run again that is %s',
+    'restarts the run of a message if it is %s',
     async (status) => {
       const { lostMessage, reconcile } = await arrange();
       const id = await lostMessage();
@@ -180,17 +180,14 @@ describe('the reconciler', () => {
     expect(temporal.started(`send/${id}`)).toBe(0);
   });
 
-  test.each<RunStatus>(['TERMINATED', 'CANCELLED'])(
-    'cancels a message whose run an operator left %s',
-    async (status) => {
-      const { lostMessage, reconcile } = await arrange();
-      const id = await lostMessage();
-      temporal.statuses.set(`send/${id}`, status);
-      await reconcile();
-      expect(await statusOf(id)).toBe('canceled');
-      expect(temporal.started(`send/${id}`)).toBe(0);
-    },
-  );
+  test.each<RunStatus>(['TERMINATED', 'CANCELLED'])('cancels a message whose run is %s', async (status) => {
+    const { lostMessage, reconcile } = await arrange();
+    const id = await lostMessage();
+    temporal.statuses.set(`send/${id}`, status);
+    await reconcile();
+    expect(await statusOf(id)).toBe('canceled');
+    expect(temporal.started(`send/${id}`)).toBe(0);
+  });
 
   test('records a send that was already transmitted when its run was terminated, instead of canceling it', async () => {
     const { lostMessage, reconcile, dispatch } = await arrange();

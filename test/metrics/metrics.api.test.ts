@@ -95,8 +95,8 @@ describe('counts', () => {
   test('match the messages before and after deltas are applied, also by two concurrent sweeps', async () => {
     const world = await arrange();
     await mixedMail(world);
-    const told = await fullCount(world.inbox.id);
-    const total = (name: keyof Counts) => told.reduce((sum, hour) => sum + hour[name], 0);
+    const expected = await fullCount(world.inbox.id);
+    const total = (name: keyof Counts) => expected.reduce((sum, hour) => sum + hour[name], 0);
     expect(Object.fromEntries(PUBLIC_COUNTS.map((name) => [name, total(name)]))).toEqual({
       sent: 4,
       delivered: 3,
@@ -107,9 +107,9 @@ describe('counts', () => {
     });
     const questions = ['', `inbox_id=${world.inbox.id}`, `domain=${world.inbox.domain.toUpperCase()}`];
     const answers = () => Promise.all(questions.map((query) => activity(world.token, query).then(busy)));
-    expect(await answers()).toEqual([told, told, told]);
+    expect(await answers()).toEqual([expected, expected, expected]);
     await Promise.all([applyMetricDeltas(app.worker), applyMetricDeltas(app.worker)]);
-    expect(await answers()).toEqual([told, told, told]);
+    expect(await answers()).toEqual([expected, expected, expected]);
     // Some deltas applied, some pending.
     await mixedMail(world);
     const later = await fullCount(world.inbox.id);

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  addPiece,
+  addChunk,
   closeEntry,
   completeEntry,
-  directoryHeader,
-  endOfArchive,
-  localHeader,
+  buildDirectoryHeader,
+  buildEndRecords,
+  buildLocalHeader,
   openEntry,
   type ZipEntry,
 } from '../../platform/zip.ts';
@@ -44,24 +44,24 @@ async function write(path: string, sources: Source[]): Promise<void> {
     if (only && pieces.length === 1) {
       const record = await completeEntry({ name, modifiedAt, offset }, only);
       append(...record.bytes);
-      directory.push(record.directory);
+      directory.push(record.directoryRecord);
       continue;
     }
     const opened = openEntry({ name, modifiedAt, offset, zip64 });
     append(opened.bytes);
     let { entry } = opened;
     for (const piece of pieces) {
-      const added = await addPiece(JSON.parse(JSON.stringify(entry)) as ZipEntry, piece);
+      const added = await addChunk(JSON.parse(JSON.stringify(entry)) as ZipEntry, piece);
       entry = added.entry;
       append(...added.bytes);
     }
     const record = closeEntry(entry);
     append(...record.bytes);
-    directory.push(record.directory);
+    directory.push(record.directoryRecord);
   }
   const begin = offset;
   for (const header of directory) append(header);
-  append(endOfArchive({ entries: sources.length, offset: begin, sizeBytes: offset - begin }));
+  append(buildEndRecords({ entries: sources.length, offset: begin, sizeBytes: offset - begin }));
   writeFileSync(path, Buffer.concat(archive));
 }
 
@@ -103,7 +103,7 @@ const MIXED: Source[] = [
 describe('an archive', () => {
   test('takes what is compressed already as it is, and deflates the rest', async () => {
     const { entry } = openEntry({ name: 'mixed', modifiedAt, offset: 0, zip64: false });
-    const lengthOf = async (data: Buffer) => (await addPiece(entry, data)).entry.compressedBytes;
+    const lengthOf = async (data: Buffer) => (await addChunk(entry, data)).entry.compressedBytes;
     // Five bytes for each block of 65,535.
     expect(await lengthOf(randomBytes(200_000))).toBe(200_000 + 4 * 5);
     expect(await lengthOf(Buffer.alloc(200_000, 'text'))).toBeLessThan(2_000);
@@ -185,12 +185,12 @@ describe('an archive', () => {
       sizeBytes,
       compressedBytes: sizeBytes,
     };
-    const header = localHeader(huge);
+    const header = buildLocalHeader(huge);
     const offset = header.length + sizeBytes;
     const behind = await completeEntry({ name: 'behind', modifiedAt, offset }, Buffer.from('far away'));
     const begin = offset + Buffer.concat(behind.bytes).length;
-    const directory = Buffer.concat([directoryHeader(huge), behind.directory]);
-    const end = endOfArchive({ entries: 2, offset: begin, sizeBytes: directory.length });
+    const directory = Buffer.concat([buildDirectoryHeader(huge), behind.directoryRecord]);
+    const end = buildEndRecords({ entries: 2, offset: begin, sizeBytes: directory.length });
     const file = await open(path, 'w');
     await file.write(header, 0, header.length, 0);
     const tail = Buffer.concat([...behind.bytes, directory, end]);
@@ -213,7 +213,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
   test('a streamed entry that outgrew 4 GiB without having said so is still described rightly', () => {
     const { entry } = openEntry({ name: 'grown', modifiedAt, offset: 5 * 2 ** 30, zip64: false });
     const closed = closeEntry({ ...entry, sizeBytes: 6 * 2 ** 30, compressedBytes: 10 });
-    const [bytes, { directory }] = [Buffer.concat(closed.bytes), closed];
+    const [bytes, { directoryRecord: directory }] = [Buffer.concat(closed.bytes), closed];
     // Two bytes end the data; sizes of 8 bytes follow signature and CRC-32.
     expect(bytes).toHaveLength(2 + 24);
     expect(bytes.readBigUInt64LE(2 + 16)).toBe(BigInt(6 * 2 ** 30));

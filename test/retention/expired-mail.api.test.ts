@@ -145,7 +145,7 @@ describe('expired messages', () => {
   });
 
   test.each<MessageStatus>(['queued', 'sending', 'deferred', 'needs_attention'])(
-    'that is %s stays',
+    'are kept while %s',
     async (status) => {
       const { inbox, run } = await arrange();
       const fields = { status, sentAt: null };
@@ -253,13 +253,13 @@ describe('a long deletion', () => {
   async function expectTrueThreads(organizationId: string): Promise<Thread[]> {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
-    const anew = await database.systemTransaction(async ({ em }) => {
+    const recomputed = await database.systemTransaction(async ({ em }) => {
       const threads = await em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });
       for (const thread of threads) await refreshThread(em, thread);
       return threads;
     });
     const comparable = (threads: Thread[]) => threads.map(({ updatedAt: _, ...thread }) => thread);
-    expect(comparable(shown)).toEqual(comparable(anew));
+    expect(comparable(shown)).toEqual(comparable(recomputed));
     return shown;
   }
   const countIn = (threadId: string) =>
@@ -276,10 +276,10 @@ describe('a long deletion', () => {
     await fill(inbox);
     const old = await countOld(organizationId);
     const before = (await threadsOf(organizationId)).length;
-    const stretch = await run();
-    expect(stretch).toMatchObject({ messages: old, end: 'done' });
+    const slice = await run();
+    expect(slice).toMatchObject({ messages: old, end: 'done' });
     const threads = await expectTrueThreads(organizationId);
-    expect(before - threads.length).toBe(stretch?.threads);
+    expect(before - threads.length).toBe(slice?.threads);
     expect(threads.length).toBeLessThan(before);
     expect(await countOld(organizationId)).toBe(0);
     expect(await countOf(organizationId)).toBe(MESSAGES - (old ?? 0));

@@ -49,7 +49,7 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
       events: (await em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
         ({ type, data, environmentId }) => ({ type, data, environmentId }),
       ),
-      mails: (await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
+      emails: (await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
         ({ template, params, userId }) => ({ template, params, userId }),
       ),
     }));
@@ -73,7 +73,7 @@ test('notifies each threshold once a month with an event, an email to the owners
   const { organization, token, ownerId, commands, check, use, rows } = await arrange();
   await use(799);
   await check();
-  expect(await rows()).toEqual({ events: [], mails: [] });
+  expect(await rows()).toEqual({ events: [], emails: [] });
   await use(1);
   await Promise.all([check(), check()]);
   await check();
@@ -93,7 +93,7 @@ test('notifies each threshold once a month with an event, an email to the owners
       },
     },
   ]);
-  expect(warned.mails).toMatchObject([
+  expect(warned.emails).toMatchObject([
     { template: 'usage-warning', userId: ownerId, params: { counter: 'messages_sent', current: 800 } },
   ]);
   await use(300);
@@ -101,7 +101,7 @@ test('notifies each threshold once a month with an event, an email to the owners
   const exceeded = await rows();
   expect(exceeded.events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.exceeded']);
   expect(exceeded.events[1]?.data).toMatchObject({ current: 1_100, percentage: 110, threshold: 100 });
-  expect(exceeded.mails.map(({ template }) => template)).toEqual(['usage-warning', 'usage-exceeded']);
+  expect(exceeded.emails.map(({ template }) => template)).toEqual(['usage-warning', 'usage-exceeded']);
   expect(commands.filter(({ start }) => start?.workflowType === 'sendNotification')).toHaveLength(2);
   const ledger = await app.call('/org/usage/events?type=threshold_crossed', { token });
   expect(ledger.json().data).toMatchObject([
@@ -114,9 +114,9 @@ test('emits both events but sends one email if both thresholds are crossed at on
   const { check, use, rows } = await arrange('api_calls', 'hard');
   await use(5_000);
   await check();
-  const { events, mails } = await rows();
+  const { events, emails } = await rows();
   expect(events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.exceeded']);
-  expect(mails).toMatchObject([{ template: 'usage-exceeded', params: { kind: 'hard' } }]);
+  expect(emails).toMatchObject([{ template: 'usage-exceeded', params: { kind: 'hard' } }]);
 });
 
 test('uses a custom threshold, notifies again in a new month and closes the previous one', async () => {
@@ -161,7 +161,7 @@ test('notifies usage from the last minutes of a month and includes it in the mon
     { type: 'usage.warning', data: { current: 1_100, ...period } },
     { type: 'usage.exceeded', data: { current: 1_100, ...period } },
   ]);
-  expect((await rows()).mails).toMatchObject([{ params: { resetsAt: '2031-06-01' } }]);
+  expect((await rows()).emails).toMatchObject([{ params: { resetsAt: '2031-06-01' } }]);
   const closed = async () => (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
   expect(await closed()).toEqual([]);
   // The lock keeps it a delta while the month is closed.
@@ -183,18 +183,18 @@ test('notifies storage once a month, too', async () => {
   setNow(new Date('2031-04-01T00:00:00Z'));
   await check();
   await check();
-  const { events, mails } = await rows();
+  const { events, emails } = await rows();
   expect(events.map(({ data }) => (data as { period_start: string }).period_start)).toEqual([
     '2031-03-01T00:00:00.000Z',
     '2031-04-01T00:00:00.000Z',
   ]);
-  expect(mails).toMatchObject([{ params: { resetsAt: null } }, { params: { resetsAt: null } }]);
+  expect(emails).toMatchObject([{ params: { resetsAt: null } }, { params: { resetsAt: null } }]);
 });
 
 test('rolls back a failed notification, continues with other organizations and retries on the next check', async () => {
-  const [broken, behind] = [await arrange(), await arrange()];
+  const [broken, other] = [await arrange(), await arrange()];
   await broken.use(900);
-  await behind.use(900);
+  await other.use(900);
   const { outbox } = recordingOutbox();
   const real = createNotificationService({ outbox });
   const failing = createUsageCheckService({
@@ -210,10 +210,10 @@ test('rolls back a failed notification, continues with other organizations and r
   });
   const from = { after: broken.organizationId.slice(0, -1), organizations: 0, notified: 0 };
   expect(await failing.check({ from })).toMatchObject({ failed: 1 });
-  expect(await broken.rows()).toEqual({ events: [], mails: [] });
-  expect(await behind.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
+  expect(await broken.rows()).toEqual({ events: [], emails: [] });
+  expect(await other.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], emails: [{}] });
   await broken.check();
-  expect(await broken.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], mails: [{}] });
+  expect(await broken.rows()).toMatchObject({ events: [{ type: 'usage.warning' }], emails: [{}] });
 });
 
 test('continues page by page and reports its progress', async () => {

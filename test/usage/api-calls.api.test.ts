@@ -73,8 +73,7 @@ describe('the API call meter', () => {
     const { organizationId, token } = await createOrganization(app.worker);
     let down = true;
     const database = {
-      query: <Row>(query: Sql) =>
-        down ? Promise.reject(new Error('down')) : app.database.query<Row>(query),
+      query: <Row>(query: Sql) => (down ? Promise.reject(new Error('down')) : app.database.query<Row>(query)),
     };
     const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     meter.count(organizationId);

@@ -44,9 +44,9 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
       () => 0,
     ),
   );
-  const folding = Array.from({ length: 5 }, () => applyUsageDeltas(app.worker));
+  const applying = Array.from({ length: 5 }, () => applyUsageDeltas(app.worker));
   const won = (await Promise.all(counting)).reduce((sum: number, one) => sum + one, 0);
-  await Promise.all(folding);
+  await Promise.all(applying);
   expect(won).toBe(30);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
   await applyUsageDeltas(app.worker);
@@ -205,7 +205,7 @@ test('matches a full count after mixed activity', async () => {
     sql`select sum(size_bytes)::int as sum from attachments where org_id = ${organizationId}`,
   );
   expect(truth).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
-  for (const moment of ['as it is', 'folded']) {
+  for (const moment of ['as it is', 'applied']) {
     const counters = await currentOf(token);
     expect({
       moment,

@@ -173,14 +173,14 @@ describe('providers', () => {
       receipts: receiptsOf(),
       maxSizeBytes: 10_000,
     });
-    const mails = createSesMailService({
+    const sesMail = createSesMailService({
       intake,
       objects: { open: () => Promise.reject(new Error('unused')) },
       buckets: [],
       onUnknownRecipients: () => undefined,
     });
     const take = () =>
-      mails.take({
+      sesMail.take({
         sesMessageId: full.organizationId,
         mailFrom: 'ada@people.example',
         recipients: [full, free].flatMap(({ inboxes: [inbox] }) => inbox?.email ?? []),

@@ -35,7 +35,7 @@ async function arrange() {
       text_body: 'Text',
       attachments: files,
     });
-  const level = async () => {
+  const readStorage = async () => {
     const { current } = (await app.call('/org/usage', { token })).json().counters.storage_bytes;
     const [row] = await app.worker.query<{ sum: number }>(
       sql`select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ${organizationId}`,
@@ -45,13 +45,13 @@ async function arrange() {
   };
   const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'storage_bytes', limit });
   /** Objects are registered before they are uploaded. */
-  const noted = async () => {
+  const countRegistered = async () => {
     const [row] = await app.worker.query<{ count: number }>(
       sql`select count(*)::int as count from unclaimed_objects where org_id = ${organizationId}`,
     );
     return row?.count;
   };
-  return { inbox, token, post, remove, upload, send, level, allow, noted };
+  return { inbox, token, post, remove, upload, send, readStorage, allow, countRegistered };
 }
 
 const file = (bytes: number) => ({
@@ -60,68 +60,68 @@ const file = (bytes: number) => ({
 });
 
 test('tracks storage through uploads, drafts, messages and all deletions', async () => {
-  const { inbox, token, post, remove, upload, send, level } = await arrange();
+  const { inbox, token, post, remove, upload, send, readStorage } = await arrange();
   const uploaded = (await upload(100)).json();
-  expect(await level()).toBe(100);
+  expect(await readStorage()).toBe(100);
 
   const draft = (await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(10), file(20)] })).json();
-  expect(await level()).toBe(130);
+  expect(await readStorage()).toBe(130);
   await app.call(`/drafts/${draft.id}`, { method: 'PATCH', token, body: { attachments: [file(5)] } });
-  expect(await level()).toBe(105);
+  expect(await readStorage()).toBe(105);
   await applyUsageDeltas(app.worker);
-  expect(await level()).toBe(105);
+  expect(await readStorage()).toBe(105);
   await remove(`/drafts/${draft.id}`);
-  expect(await level()).toBe(100);
+  expect(await readStorage()).toBe(100);
 
   // Sending an upload keeps its bytes; a forward counts them again.
   const first = (await send([{ attachment_id: uploaded.id }, file(7)])).json();
-  expect(await level()).toBe(107);
+  expect(await readStorage()).toBe(107);
   const forwarded = await post(`/messages/${first.id}/forward`, { to: [{ email: 'other@example.com' }] });
   expect(forwarded.statusCode).toBe(201);
-  expect(await level()).toBe(214);
+  expect(await readStorage()).toBe(214);
   // A message still being sent cannot be deleted.
   for (const { id } of [first, forwarded.json()]) await post(`/messages/${id}/cancel`, undefined);
   expect((await remove(`/messages/${first.id}`)).statusCode).toBe(204);
-  expect(await level()).toBe(107);
+  expect(await readStorage()).toBe(107);
   expect((await remove(`/threads/${forwarded.json().thread_id}`)).statusCode).toBe(204);
-  expect(await level()).toBe(0);
+  expect(await readStorage()).toBe(0);
 
   await send([file(50)]);
   await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(3)] });
-  expect(await level()).toBe(53);
+  expect(await readStorage()).toBe(53);
   await app.call(`/inboxes/${inbox.id}?purge=true`, { method: 'DELETE', token });
   const purges = createPurgeService({ database: app.worker });
   await purges.purge(inbox.id, () => undefined);
-  expect(await level()).toBe(0);
+  expect(await readStorage()).toBe(0);
   await applyUsageDeltas(app.worker);
-  expect(await level()).toBe(0);
+  expect(await readStorage()).toBe(0);
   const today = (await app.call('/org/usage/history', { token })).json().data.at(-1);
   expect(today).toMatchObject({ storage_bytes: 0 });
 });
 
 test('rejects bytes over a hard limit before storing them and keeps existing files usable', async () => {
-  const { inbox, post, upload, send, level, allow, noted } = await arrange();
+  const { inbox, post, upload, send, readStorage, allow, countRegistered } = await arrange();
   await allow(100);
   const uploaded = (await upload(60)).json();
   const refused = await upload(41);
   expect(expectProblem(refused, 'usage_limit_exceeded')).toMatchObject({ counter: 'storage_bytes' });
   expect(refused.json().resets_at).toBeUndefined();
-  const before = await noted();
+  const before = await countRegistered();
   expectProblem(await send([file(41)]), 'usage_limit_exceeded');
   expectProblem(
     await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(20), file(21)] }),
     'usage_limit_exceeded',
   );
-  expect(await noted()).toBe(before);
-  expect(await level()).toBe(60);
+  expect(await countRegistered()).toBe(before);
+  expect(await readStorage()).toBe(60);
   expect((await send([{ attachment_id: uploaded.id }, file(40)])).statusCode).toBe(201);
-  expect(await level()).toBe(100);
+  expect(await readStorage()).toBe(100);
   expectProblem(await upload(1), 'usage_limit_exceeded');
   expect((await send([])).statusCode).toBe(201);
 });
 
 test('requires quota for a file used again, but not for sending a draft with its files', async () => {
-  const { inbox, post, upload, send, level, allow } = await arrange();
+  const { inbox, post, upload, send, readStorage, allow } = await arrange();
   const to = [{ email: 'other@example.com' }];
   const first = (await send([file(60)])).json();
   const [{ id: stored }] = first.attachments;
@@ -143,10 +143,10 @@ test('requires quota for a file used again, but not for sending a draft with its
   // Each of the two would fit on its own.
   await allow(139);
   expectProblem(await forward({ attachments: [file(10)] }), 'usage_limit_exceeded');
-  expect(await level()).toBe(70);
+  expect(await readStorage()).toBe(70);
   expect((await post(`/drafts/${draft.id}/send`, undefined)).statusCode).toBe(201);
   expect((await forward({ include_attachments: false })).statusCode).toBe(201);
   expect((await forward({})).statusCode).toBe(201);
-  expect(await level()).toBe(130);
+  expect(await readStorage()).toBe(130);
   expectProblem(await upload(10), 'usage_limit_exceeded');
 });

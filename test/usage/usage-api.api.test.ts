@@ -183,9 +183,7 @@ describe('limits', () => {
       );
     await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_resource');
     await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
-    const tier = app.worker.query(
-      sql`update organizations set tier = 'gold' where id = ${organizationId}`,
-    );
+    const tier = app.worker.query(sql`update organizations set tier = 'gold' where id = ${organizationId}`);
     await expect(tier).rejects.toThrow('organizations_tier');
   });
 

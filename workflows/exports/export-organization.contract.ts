@@ -16,7 +16,7 @@ export interface ExportOrganizationInput {
 }
 
 export interface ExportProgress {
-  status: 'queued' | 'running' | 'ready' | 'failed' | 'canceled' | 'expired' | 'gone';
+  status: 'queued' | 'running' | 'ready' | 'failed' | 'canceled' | 'expired' | 'not_found';
   /** Progress as text. */
   progress: string;
 }

@@ -37,8 +37,9 @@ type Stage = 'writing' | 'ready' | 'canceled' | 'failed';
 const canceled = defineSignal(CANCEL_EXPORT);
 
 /**
- * Writes the archive in slices until it is ready or canceled. Progress is checkpointed in the export's row, so the activity
- * can continue on any worker. On failure or cancellation the row states the reason and the upload is removed.
+ * Writes the archive in slices until it is ready or canceled. Progress is checkpointed in the export's row, so the
+ * activity can continue on any worker. On failure or cancellation the row states the reason and the upload is
+ * removed.
  *
  * @returns the final status, for the Temporal UI.
  */

@@ -8,8 +8,8 @@ const { reconcileOverdue } = proxyActivities<MaintenanceActivities>({
 });
 
 /**
- * Finds work interrupted by a crash or an operator and starts, releases or settles it. Scheduled every minute; a run that
- * is still active skips the next one.
+ * Finds work interrupted by a crash or an operator and starts, releases or settles it. Scheduled every minute; a run
+ * that is still active skips the next one.
  */
 export async function reconcile(): Promise<Record<string, number>> {
   return reconcileOverdue();

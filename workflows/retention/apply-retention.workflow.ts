@@ -37,8 +37,9 @@ const POSTPONEMENT = `{ "days": 1 to ${MAX_POSTPONE_DAYS} }`;
 export const postpone = defineSignal<[Postponement]>(POSTPONE_RETENTION);
 
 /**
- * The daily retention run of an organization: sends the warnings that are due, then deletes expired messages in slices of
- * a few minutes. Each batch rereads the policy. If the run fails or is terminated, the next daily run continues.
+ * The daily retention run of an organization: sends the warnings that are due, then deletes expired messages in
+ * slices of a few minutes. Each batch rereads the policy. If the run fails or is terminated, the next daily run
+ * continues.
  *
  * @returns a summary for the Temporal UI.
  */

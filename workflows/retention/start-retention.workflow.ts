@@ -8,8 +8,8 @@ const { startRetentionRuns } = proxyActivities<RetentionActivities>({
 });
 
 /**
- * Starts today's run of each organization that has warnings to send or messages to delete. A retry starts nothing twice,
- * since a run's id contains the day.
+ * Starts today's run of each organization that has warnings to send or messages to delete. A retry starts nothing
+ * twice, since a run's id contains the day.
  *
  * @returns the number of runs started, for the Temporal UI.
  */
