@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 
-/** Failed log-ins of an address are counted for so long. */
+/** Failed logins of an address are counted within this window. */
 const WINDOW_MS = 15 * 60_000;
 const MAX_FAILURES = 10;
-/** Older ones are forgotten first. */
+/** The oldest address is dropped first. */
 const MAX_TRACKED_ADDRESSES = 10_000;
 
-/** Slows down who guesses passwords. In memory: a process more gives a guesser ten tries more. */
+/** Limits password guessing per client address. It is in memory: each further process allows ten more attempts. */
 export interface AuthThrottle {
   isAllowed(address: string): boolean;
   recordFailure(address: string): void;

@@ -43,33 +43,34 @@ export interface SubmissionListenerOptions {
 }
 
 export interface SubmissionListener {
-  /** The port that speaks STARTTLS. */
+  /** The port with STARTTLS. */
   port: number;
-  /** The port of implicit TLS, where there is one. */
+  /** The port with implicit TLS, if enabled. */
   tlsPort: number | null;
   close(): Promise<void>;
 }
 
-/** RFC 4954 section 4 leaves the time to the server; mail programs keep connections between two mails. */
+/** RFC 4954 section 4 leaves the timeout to the server. Mail clients keep connections open between messages. */
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
-/** Each is read and stored twice while its client waits. */
+/** Each large message is read and stored twice while its client waits. */
 const MAX_CONCURRENT_LARGE_MESSAGES = 4;
 
 /**
- * Takes mail of an inbox's own mail programs (RFC 6409): authenticated, over TLS only. 250 after the data means that
- * the message is created and queued as by the API, with the same checks and events; a refusal says why.
+ * Accepts messages from the mail clients of an inbox (RFC 6409), authenticated and only over TLS. A 250 reply after the
+ * data means that the message is created and queued as by the API, with the same checks and events. A refusal gives the
+ * reason.
  *
- * @throws Error when an address cannot be bound, a certificate not be read, or is missing in production.
+ * @throws Error if an address cannot be bound, or the certificate cannot be read or is missing in production.
  */
 export async function startSubmissionListener(
   options: SubmissionListenerOptions,
 ): Promise<SubmissionListener> {
   const { config, logger } = options;
   const certificate = await readCertificate(config);
-  const attempts = createAuthThrottle();
+  const throttle = createAuthThrottle();
   const serve = async (port: number, secure: boolean) => {
-    const server = createServer(options, attempts, { ...certificate, secure });
+    const server = createServer(options, throttle, { ...certificate, secure });
     server.on('error', (error) => logger.debug({ err: error }, 'submission connection failed'));
     server.listen(port, config.SUBMISSION_SMTP_HOST);
     await once(server.server, 'listening');
@@ -80,7 +81,7 @@ export async function startSubmissionListener(
     config.SUBMISSION_SMTP_TLS_PORT === 0 ? null : await serve(config.SUBMISSION_SMTP_TLS_PORT, true);
   logger.info(
     { host: config.SUBMISSION_SMTP_HOST, port: plain.port, tlsPort: tls?.port },
-    'submission listens',
+    'submission listener started',
   );
   return {
     port: plain.port,
@@ -91,7 +92,7 @@ export async function startSubmissionListener(
   };
 }
 
-/** The listener as a worker process composes it. */
+/** Starts the listener with the services of a worker process. */
 export function startSubmissionSmtp({
   config,
   logger,
@@ -103,16 +104,16 @@ export function startSubmissionSmtp({
 async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPServerOptions> {
   const { SUBMISSION_SMTP_TLS_KEY_FILE: keyFile, SUBMISSION_SMTP_TLS_CERT_FILE: certFile } = config;
   if (keyFile && certFile) return { key: await readFile(keyFile), cert: await readFile(certFile) };
-  // The server's own certificate, for localhost, is in every copy of its package.
+  // Outside production smtp-server uses its built-in certificate for localhost, whose key is public.
   if (config.NODE_ENV !== 'production') return {};
   throw new Error(
-    'SUBMISSION_SMTP_TLS_KEY_FILE and SUBMISSION_SMTP_TLS_CERT_FILE are required: passwords travel over TLS only.',
+    'SUBMISSION_SMTP_TLS_KEY_FILE and SUBMISSION_SMTP_TLS_CERT_FILE are required: passwords are accepted only over TLS.',
   );
 }
 
 function createServer(
   options: SubmissionListenerOptions,
-  attempts: AuthThrottle,
+  throttle: AuthThrottle,
   tls: SMTPServerOptions,
 ): SMTPServer {
   const { config, submissions, logger } = options;
@@ -137,7 +138,7 @@ function createServer(
       else done();
     },
     onAuth(auth, session, done) {
-      authenticate(submissions, attempts, auth, session).then(
+      authenticate(submissions, throttle, auth, session).then(
         (submitter) => {
           submitters.set(session.id, submitter);
           done(null, { user: submitter.inboxId });
@@ -171,15 +172,15 @@ function createServer(
 
 async function authenticate(
   submissions: SubmissionService,
-  attempts: AuthThrottle,
+  throttle: AuthThrottle,
   { username, password }: SMTPServerAuthentication,
   { remoteAddress }: SMTPServerSession,
 ): Promise<Submitter> {
-  if (!attempts.isAllowed(remoteAddress))
-    throw new SmtpError(421, '4.7.0 Too many failed log-ins from your address, try again in 15 minutes');
+  if (!throttle.isAllowed(remoteAddress))
+    throw new SmtpError(421, '4.7.0 Too many failed logins from your address, try again in 15 minutes');
   const submitter = await submissions.authenticate(username ?? '', password ?? '');
   if (submitter) return submitter;
-  attempts.recordFailure(remoteAddress);
+  throttle.recordFailure(remoteAddress);
   throw new SmtpError(535, '5.7.8 Wrong address or password');
 }
 
@@ -200,7 +201,7 @@ async function submit(
     clientLeft = new ClientDisconnectedError(error);
     inspection.stream.destroy(error);
   });
-  // Storage hears of a failure while it reads; after it gave up nobody would, which ends the process.
+  // Storage handles an error while it reads. After it has stopped, an unhandled error would end the process.
   inspection.stream.on('error', () => {});
   stream.pipe(inspection.stream);
   try {
@@ -211,7 +212,7 @@ async function submit(
   } catch (error) {
     const reason = inspection.refusal ?? clientLeft ?? error;
     stream.unpipe();
-    // An answer before the final dot would be taken for the answer to something else.
+    // Reply only after the final dot: an earlier reply would be taken for the reply to another command.
     await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
     throw reason;
   } finally {
@@ -220,7 +221,7 @@ async function submit(
   }
 }
 
-/** Enhanced status codes (RFC 3463) by what the API would have answered. */
+/** Maps the API's errors to SMTP replies with enhanced status codes (RFC 3463). */
 function toRefusal(error: unknown, logger: Logger): SmtpError {
   if (error instanceof SmtpError) return error;
   if (isUsageLimitExceeded(error)) return new SmtpError(452, `4.3.1 ${toReplyText(error.detail)}`);
@@ -235,7 +236,7 @@ function toRefusal(error: unknown, logger: Logger): SmtpError {
   return new SmtpError(451, '4.3.0 Temporary failure, try again later');
 }
 
-/** A reply is ASCII (RFC 5321 section 4.2), and ends where its line does. */
+/** A reply is a single line of ASCII (RFC 5321 section 4.2). */
 function toReplyText(text: string): string {
   return text
     .replace(/[‘’]/g, "'")

@@ -12,7 +12,7 @@ const AttachmentParams = strictObject({ id: id('Attachment id (att_…).') });
 const UploadForm = strictObject({
   file: text(MAX_FILE_BYTES, {
     format: 'binary',
-    description: 'The one file of the form, under any field name.',
+    description: 'The only file of the form, under any field name.',
   }),
 });
 
@@ -32,7 +32,7 @@ export const attachmentRoutes =
           operationId: 'attachments.upload',
           summary: 'Upload a file',
           description:
-            'At most 25 MiB. The file waits 24 hours to be named by its id in attachments of a draft or message.',
+            'At most 25 MiB. Reference the file by its id in attachments of a draft or message within 24 hours.',
           tags: ['Attachments'],
           consumes: ['multipart/form-data'],
           params: InboxParams,
@@ -54,7 +54,7 @@ export const attachmentRoutes =
         config: { permission: 'messages:read' },
         schema: {
           operationId: 'attachments.get',
-          summary: 'Describe a file and link to it',
+          summary: 'Get a file’s metadata and a download link',
           tags: ['Attachments'],
           params: AttachmentParams,
           response: { 200: ref(AttachmentRecord), ...problems() },
@@ -67,7 +67,7 @@ export const attachmentRoutes =
     );
   };
 
-/** A form is checked while it is read; the schema of its body describes it, as there is nothing else to hold against it. */
+/** A form is validated while it is read. The schema of its body only documents it. */
 function skipBodyValidation(
   compiler: FastifySchemaCompiler<object> | undefined,
 ): FastifySchemaCompiler<object> {

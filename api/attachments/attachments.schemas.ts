@@ -3,51 +3,55 @@ import type { Attachment } from '../../domain/attachments/attachment.entity.ts';
 import type { FileLink } from '../../domain/attachments/attachment.service.ts';
 import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
-/** As long as the body it travels in may be. */
+/** The same as the body limit of the route. */
 const MAX_BASE64_CHARACTERS = 8 * 1024 * 1024;
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f]*$';
 
-/** A file of a mail to be sent: its bytes, or an attachment there is. */
+/** A file to attach: its bytes, or an existing attachment. */
 export const AttachmentInput = strictObject(
   {
     filename: Type.Optional(
       text(255, {
         minLength: 1,
         pattern: NO_CONTROLS,
-        description: 'Required with content. A path loses its folders.',
+        description: 'Required with content. A path is reduced to its file name.',
       }),
     ),
     content_type: Type.Optional(
       text(255, {
-        description: 'Media type (RFC 2045), never multipart/*; application/octet-stream where omitted.',
+        description: 'Media type (RFC 2045), not multipart/*. Default: application/octet-stream.',
       }),
     ),
     content: Type.Optional(
       text(MAX_BASE64_CHARACTERS, {
         description:
-          'The bytes, base64 (RFC 4648 section 4, with padding, no line ends), at most 5 MiB decoded.',
+          'The bytes in base64 (RFC 4648 section 4, with padding, without line ends), at most 5 MiB decoded.',
       }),
     ),
     attachment_id: Type.Optional(
-      id('In place of content: an upload, or an attachment of any message or draft in reach (att_…).'),
+      id('Instead of content: an upload, or an attachment of any accessible message or draft (att_…).'),
     ),
     content_id: Type.Optional(
       text(255, {
         minLength: 1,
         pattern: '^[!-;=?-~]+$',
-        description: 'Shown where the HTML has <img src="cid:…">; without angle brackets.',
+        description: 'Content-ID for <img src="cid:…"> in the HTML; without angle brackets.',
       }),
     ),
     disposition: Type.Optional(
-      enumOf(['attachment', 'inline'], { description: 'inline where omitted and content_id is given.' }),
+      enumOf(['attachment', 'inline'], {
+        description: 'Default: inline with content_id, otherwise attachment.',
+      }),
     ),
   },
   { $id: 'AttachmentInput', title: 'AttachmentInput' },
 );
 
-/** Where a file belongs in its mail: how a reader of the HTML finds what `cid:` names. */
+/** How the HTML of the message refers to the file by `cid:`. */
 export const mimePlacementFields = {
-  content_id: nullableText(1024, { description: 'What <img src="cid:…"> of the HTML names; null without.' }),
+  content_id: nullableText(1024, {
+    description: 'The Content-ID that <img src="cid:…"> in the HTML refers to; null if there is none.',
+  }),
   disposition: enumOf(['attachment', 'inline']),
 };
 
@@ -56,7 +60,7 @@ const fields = {
   filename: text(1024),
   content_type: text(255),
   size_bytes: Type.Integer({ minimum: 0 }),
-  sha256: text(64, { description: 'Of the bytes, in lower-case hexadecimal.' }),
+  sha256: text(64, { description: 'SHA-256 of the bytes in lower-case hexadecimal.' }),
 };
 
 export const UploadRecord = strictObject(fields, { $id: 'Upload', title: 'Upload' });
@@ -66,7 +70,7 @@ export const AttachmentRecord = strictObject(
     ...fields,
     ...mimePlacementFields,
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
-    expires_at: timestamp('When download_url stops working; ask again for a new one.'),
+    expires_at: timestamp('When download_url expires; request a new one.'),
   },
   { $id: 'Attachment', title: 'Attachment' },
 );

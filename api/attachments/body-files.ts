@@ -10,7 +10,7 @@ import type { AttachmentInput } from './attachments.schemas.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What `attachments` of the body names, its bytes in storage; undefined where the body says nothing of it. */
+    /** The files in `attachments` of the body, with their bytes in storage; undefined if the body omits them. */
     filesToAttach: FileToAttach[] | undefined;
   }
 }
@@ -18,8 +18,8 @@ declare module 'fastify' {
 type Entry = Static<typeof AttachmentInput>;
 
 /**
- * For `config.prepare` of routes whose body has `attachments`: puts the bytes that travel as base64 to storage, before
- * the transaction of the handler begins.
+ * For `config.prepare` of routes whose body has `attachments`: stores the files that are sent as base64 before the
+ * handler's transaction begins.
  */
 export function storeBodyFiles(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
@@ -46,7 +46,7 @@ function parseEntry(entry: Entry, index: number): ParsedEntry {
   const path = `/body/attachments/${index}`;
   const { content, attachment_id: attachmentId } = entry;
   if ((content === undefined) === (attachmentId === undefined))
-    throw invalid(path, 'must have either content or attachment_id', 'Give one of the two.');
+    throw invalid(path, 'must have either content or attachment_id', 'Set one of the two.');
   const changes = readMetadata(entry, path);
   if (attachmentId !== undefined) return { kind: 'existing', attachmentId, changes };
   const {
@@ -56,7 +56,7 @@ function parseEntry(entry: Entry, index: number): ParsedEntry {
     disposition = 'attachment',
   } = changes;
   if (filename === undefined)
-    throw invalid(`${path}/filename`, 'is required with content', 'Give the file a name.');
+    throw invalid(`${path}/filename`, 'is required with content', 'Set a file name.');
   const metadata = { filename, contentType, contentId, disposition };
   return { metadata, bytes: decodeBase64(content ?? '', `${path}/content`) };
 }
@@ -65,7 +65,7 @@ function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
   const { filename, content_type: contentType, content_id: contentId, disposition } = entry;
   const fault = contentType === undefined ? undefined : findMediaTypeError(contentType);
   if (fault !== undefined)
-    throw invalid(`${path}/content_type`, fault, 'Give the media type of the file, or leave it out.');
+    throw invalid(`${path}/content_type`, fault, 'Set the media type of the file, or omit it.');
   return {
     ...(filename === undefined ? {} : { filename: toFileName(filename) }),
     ...(contentType === undefined ? {} : { contentType }),
@@ -74,24 +74,24 @@ function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
   };
 }
 
-/** A name that is all path says nothing; the file is kept all the same. */
+/** Replaces a name that consists only of a path. */
 export function toFileName(given: string): string {
   return sanitizeFileName(given) ?? 'attachment';
 }
 
-/** Decoding skips what it does not know: only what comes out again the same was base64. */
+/** Buffer ignores invalid characters, so only text that encodes back to itself is valid base64. */
 function decodeBase64(content: string, path: string): Buffer {
   const bytes = Buffer.from(content, 'base64');
   if (bytes.toString('base64') !== content)
     throw invalid(
       path,
       'is not base64',
-      'Encode the bytes as RFC 4648 section 4 has it: with padding, without line ends or a data: prefix.',
+      'Encode the bytes as in RFC 4648 section 4: with padding, without line ends or a data: prefix.',
     );
   if (bytes.length > MAX_INLINE_FILE_BYTES)
     throw fileTooLarge(
       MAX_INLINE_FILE_BYTES,
-      'Upload it by POST /inboxes/{inboxId}/attachments, up to 25 MiB, and name its attachment_id.',
+      'Upload it with POST /inboxes/{inboxId}/attachments (up to 25 MiB) and use its attachment_id.',
     );
   return bytes;
 }

@@ -9,15 +9,15 @@ import { toFileName } from './body-files.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The file of an upload, its bytes in storage. */
+    /** The uploaded file, with its bytes in storage. */
     upload: StoredFile | undefined;
   }
 }
 
-/** Boundaries and the headers of a part. */
+/** Space for the boundaries and part headers of the form. */
 const FORM_OVERHEAD_BYTES = 64 * 1024;
 
-/** One byte more than a file may have, to see that it has too many. */
+/** The file limit is one byte higher than allowed, to detect a file that is too large. */
 export const UPLOAD_LIMITS = {
   fileSize: MAX_FILE_BYTES + 1,
   files: 2,
@@ -28,8 +28,8 @@ export const UPLOAD_LIMITS = {
 };
 
 /**
- * For `config.prepare` of an upload: streams its one file to storage. The body is known only when it has been read, so
- * what stands for it (as when an Idempotency-Key is compared) is put in its place: name, type and hash of the file.
+ * For `config.prepare` of an upload: streams its file to storage, and replaces the body by name, type and hash of the
+ * file, so that requests with one Idempotency-Key can be compared.
  */
 export function storeUpload(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
@@ -41,7 +41,7 @@ export function storeUpload(attachments: AttachmentService): (request: FastifyRe
       attachments.storeUpload(request.scope, inboxId, metadata, content),
     ).catch(async ({ stored, error }: UploadFailure) => {
       if (stored) await attachments.discard(request.scope, stored.storageKey);
-      // What still comes is read and dropped: a client that is cut off while it sends never sees the answer.
+      // Read and discard the rest: a client that is disconnected while sending never sees the response.
       request.raw.resume();
       throw error;
     });
@@ -53,7 +53,7 @@ export function storeUpload(attachments: AttachmentService): (request: FastifyRe
 
 interface UploadFailure {
   error: unknown;
-  /** Set where the file was stored before something else turned out to be wrong. */
+  /** Set if the file was stored before the error. */
   stored: StoredFile | undefined;
 }
 
@@ -71,11 +71,11 @@ async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<
         throw singleFileRequired(`has the field ${part.fieldname.slice(0, 64)}, which is not a file`);
       if (stored) {
         part.file.resume();
-        throw singleFileRequired('holds more than one file');
+        throw singleFileRequired('contains more than one file');
       }
       stored = await storePart(part, put);
     }
-    if (!stored) throw singleFileRequired('holds no file');
+    if (!stored) throw singleFileRequired('contains no file');
     return stored;
   } catch (error) {
     throw { error, stored } satisfies UploadFailure;
@@ -98,11 +98,11 @@ async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFil
 function readPartMetadata({ filename = '', mimetype }: MultipartFile): FileMetadata {
   if (/[\p{Cc}]/u.test(filename))
     throw invalid('/body/file', 'has a name with control characters', 'Rename the file.');
-  const fault = findMediaTypeError(mimetype);
-  if (fault !== undefined)
+  const error = findMediaTypeError(mimetype);
+  if (error !== undefined)
     throw invalid(
       '/body/file',
-      `has a content type that is none: it ${fault}`,
+      `has an invalid content type: it ${error}`,
       'Correct the Content-Type of the part.',
     );
   return {
@@ -114,8 +114,8 @@ function readPartMetadata({ filename = '', mimetype }: MultipartFile): FileMetad
 }
 
 /**
- * Browsers, fetch and curl write a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). Line
- * ends, which they write so too, stay as they are: no file is named so.
+ * Browsers, fetch and curl encode a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). Line
+ * ends are encoded too, but stay as they are, because file names do not contain them.
  */
 function unescapeFormFileName(filename: string): string {
   return filename.replaceAll('%22', '"');
@@ -124,8 +124,8 @@ function unescapeFormFileName(filename: string): string {
 function throwMalformedForm(): never {
   throw invalid(
     '/body',
-    'is no whole multipart/form-data: it is malformed or ends too early',
-    'Send the form again, whole, with one file.',
+    'is not a complete multipart/form-data: it is malformed or truncated',
+    'Send the complete form again with one file.',
   );
 }
 
@@ -133,17 +133,17 @@ function singleFileRequired(message: string): AppError {
   return invalid(
     '/body',
     message,
-    'Send a form with exactly one file and no other field; upload files one by one.',
+    'Send a form with exactly one file and no other field; upload several files separately.',
   );
 }
 
 function tooLarge(): AppError {
-  return fileTooLarge(MAX_FILE_BYTES, 'Send a smaller file, or a link to it.');
+  return fileTooLarge(MAX_FILE_BYTES, 'Send a smaller file, or send a link to it.');
 }
 
 function notMultipart(): AppError {
   return new AppError('unsupported_media_type', {
-    detail: 'An upload is a form with one file.',
-    fix: 'Send "Content-Type: multipart/form-data" with one file.',
+    detail: 'An upload must be a form with one file.',
+    fix: 'Send Content-Type: multipart/form-data with one file.',
   });
 }

@@ -25,7 +25,7 @@ import { DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
 const IfMatchHeaders = Type.Object({
-  'if-match': Type.Optional(text(64, { description: 'The ETag or version the change is based on.' })),
+  'if-match': Type.Optional(text(64, { description: 'The ETag or version that the change is based on.' })),
 });
 
 export const draftRoutes =
@@ -46,7 +46,7 @@ export const draftRoutes =
         config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.create',
-          summary: 'Write a draft',
+          summary: 'Create a draft',
           tags: ['Drafts'],
           params: InboxParams,
           body: ref(DraftFields),
@@ -86,7 +86,7 @@ export const draftRoutes =
         config: { permission: 'drafts:read' },
         schema: {
           operationId: 'drafts.get',
-          summary: 'Read a draft',
+          summary: 'Get a draft',
           tags: ['Drafts'],
           params: DraftParams,
           response: { 200: ref(DraftRecord), ...problems() },
@@ -102,7 +102,7 @@ export const draftRoutes =
         config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.update',
-          summary: 'Change a draft',
+          summary: 'Update a draft',
           tags: ['Drafts'],
           params: DraftParams,
           headers: IfMatchHeaders,
@@ -123,7 +123,7 @@ export const draftRoutes =
         config: { permission: 'drafts:write' },
         schema: {
           operationId: 'drafts.delete',
-          summary: 'Discard a draft',
+          summary: 'Delete a draft',
           tags: ['Drafts'],
           params: DraftParams,
           response: { 204: NoContent, ...changeProblems() },
@@ -142,7 +142,8 @@ export const draftRoutes =
         schema: {
           operationId: 'drafts.send',
           summary: 'Send a draft',
-          description: 'The draft becomes a message and is gone; where the send is refused it stays.',
+          description:
+            'The draft becomes a message and is deleted. If the send is refused, the draft is kept.',
           tags: ['Drafts'],
           params: DraftParams,
           response: { 201: ref(MessageRecord), ...postProblems() },
@@ -175,10 +176,10 @@ function readDraft(body: Static<typeof DraftFields>, files: DraftInput['files'])
   };
 }
 
-/** `"3"`, `W/"3"` or a bare `3`; `*` asks for nothing. */
+/** Accepts `"3"`, `W/"3"` or a bare `3`; `*` matches any version. */
 function parseIfMatch(ifMatch: string | undefined): number | undefined {
   if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
   const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch.trim()) ?? [];
   if (version !== undefined) return Number(version);
-  throw invalid('/headers/if-match', 'is not a version of a draft', 'Send the ETag of the draft, unchanged.');
+  throw invalid('/headers/if-match', 'is not a draft version', 'Send the ETag of the draft unchanged.');
 }

@@ -17,7 +17,7 @@ const addresses = Type.Array(ref(AddressSeen), { maxItems: 50 });
 const emails = Type.Array(text(254), { maxItems: 50 });
 
 const IN_REPLY_TO =
-  'Message replied to, by its id (msg_…) and not its Message-ID; looked up when the draft is sent.';
+  'Id (msg_…) of the message to reply to, not its Message-ID; looked up when the draft is sent.';
 
 const AttachmentMeta = strictObject({
   attachment_id: id('Attachment id.'),
@@ -53,12 +53,15 @@ export const DraftRecord = strictObject(
       additionalProperties: text(998),
     }),
     attachments_meta: Type.Array(AttachmentMeta, { maxItems: 100 }),
-    send_at: nullableTimestamp('When it is sent by itself; null where it is not.'),
+    send_at: nullableTimestamp('When the draft is sent automatically; null if it is not scheduled.'),
     send_status: enumOf(['draft', 'scheduled', 'failed']),
     send_error: nullableText(4096, {
-      description: 'Why a scheduled send did not happen; null unless failed.',
+      description: 'Why a scheduled send failed or was canceled by the service; null otherwise.',
     }),
-    version: Type.Integer({ minimum: 1, description: 'Rises with every change; If-Match compares it.' }),
+    version: Type.Integer({
+      minimum: 1,
+      description: 'Increases with every change; compared with If-Match.',
+    }),
     created_at: timestamp(),
     updated_at: timestamp(),
   },
@@ -75,17 +78,17 @@ const fields = {
       format: 'date-time',
       maxLength: 40,
       description:
-        'Sends the draft by itself at this time, at once where it lies in the past; null takes the plan back.',
+        'Sends the draft automatically at this time, immediately if it is in the past; null unschedules it.',
     }),
   ),
 };
 export const DraftFields = strictObject(fields, {
   $id: 'DraftFields',
   title: 'DraftFields',
-  description: 'Every field is optional: omitted stays, null clears.',
+  description: 'Every field is optional: an omitted field is kept, null clears it.',
 });
 
-/** A draft just made lacks the columns nobody has set; they are null all the same. */
+/** A new draft may have undefined columns; the response has null for them. */
 export function presentDraft({ draft, attachments }: DraftDetails): Static<typeof DraftRecord> {
   return {
     id: draft.id,

@@ -4,7 +4,7 @@ import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { strictObject, text } from '../schemas.ts';
 
-/** One line: no control characters, so that no text of a caller begins a header of its own. */
+/** No control characters, so that text from a caller cannot start a header field. */
 export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f]*$';
 export const singleLineText = (
   maxLength: number,
@@ -19,7 +19,7 @@ export const Address = strictObject(
   { $id: 'Address', title: 'Address' },
 );
 
-/** As stored; inbound mail may carry addresses that could not be sent to. */
+/** As stored: inbound messages may contain addresses that cannot be sent to. */
 export const AddressSeen = strictObject(
   { email: text(1024), name: Type.Optional(text(1024)) },
   { $id: 'AddressSeen', title: 'AddressSeen' },
@@ -28,7 +28,7 @@ export const AddressSeen = strictObject(
 export const addressList = (description: string) =>
   Type.Array(Type.Unsafe<MailAddress>({ $ref: 'Address#' }), { maxItems: 50, description });
 
-/** @throws AppError `validation_error` naming every address that is none. */
+/** @throws AppError `validation_error` that lists every invalid address. */
 export function checkAddresses(lists: Record<string, MailAddress[] | null | undefined>): void {
   const errors: FieldError[] = [];
   for (const [field, addresses] of Object.entries(lists)) {
@@ -41,7 +41,7 @@ export function checkAddresses(lists: Record<string, MailAddress[] | null | unde
   if (!first) return;
   throw new AppError('validation_error', {
     detail: `${first.path} ${first.message}.`,
-    fix: 'Correct the addresses named in errors.',
+    fix: 'Correct the addresses listed in errors.',
     errors,
   });
 }

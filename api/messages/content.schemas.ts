@@ -7,10 +7,10 @@ import { addressList, NO_CONTROL_CHARACTERS, singleLineText } from './addresses.
 /** Limits of the design (api.md, "Attachment"). */
 export { MAX_BODY_BYTES };
 export const MAX_SUBJECT_LENGTH = 998;
-/** Routes that carry mail bodies take this much; others 1 MiB. */
+/** Body limit of routes with message content; other routes have 1 MiB. */
 export const CONTENT_BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 
-/** One line without spaces around it: `" vip"` and `"vip"` would look the same to whoever reads them. */
+/** One line without surrounding spaces: people cannot tell `" vip"` from `"vip"`. */
 export const LABEL_PATTERN = '^(?!\\s)[^\\u0000-\\u001f\\u007f]*(?<!\\s)$';
 export const label = () => text(64, { minLength: 1, pattern: LABEL_PATTERN });
 const labels = Type.Array(label(), { maxItems: 50, uniqueItems: true });
@@ -18,7 +18,7 @@ const labels = Type.Array(label(), { maxItems: 50, uniqueItems: true });
 export const HEADER_NAME_PATTERN = '^[!-9;-~]+$';
 const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
-  description: 'X-* and List-Unsubscribe* only, each name once whatever its case, each with a value.',
+  description: 'Only X-* and List-Unsubscribe*; names are case-insensitive and unique, values are required.',
   maxProperties: 50,
   propertyNames: { type: 'string', maxLength: 76, pattern: HEADER_NAME_PATTERN },
   additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROL_CHARACTERS },
@@ -31,12 +31,12 @@ const attachments = Type.Array(ref(AttachmentInput), {
 
 const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });
 
-/** Fields of a mail to be sent; spread into the bodies of sends. */
+/** Content fields of the request bodies that send a message. */
 export const contentFields = {
   to: Type.Optional(addressList('Recipients.')),
   cc: Type.Optional(addressList('Copies.')),
   bcc: Type.Optional(addressList('Copies nobody else sees.')),
-  reply_to: Type.Optional(addressList('Where answers go; the inbox where empty.')),
+  reply_to: Type.Optional(addressList('Reply-To addresses; replies go to the inbox if empty.')),
   subject: Type.Optional(singleLineText(MAX_SUBJECT_LENGTH)),
   text_body: Type.Optional(text(MAX_BODY_BYTES)),
   html_body: Type.Optional(text(MAX_BODY_BYTES)),
@@ -45,14 +45,16 @@ export const contentFields = {
   attachments: Type.Optional(attachments),
 };
 
-/** The same of a draft: omitted stays, `null` clears. */
+/** Content fields of a draft: an omitted field is kept, `null` clears it. */
 export const draftContentFields = {
   to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Recipients.'))),
   cc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies.'))),
   bcc: Type.Optional(
     nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies nobody else sees.')),
   ),
-  reply_to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Where answers go.'))),
+  reply_to: Type.Optional(
+    nullable<Static<ReturnType<typeof addressList>>>(addressList('Reply-To addresses.')),
+  ),
   subject: Type.Optional(nullableText(MAX_SUBJECT_LENGTH, { pattern: NO_CONTROL_CHARACTERS })),
   text_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
   html_body: Type.Optional(nullableText(MAX_BODY_BYTES)),

@@ -5,7 +5,7 @@ import { pointer } from '../plugins/validation.ts';
 import { checkAddresses } from './addresses.ts';
 import { MAX_BODY_BYTES } from './content.schemas.ts';
 
-/** What a caller may say about a mail; omitted and `null` are told apart. */
+/** Content fields of a request body; omitted and `null` differ. */
 export interface ContentBody {
   to?: MailAddress[] | null;
   cc?: MailAddress[] | null;
@@ -20,7 +20,7 @@ export interface ContentBody {
 
 const CUSTOM_HEADER = /^(?:x-.+|list-unsubscribe(?:-.+)?)$/i;
 
-/** @throws AppError `validation_error` for what the schema cannot say. */
+/** @throws AppError `validation_error` for rules that the schema cannot express. */
 function checkContent(body: ContentBody): void {
   const { to, cc, bcc, reply_to } = body;
   checkAddresses({ to, cc, bcc, reply_to });
@@ -28,8 +28,8 @@ function checkContent(body: ContentBody): void {
   if (recipients > MAX_RECIPIENTS) {
     throw invalid(
       '/body/to',
-      `holds with cc and bcc ${recipients} recipients, at most ${MAX_RECIPIENTS} are allowed`,
-      `Send in parts of at most ${MAX_RECIPIENTS} recipients.`,
+      `has ${recipients} recipients together with cc and bcc, at most ${MAX_RECIPIENTS} are allowed`,
+      `Send several messages with at most ${MAX_RECIPIENTS} recipients each.`,
     );
   }
   for (const field of ['text_body', 'html_body'] as const) {
@@ -39,31 +39,23 @@ function checkContent(body: ContentBody): void {
   checkHeaders(body.headers ?? {});
 }
 
-/** Names are one but for case, and a field without a value is dropped on the way (RFC 5322 sections 1.2.2, 2.2). */
+/** Names are case-insensitive, and a field without a value is dropped in transit (RFC 5322 sections 1.2.2, 2.2). */
 function checkHeaders(headers: Record<string, string>): void {
   const names = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
     const path = `/body/headers/${pointer(name)}`;
     if (!CUSTOM_HEADER.test(name))
-      throw invalid(
-        path,
-        'is not a header a caller may set',
-        'Only X-* and List-Unsubscribe* headers may be set.',
-      );
+      throw invalid(path, 'is not a header a caller may set', 'Use only X-* and List-Unsubscribe* headers.');
     if (value.trim() === '')
-      throw invalid(path, 'must have a value', 'Leave the header out, or give it a value.');
+      throw invalid(path, 'must have a value', 'Leave the header out, or set a value.');
     const twin = names.get(name.toLowerCase());
     if (twin !== undefined)
-      throw invalid(
-        path,
-        `is the header ${twin} once more: case makes no other name`,
-        'Name each header once.',
-      );
+      throw invalid(path, `repeats the header ${twin}: names are case-insensitive`, 'Set each header once.');
     names.set(name.toLowerCase(), name);
   }
 }
 
-/** The content of a mail that is sent at once. */
+/** Reads the content of a message to send. */
 export function readContent(body: ContentBody): OutboundContent {
   checkContent(body);
   return {
@@ -79,7 +71,7 @@ export function readContent(body: ContentBody): OutboundContent {
   };
 }
 
-/** The part of a draft that a request names: omitted fields are left out, `null` clears. */
+/** Reads the draft fields of a request: omitted fields are omitted, `null` clears a field. */
 export function readDraftContent(body: ContentBody): Partial<OutboundContent> {
   const content = readContent(body);
   const named: [keyof OutboundContent, keyof ContentBody][] = [

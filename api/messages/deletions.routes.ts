@@ -14,8 +14,8 @@ export const deletionRoutes =
         config: { permission: 'messages:write' },
         schema: {
           operationId: 'messages.delete',
-          summary: 'Delete a message for good',
-          description: 'Its files and raw bytes go too. One that is on its way out is refused.',
+          summary: 'Delete a message permanently',
+          description: 'Also deletes its files and raw bytes. Refused while the message is being sent.',
           tags: ['Messages'],
           params: MessageParams,
           response: { 204: NoContent, ...changeProblems() },
@@ -33,8 +33,8 @@ export const deletionRoutes =
         config: { permission: 'messages:write' },
         schema: {
           operationId: 'threads.delete',
-          summary: 'Delete a thread with every message of it, for good',
-          description: 'Refused while a message of it is on its way out.',
+          summary: 'Delete a thread and all its messages permanently',
+          description: 'Refused while one of its messages is being sent.',
           tags: ['Threads'],
           params: ThreadParams,
           response: { 204: NoContent, ...changeProblems() },

@@ -18,7 +18,7 @@ export const Labels = strictObject(
       minItems: 1,
       maxItems: 50,
       uniqueItems: true,
-      description: '`spam` and `blocked` hide a message: it is listed only where its label is asked for.',
+      description: '`spam` and `blocked` hide a message: it is listed only by a request for that label.',
     }),
   },
   { $id: 'Labels', title: 'Labels' },

@@ -102,7 +102,7 @@ export const messageRoutes =
         config: { permission: 'messages:read' },
         schema: {
           operationId: 'messages.get',
-          summary: 'Read a message',
+          summary: 'Get a message',
           tags: ['Messages'],
           params: MessageParams,
           response: { 200: ref(MessageRecord), ...problems() },
@@ -117,7 +117,7 @@ export const messageRoutes =
         config: { permission: 'messages:send' },
         schema: {
           operationId: 'messages.cancel',
-          summary: 'Cancel a message of which nothing has left',
+          summary: 'Cancel a message that has not been transmitted',
           tags: ['Messages'],
           params: MessageParams,
           response: { 200: ref(MessageRecord), ...postProblems() },

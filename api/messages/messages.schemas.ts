@@ -18,7 +18,7 @@ import {
 import { AddressSeen, singleLineText } from './addresses.ts';
 import { contentFields } from './content.schemas.ts';
 
-/** Largest mail the service takes; what is shown of one is never longer. */
+/** Size of the largest message that the service accepts; no field is longer. */
 const MAX_MESSAGE_CHARACTERS = 37_748_736;
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 10_000 });
 const emails = Type.Array(text(1024), { maxItems: 10_000 });
@@ -44,7 +44,7 @@ const MessageRecipient = strictObject({
     'rejected',
   ]),
   status_code: nullableText(32, {
-    description: 'Enhanced status code (RFC 3463) of the last answer or report.',
+    description: 'Enhanced status code (RFC 3463) of the last SMTP response or report.',
   }),
   diagnostic_code: nullableText(4096),
   updated_at: timestamp(),
@@ -72,14 +72,16 @@ const summaryFields = {
   attachment_ids: Type.Array(id('Attachment id.'), { maxItems: 10_000 }),
   attachments: Type.Array(MessageAttachment, { maxItems: 10_000 }),
   rfc_message_id: nullableText(1024, {
-    description: 'Message-ID without angle brackets; null where the mail has none.',
+    description: 'Message-ID without angle brackets; null if the message has none.',
   }),
   in_reply_to: nullableText(1024, {
     description:
-      'The Message-ID (RFC 5322) this answers, as its sender wrote it; no msg_ id, unlike in_reply_to of a draft.',
+      'The Message-ID (RFC 5322) that this message replies to, as written by its sender; unlike in_reply_to of a draft, not a msg_ id.',
   }),
   references: Type.Array(text(1024), { maxItems: 10_000 }),
-  provider_message_id: nullableText(1024, { description: 'Null until the relay or provider accepted it.' }),
+  provider_message_id: nullableText(1024, {
+    description: 'Null until the relay or provider has accepted it.',
+  }),
   size_bytes: Type.Integer({ minimum: 0 }),
   authentication: Type.Unsafe<{ spf: string; dkim: string; dmarc: string } | null>({
     type: ['object', 'null'],
@@ -97,24 +99,24 @@ const summaryFields = {
   }),
   parse_error: nullableText(1024, {
     description:
-      'What of an inbound mail could not be read or stored; the other fields hold the rest. Null where all was.',
+      'What of an inbound message could not be parsed or stored; the other fields contain the rest. Null if it is complete.',
   }),
-  automated: Type.Boolean({ description: 'Sent by a program: do not answer by one.' }),
+  automated: Type.Boolean({ description: 'Sent by a program: do not reply automatically.' }),
   signals: Type.Array(enumOf(SIGNALS), {
     maxItems: SIGNALS.length,
-    description: 'Of inbound mail: what to know before acting on it.',
+    description: 'Warnings to consider before acting on an inbound message.',
   }),
   recipients: Type.Array(MessageRecipient, {
     maxItems: 1000,
-    description: 'Of outbound mail, with what became of each.',
+    description: 'Envelope recipients of an outbound message, each with its outcome.',
   }),
   created_at: timestamp(),
   queued_at: nullableTimestamp(),
-  sent_at: nullableTimestamp('The relay accepted it.'),
+  sent_at: nullableTimestamp('When the relay accepted it.'),
   delivered_at: nullableTimestamp(),
   bounced_at: nullableTimestamp(),
   complained_at: nullableTimestamp(),
-  received_at: nullableTimestamp('Of inbound mail.'),
+  received_at: nullableTimestamp('Null on outbound messages.'),
 };
 
 /** A message in a list: without bodies and headers. */
@@ -126,7 +128,7 @@ export const MessageRecord = strictObject(
     text_body: nullableText(MAX_MESSAGE_CHARACTERS),
     html_body: nullableText(MAX_MESSAGE_CHARACTERS),
     extracted_text: nullableText(MAX_MESSAGE_CHARACTERS, {
-      description: 'Of inbound mail: what was written anew, without quoted history.',
+      description: 'The new text of an inbound message, without quoted history.',
     }),
     headers: Type.Unsafe<Record<string, string>>({
       type: 'object',
@@ -144,17 +146,17 @@ const filters = {
   status: Type.Optional(enumOf(MESSAGE_STATUSES)),
   label: Type.Optional(text(64, { minLength: 1 })),
   thread_id: Type.Optional(id('Thread.')),
-  from: Type.Optional(text(254, { minLength: 1, description: 'Whole address, without case.' })),
+  from: Type.Optional(text(254, { minLength: 1, description: 'Full address, case-insensitive.' })),
   to: Type.Optional(
-    text(254, { minLength: 1, description: 'Whole address among to, cc and bcc, without case.' }),
+    text(254, { minLength: 1, description: 'Full address in to, cc or bcc, case-insensitive.' }),
   ),
-  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
+  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   has_attachments: Type.Optional(Type.Boolean()),
   q: Type.Optional(
     singleLineText(MAX_QUERY_LENGTH, {
       minLength: 1,
       description:
-        'Words and "phrases" that all must occur in subject, people or text; word* for a beginning, - for what must not; from: to: subject: label: has:attachment before: after:. The best matches come first.',
+        'Words and "phrases" that must all occur in subject, addresses or text; word* matches a prefix, - excludes; operators from: to: subject: label: has:attachment before: after:. The best matches come first.',
     }),
   ),
   before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Created before.' })),
@@ -164,7 +166,7 @@ const filters = {
 };
 export const MessageQuery = strictObject({ ...pageQuery, ...filters });
 
-/** A message just made lacks the columns nobody has set; they are null all the same. */
+/** A new message may have undefined columns; the response has null for them. */
 export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {
   const { message, recipients, attachments } = details;
   return {

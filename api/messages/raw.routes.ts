@@ -8,7 +8,7 @@ const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 export const RawMessage = strictObject(
   {
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
-    expires_at: timestamp('When download_url stops working; ask again for a new one.'),
+    expires_at: timestamp('When download_url expires; request a new one.'),
     size_bytes: Type.Integer({ minimum: 0 }),
   },
   { $id: 'RawMessage', title: 'RawMessage' },
@@ -23,8 +23,9 @@ export const rawRoutes =
         config: { permission: 'messages:read' },
         schema: {
           operationId: 'messages.getRaw',
-          summary: 'Link to the exact bytes of a message',
-          description: 'As sent or received (RFC 5322). An outbound message has them once it is dispatched.',
+          summary: 'Get a link to the exact bytes of a message',
+          description:
+            'As sent or received (RFC 5322). An outbound message has them as soon as it is dispatched.',
           tags: ['Messages'],
           params: MessageParams,
           response: { 200: ref(RawMessage), ...problems(409) },

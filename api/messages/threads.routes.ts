@@ -54,7 +54,7 @@ export const threadRoutes =
         config: { permission: 'threads:read' },
         schema: {
           operationId: 'threads.get',
-          summary: 'Read a thread with its newest messages',
+          summary: 'Get a thread with its newest messages',
           tags: ['Threads'],
           params: ThreadParams,
           response: { 200: ref(ThreadRecord), ...problems() },

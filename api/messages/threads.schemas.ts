@@ -8,11 +8,11 @@ const fields = {
   id: id('Thread id (thr_…).'),
   inbox_id: id('Inbox the thread belongs to.'),
   subject: text(1_000_000),
-  preview: text(1024, { description: 'Of the last message.' }),
+  preview: text(1024, { description: 'Preview of the last message.' }),
   labels: Type.Array(text(255), { maxItems: 1000 }),
   participants: Type.Array(text(1024), {
     maxItems: 100,
-    description: 'Addresses other than the inbox’s own.',
+    description: 'Addresses of the other participants, without the inbox’s own.',
   }),
   message_count: Type.Integer({ minimum: 0 }),
   last_message_id: nullableText(128),

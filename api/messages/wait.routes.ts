@@ -20,15 +20,17 @@ const WaitQuery = strictObject({
     minimum: 1,
     maximum: 300,
     default: 30,
-    description: 'How long to wait; proxies on the way have to let an answer take as long.',
+    description: 'How long to wait; proxies must allow a response to take this long.',
   }),
-  from: Type.Optional(text(254, { minLength: 1, description: 'Whole address of the sender, without case.' })),
-  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, without case.' })),
+  from: Type.Optional(
+    text(254, { minLength: 1, description: 'Full address of the sender, case-insensitive.' }),
+  ),
+  subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   since: Type.Optional(
     text(MAX_ID_LENGTH, {
       minLength: 1,
       description:
-        'Id of the last message seen, or a time: what came in behind it is answered at once. By id nothing is missed between two calls.',
+        'Id of the last message seen, or a time: a message that arrived later is returned immediately. With an id, no message is missed between two calls.',
     }),
   ),
 });
@@ -36,10 +38,12 @@ type WaitQuery = Static<typeof WaitQuery>;
 
 const TimedOut = strictObject(
   { timed_out: Type.Literal(true) },
-  { description: 'Nothing came in time, or the service restarts: call again.' },
+  { description: 'No message arrived in time, or the service is restarting: call again.' },
 );
 
-const Found = Type.Union([ref(MessageRecord), TimedOut], { description: 'The message, or that none came.' });
+const Found = Type.Union([ref(MessageRecord), TimedOut], {
+  description: 'The message, or that none arrived.',
+});
 
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
@@ -58,7 +62,7 @@ export const waitRoutes =
         config: { permission: 'messages:read', heldOpen: true },
         schema: {
           operationId: 'messages.wait',
-          summary: 'Wait for a message to come in',
+          summary: 'Wait for an incoming message',
           tags: ['Messages'],
           params: InboxParams,
           querystring: WaitQuery,

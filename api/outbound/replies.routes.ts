@@ -13,20 +13,20 @@ import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
-/** The service finds the subject of both, and the recipients of a reply. */
+/** The service derives the subject, and the recipients of a reply. */
 const { to: _to, subject: _subject, ...sharedFields } = contentFields;
 
 export const ReplyToMessage = strictObject(
   {
     ...sharedFields,
     reply_all: Type.Optional(
-      Type.Boolean({ description: 'Also to everybody in To and Cc of the original; false where omitted.' }),
+      Type.Boolean({ description: 'Also reply to To and Cc of the original. Default: false.' }),
     ),
   },
   {
     $id: 'ReplyToMessage',
     title: 'ReplyToMessage',
-    description: 'At least one of text_body and html_body; the original is quoted below it.',
+    description: 'Requires text_body or html_body; the original is quoted below.',
   },
 );
 
@@ -35,7 +35,7 @@ export const ForwardMessage = strictObject(
     ...sharedFields,
     to: Type.Unsafe<MailAddress[]>({ ...addressList('Recipients.'), minItems: 1 }),
     include_attachments: Type.Optional(
-      Type.Boolean({ description: 'Carries the files of the original; true where omitted.' }),
+      Type.Boolean({ description: 'Include the files of the original. Default: true.' }),
     ),
   },
   { $id: 'ForwardMessage', title: 'ForwardMessage' },
@@ -59,9 +59,9 @@ export const replyRoutes =
         config: { permission: 'messages:send', prepare },
         schema: {
           operationId: 'messages.reply',
-          summary: 'Answer a message',
+          summary: 'Reply to a message',
           description:
-            'In the same thread, to Reply-To or From of the original (of a sent message: to its recipients). Needs messages:read as well.',
+            'Sends in the same thread, to Reply-To or From of the original; a reply to an outbound message goes to its recipients. Also requires messages:read.',
           tags: ['Messages'],
           params: MessageParams,
           body: ref(ReplyToMessage),
@@ -89,9 +89,9 @@ export const replyRoutes =
         config: { permission: 'messages:send', prepare },
         schema: {
           operationId: 'messages.forward',
-          summary: 'Pass a message on',
+          summary: 'Forward a message',
           description:
-            'In a new thread, with header, body and files of the original. Needs messages:read as well.',
+            'Sends in a new thread, with the header, body and files of the original. Also requires messages:read.',
           tags: ['Messages'],
           params: MessageParams,
           body: ref(ForwardMessage),
@@ -112,9 +112,5 @@ export const replyRoutes =
 
 function requireBody({ text_body: text = '', html_body: html = '' }: Static<typeof ReplyToMessage>): void {
   if (text.trim() !== '' || html.trim() !== '') return;
-  throw invalid(
-    '/body/text_body',
-    'is required where html_body is empty',
-    'Write an answer in one of the two.',
-  );
+  throw invalid('/body/text_body', 'is required if html_body is empty', 'Set at least one of the two.');
 }

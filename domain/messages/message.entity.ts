@@ -131,7 +131,7 @@ export const MessageEntity = defineEntity({
     spam: p.json().$type<SpamVerdict>().strictNullable(),
     automated: p.boolean().default(false),
     signals: p.array().$type<Signal[]>().default([]),
-    /** `message.received` was told; false on inbound mail that was hidden from the start. */
+    /** Whether `message.received` was emitted; false for inbound messages hidden on arrival. */
     announced: p.boolean().default(true),
     /** Set if the MIME structure could not be parsed; the raw message is available. */
     parseError: p.text().strictNullable(),

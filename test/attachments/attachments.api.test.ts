@@ -75,31 +75,34 @@ async function sweepADayLater(): Promise<void> {
 }
 
 describe('uploads', () => {
-  test.each([0, 3, 6 * MEBIBYTE, 25 * MEBIBYTE])('of %i bytes are downloaded unchanged', async (sizeBytes) => {
-    const content = randomBytes(sizeBytes);
-    const response = await upload(content, 'über 日本.bin', 'application/x-test');
-    expect(response.statusCode).toBe(201);
-    const made = response.json();
-    expect(made).toEqual({
-      id: expect.stringMatching(/^att_/),
-      filename: 'über 日本.bin',
-      content_type: 'application/x-test',
-      size_bytes: sizeBytes,
-      sha256: createHash('sha256').update(content).digest('hex'),
-    });
-    const read = (await call(`/attachments/${made.id}`)).json();
-    expect(read).toMatchObject(made);
-    const lifetimeMs = Date.parse(read.expires_at) - Date.now();
-    expect(lifetimeMs).toBeGreaterThan(14 * 60_000);
-    expect(lifetimeMs).toBeLessThanOrEqual(15 * 60_000);
-    const file = await fetch(read.download_url);
-    expect(file.headers.get('content-disposition')).toBe(
-      `attachment; filename="_ber __.bin"; filename*=UTF-8''%C3%BCber%20%E6%97%A5%E6%9C%AC.bin`,
-    );
-    expect(Buffer.from(await file.arrayBuffer()).equals(content)).toBe(true);
-    const [row] = await rowsOf({ id: made.id });
-    expect(await entryOf(row?.storageKey ?? '')).toBeNull();
-  });
+  test.each([0, 3, 6 * MEBIBYTE, 25 * MEBIBYTE])(
+    'of %i bytes are downloaded unchanged',
+    async (sizeBytes) => {
+      const content = randomBytes(sizeBytes);
+      const response = await upload(content, 'über 日本.bin', 'application/x-test');
+      expect(response.statusCode).toBe(201);
+      const made = response.json();
+      expect(made).toEqual({
+        id: expect.stringMatching(/^att_/),
+        filename: 'über 日本.bin',
+        content_type: 'application/x-test',
+        size_bytes: sizeBytes,
+        sha256: createHash('sha256').update(content).digest('hex'),
+      });
+      const read = (await call(`/attachments/${made.id}`)).json();
+      expect(read).toMatchObject(made);
+      const lifetimeMs = Date.parse(read.expires_at) - Date.now();
+      expect(lifetimeMs).toBeGreaterThan(14 * 60_000);
+      expect(lifetimeMs).toBeLessThanOrEqual(15 * 60_000);
+      const file = await fetch(read.download_url);
+      expect(file.headers.get('content-disposition')).toBe(
+        `attachment; filename="_ber __.bin"; filename*=UTF-8''%C3%BCber%20%E6%97%A5%E6%9C%AC.bin`,
+      );
+      expect(Buffer.from(await file.arrayBuffer()).equals(content)).toBe(true);
+      const [row] = await rowsOf({ id: made.id });
+      expect(await entryOf(row?.storageKey ?? '')).toBeNull();
+    },
+  );
 
   test('over 25 MiB are rejected without storing anything', async () => {
     const before = (await rowsOf({})).length;

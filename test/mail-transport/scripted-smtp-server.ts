@@ -4,14 +4,14 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 /** Points of the SMTP session at which the script may deviate. */
 export type Step = 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body' | 'dot' | 'answered';
 
-/** `drop` closes the socket, `finish` its sending half alone, `reset` sends RST, `hang` stays silent; a string is the answer, verbatim. */
+/** `drop` closes the socket, `finish` only its sending half, `reset` sends RST, `hang` never replies; any other string is the reply. */
 export type Deviation = 'drop' | 'finish' | 'reset' | 'hang' | (string & {});
 
 export interface Script {
   extensions?: string[];
   step?: Step;
   deviation?: Deviation;
-  /** Instead of a 250 with a queue id. */
+  /** Replaces the 250 reply with a queue id. */
   finalAnswer?: string;
 }
 

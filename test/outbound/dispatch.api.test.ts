@@ -105,7 +105,7 @@ describe('dispatch', () => {
     { resolution: 'sent' as const, state: 'settled', status: 'sent', transmissions: 1 },
     { resolution: 'resend' as const, state: 'deferred', status: 'deferred', transmissions: 1 },
   ])(
-    'an ambiguous message resolved as $resolution becomes $status',
+    'sets an ambiguous message resolved as $resolution to $status',
     async ({ resolution, state, status, transmissions }) => {
       const world = await arrange();
       world.transport.answerWith(async () => ambiguous);

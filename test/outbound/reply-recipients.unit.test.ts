@@ -25,16 +25,16 @@ describe('a reply goes', () => {
   test.each<[string, RepliedMessage, boolean, { to: unknown; cc: unknown }]>([
     ['to From', inbound(), false, { to: [ADA], cc: [] }],
     ['to Reply-To before From', inbound({ replyTo: at('l@x.test') }), false, { to: at('l@x.test'), cc: [] }],
-    ['to From where Reply-To is ourselves', inbound({ replyTo: at(OWN) }), false, { to: [ADA], cc: [] }],
+    ['to From if Reply-To is the inbox itself', inbound({ replyTo: at(OWN) }), false, { to: [ADA], cc: [] }],
     [
-      'to From where nobody can be sent to at Reply-To',
+      'to From if Reply-To is undeliverable',
       inbound({ replyTo: at('"a b"@x.test') }),
       false,
       { to: [ADA], cc: [] },
     ],
-    ['not to the others', inbound({ cc: at('c@x.test') }), false, { to: [ADA], cc: [] }],
+    ['only to the sender without reply_all', inbound({ cc: at('c@x.test') }), false, { to: [ADA], cc: [] }],
     [
-      'to all, each once, not to ourselves under any tag',
+      'to all, each once, without the inbox itself under any tag',
       inbound({
         to: at('AGENT+tag@mail.test', 'b@x.test', 'ADA@people.example'),
         cc: at('B@x.test', 'c@x.test', OWN),
@@ -43,25 +43,25 @@ describe('a reply goes', () => {
       { to: [ADA], cc: at('b@x.test', 'c@x.test') },
     ],
     [
-      'to the others where we wrote it to ourselves',
+      'to the other recipients of a message from the inbox to itself',
       inbound({ fromEmail: OWN, to: at(OWN, 'b@x.test') }),
       true,
       { to: at('b@x.test'), cc: [] },
     ],
     [
-      'to the recipients of our own mail',
+      'to the recipients of an outbound message',
       outbound({ to: at('b@x.test'), cc: at('c@x.test') }),
       false,
       { to: at('b@x.test'), cc: [] },
     ],
     [
-      'to all of our own mail',
+      'to To and Cc of an outbound message with reply_all',
       outbound({ to: at('b@x.test'), cc: at('c@x.test') }),
       true,
       { to: at('b@x.test'), cc: at('c@x.test') },
     ],
     [
-      'to the copies of our own mail where there is nobody else',
+      'to Cc of an outbound message without To',
       outbound({ cc: at('c@x.test') }),
       false,
       { to: at('c@x.test'), cc: [] },

@@ -161,9 +161,7 @@ describe('finding orphaned objects', () => {
     const second = await attempt(first.beat());
     expect(second.result).toEqual({ scanned: 2_500, registered: 2_500 });
     expect(listed).toEqual([undefined, undefined, keys[999], keys[1_999]]);
-    await database.query(
-      sql`delete from unclaimed_objects where storage_key = any(${`{${keys.join()}}`})`,
-    );
+    await database.query(sql`delete from unclaimed_objects where storage_key = any(${`{${keys.join()}}`})`);
   });
 });
 
