@@ -10,16 +10,16 @@ export interface HealthOptions {
   probes: { database: Probe; temporal: Probe };
 }
 
-const Live = strictObject({ status: enumOf(['ok']) }, { description: 'It does.' });
+const Live = strictObject({ status: enumOf(['ok']) }, { description: 'The process is running.' });
 const Ready = strictObject(
   {
     status: enumOf(['ok']),
     checks: Type.Record(Type.String({ maxLength: 64 }), enumOf(['ok'])),
   },
-  { description: 'It can: every dependency answers.' },
+  { description: 'All dependencies are available.' },
 );
 
-/** For orchestrators: `live` says that the process answers, `ready` that it can do its work. */
+/** For orchestrators: `live` reports that the process responds, `ready` that its dependencies are available. */
 export const healthRoutes =
   ({ probes }: HealthOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -29,7 +29,7 @@ export const healthRoutes =
         config: { public: 'unlimited' },
         schema: {
           operationId: 'health.live',
-          summary: 'Does the process answer?',
+          summary: 'Check liveness',
           tags: ['Health'],
           security: [],
           response: { 200: Live },
@@ -44,7 +44,7 @@ export const healthRoutes =
         config: { public: 'unlimited' },
         schema: {
           operationId: 'health.ready',
-          summary: 'Can the process do its work?',
+          summary: 'Check readiness',
           tags: ['Health'],
           security: [],
           response: { 200: Ready, ...problems(503) },
@@ -57,7 +57,7 @@ export const healthRoutes =
         if (down.length > 0) {
           throw new AppError('unavailable', {
             detail: `Not reachable: ${down.join(', ')}.`,
-            fix: 'Wait until the dependency is back.',
+            fix: 'Wait until the dependency is available again.',
           });
         }
         return {

@@ -4,10 +4,10 @@ import type { Cursors } from '../platform/cursor.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
 import { enumOf, strictObject, text } from './schemas.ts';
 
-/** Query fields of every list; spread into the list's own. */
+/** Query parameters of every list; spread them into the list's own. */
 export const pageQuery = {
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items a page.' }),
-  cursor: Type.Optional(text(1024, { minLength: 1, description: 'next_cursor of the page before.' })),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items per page.' }),
+  cursor: Type.Optional(text(1024, { minLength: 1, description: 'next_cursor of the previous page.' })),
   order: enumOf(['asc', 'desc'], { default: 'desc', description: 'desc: newest first.' }),
 };
 export const PageQuery = strictObject(pageQuery);
@@ -25,7 +25,7 @@ export function listOf<Item extends TSchema>(item: Item) {
         description: 'Null on the last page.',
       }),
     },
-    { description: 'One page, newest first unless asked otherwise.' },
+    { description: 'One page, newest first by default.' },
   );
 }
 
@@ -56,7 +56,7 @@ export function createLists(cursors: Cursors): Lists {
   };
 }
 
-/** A cursor holds for one list: its tenant, path, filters and order. The page's size may change on the way. */
+/** A cursor is valid for one list: its tenant, path, filters and order. The page size may change between pages. */
 function listName({ scope, routeOptions, params, query }: FastifyRequest): string {
   const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
   return JSON.stringify([

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 
 /**
- * The building blocks of the API's schemas. Every string and every array has a bound; a guard test looks.
+ * The building blocks of the API's schemas. Every string and array has a maximum size; a guard test checks this.
  */
 export const text = (maxLength: number, options: TSchemaOptions & { minLength?: number } = {}) =>
   Type.String({ maxLength, ...options });
@@ -9,7 +9,7 @@ export const text = (maxLength: number, options: TSchemaOptions & { minLength?: 
 export const nullableText = (maxLength: number, options: TSchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, ...options });
 
-/** ISO 8601 UTC with milliseconds, in answers. */
+/** ISO 8601 UTC with milliseconds, in responses. */
 export const timestamp = (description?: string) =>
   Type.String({ format: 'date-time', maxLength: 30, ...(description ? { description } : {}) });
 
@@ -26,13 +26,13 @@ export const enumOf = <const Values extends readonly string[]>(
   options: TSchemaOptions = {},
 ) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
 
-/** An object whose every field is named: others are refused in requests and never sent in answers. */
+/** An object with only the given fields: others are rejected in requests and never sent in responses. */
 export const strictObject = <Properties extends Record<string, TSchema>>(
   properties: Properties,
   options: TSchemaOptions = {},
 ) => Type.Object(properties, { additionalProperties: false, ...options });
 
-/** Refers to a schema registered by its `$id`, so that the description names it once. */
+/** Refers to a schema registered by its `$id`, so that the OpenAPI document contains it once. */
 export const ref = <Schema extends TSchema>(schema: Schema) =>
   Type.Unsafe<Static<Schema>>({ $ref: `${(schema as { $id?: string }).$id}#` });
 
@@ -41,11 +41,11 @@ export const id = (description: string) => text(MAX_ID_LENGTH, { description, mi
 
 export const Problem = Type.Object(
   {
-    type: text(512, { description: 'URL of the explanation of the code.' }),
+    type: text(512, { description: 'URL that explains the code.' }),
     title: text(256),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
     detail: text(4096, { description: 'What happened.' }),
-    code: text(64, { description: 'Stable; branch on it.' }),
+    code: text(64, { description: 'Stable; use it in code.' }),
     request_id: text(64),
     fix: text(1024, { description: 'What the caller can do next.' }),
     errors: Type.Optional(
@@ -63,47 +63,47 @@ export const Problem = Type.Object(
   { $id: 'Problem', title: 'Problem', additionalProperties: true, description: 'RFC 9457 problem details.' },
 );
 
-/** Any request may be answered so; 404 because `x-env-id` may name an environment out of reach. */
+/** Possible for any request; 404 because `x-env-id` may name an unknown environment. */
 const COMMON_STATUSES = [400, 401, 403, 404, 429, 500, 503];
-/** What may change something may meet another change, and has a body that may be too large or no JSON. */
+/** Possible for any change: conflicts, and bodies that are too large or not JSON. */
 const CHANGE_STATUSES = [409, 413, 415];
 const STATUS_DESCRIPTIONS: Record<number, string> = {
-  400: 'The request is not valid.',
-  401: 'No valid credential.',
-  403: 'The credential lacks the permission, or something is suspended.',
-  404: 'Not there, or out of reach.',
-  409: 'The state does not allow it.',
+  400: 'The request is invalid.',
+  401: 'There is no valid credential.',
+  403: 'The credential lacks the permission, or the organization, environment or inbox is suspended.',
+  404: 'The resource does not exist or is not accessible.',
+  409: 'The current state does not allow the operation.',
   413: 'The body is too large.',
-  415: 'Not JSON.',
-  422: 'Understood, and not possible.',
+  415: 'The content type is not supported.',
+  422: 'The request is valid but cannot be processed.',
   429: 'Too many requests.',
-  500: 'A fault on our side.',
-  503: 'A dependency is down; nothing was half done.',
+  500: 'Internal server error.',
+  503: 'A dependency is unavailable. No partial change was made.',
 };
 
-/** Error answers of a read, as far as they are not every read's. */
+/** Error responses of a read: those possible for any request, and the given ones. */
 export function problems(...extraStatuses: number[]) {
   const statuses = [...new Set([...COMMON_STATUSES, ...extraStatuses])].sort((a, b) => a - b);
   return Object.fromEntries(
     statuses.map((status) => [
       status,
       {
-        description: STATUS_DESCRIPTIONS[status] ?? 'Refused.',
+        description: STATUS_DESCRIPTIONS[status] ?? 'Rejected.',
         content: { 'application/problem+json': { schema: ref(Problem) } },
       },
     ]),
   );
 }
 
-/** Error answers of a PATCH or DELETE. */
+/** Error responses of a PATCH or DELETE. */
 export function changeProblems(...extraStatuses: number[]) {
   return problems(...CHANGE_STATUSES, ...extraStatuses);
 }
 
-/** Error answers of a POST: 422 because an Idempotency-Key may have been used before. */
+/** Error responses of a POST; 422 because an Idempotency-Key may have been used before. */
 export function postProblems() {
   return changeProblems(422);
 }
 
-/** An answer without a body. */
+/** A response without a body. */
 export const NoContent = Type.Null({ description: 'Done.' });

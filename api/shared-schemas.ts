@@ -50,7 +50,7 @@ import {
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
 
-/** Schemas with a name of their own; what they refer to comes before them. */
+/** Named schemas. A schema must come after those it refers to. */
 export const sharedSchemas = [
   Problem,
   Address,

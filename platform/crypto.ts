@@ -11,7 +11,7 @@ import {
 /** Encrypts secrets at rest: AES-256-GCM, stored as version (1) + nonce (12) + tag (16) + ciphertext. */
 export interface SecretBox {
   seal(plaintext: string, context: string): Buffer;
-  /** @throws Error when the bytes were altered, or sealed under another key or context. */
+  /** @throws Error if the bytes were altered or sealed with another key or context. */
   open(sealed: Uint8Array, context: string): string;
 }
 
@@ -38,13 +38,13 @@ export function createSecretBox(keyBase64: string): SecretBox {
   };
 }
 
-/** Signs short values with a key derived for one purpose, so that a cursor can never pass as a return-path token. */
+/** Signs short values with a key derived for one purpose, so that a cursor can never be used as a return-path token. */
 export interface Signer {
   sign(value: string | Uint8Array): Buffer;
   verify(value: string | Uint8Array, signature: Uint8Array): boolean;
 }
 
-/** @param lengthBytes how much of the HMAC-SHA256 is kept; 10 bytes are plenty where each guess costs a network call. */
+/** @param lengthBytes length of the truncated HMAC-SHA256; 10 bytes suffice if each guess costs a network call. */
 export function createSigner(keyBase64: string, purpose: string, lengthBytes = 32): Signer {
   const key = createHmac('sha256', decodeKey(keyBase64, 'SIGNING_KEY')).update(purpose).digest();
   const sign = (value: string | Uint8Array) =>

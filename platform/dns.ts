@@ -1,12 +1,12 @@
 import { Resolver } from 'node:dns/promises';
 import type { Config } from './config.ts';
 
-/** What DNS says of a name: records, certainly none, or nothing that one may act on. */
+/** The result of a DNS query: records, definitely none, or no conclusive answer. */
 export type DnsAnswer<Record> =
   | { kind: 'found'; records: Record[] }
   /** The name does not exist, or has no record of this type. */
   | { kind: 'none' }
-  /** Server failure, refusal, time-out: it may be otherwise in a minute, so nobody concludes anything from it. */
+  /** Server failure, refusal or timeout: temporary, so nothing may be concluded from it. */
   | { kind: 'unknown'; error: string };
 
 export interface MxRecord {
@@ -16,15 +16,15 @@ export interface MxRecord {
 }
 
 export interface DnsLookup {
-  /** TXT records, the strings of each joined without a space (RFC 7208 section 3.3). Aliases are followed. */
+  /** TXT records, with the strings of each joined without a space (RFC 7208 section 3.3). Follows CNAMEs. */
   txt(name: string): Promise<DnsAnswer<string>>;
   mx(name: string): Promise<DnsAnswer<MxRecord>>;
 }
 
-/** c-ares' codes for an answer that says no. Everything else is a failure to answer. */
+/** c-ares codes for a definitive negative answer. Every other code is a failure to answer. */
 const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 
-/** A zone is a stranger's: what is read of it is bounded. */
+/** Zones are untrusted, so these limit what is read from them. */
 const MAX_RECORDS = 50;
 const MAX_TEXT_LENGTH = 4096;
 
@@ -39,7 +39,7 @@ export function createDnsLookup(
     read: (found: Found) => Record,
   ): Promise<DnsAnswer<Record>> {
     try {
-      // One for each question: a resolver that lives keeps answers, and who asks wants what is published now.
+      // A new resolver per query, because a long-lived one caches answers.
       const found = await question(createResolver(config));
       return { kind: 'found', records: found.slice(0, MAX_RECORDS).map(read) };
     } catch (error) {
@@ -62,7 +62,7 @@ export function createDnsLookup(
   };
 }
 
-/** A resolver as configured, for libraries that want one of Node's. */
+/** The configured resolver, for libraries that take a `Resolver` of Node. */
 export function createResolver({
   DNS_SERVERS,
   DNS_TIMEOUT_MS,

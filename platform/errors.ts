@@ -1,55 +1,54 @@
 /**
- * The one error every layer throws when it knows what is wrong (RFC 9457 problem details).
- *
- * The table below is the whole vocabulary: a code has one status and one title, so a client may branch on either.
+ * All error codes of the API (RFC 9457 problem details). Each code has one status and one title, so clients can rely on
+ * either.
  */
 export const ERROR_CODES = {
-  validation_error: { status: 400, title: 'The request is not valid' },
-  malformed_json: { status: 400, title: 'The body is not JSON' },
-  invalid_cursor: { status: 400, title: 'The cursor is not valid' },
-  unauthenticated: { status: 401, title: 'Authentication is required' },
-  permission_denied: { status: 403, title: 'The credential lacks a permission' },
+  validation_error: { status: 400, title: 'The request is invalid' },
+  malformed_json: { status: 400, title: 'The body is not valid JSON' },
+  invalid_cursor: { status: 400, title: 'The cursor is invalid' },
+  unauthenticated: { status: 401, title: 'Authentication required' },
+  permission_denied: { status: 403, title: 'Permission denied' },
   organization_suspended: { status: 403, title: 'The organization is suspended' },
   environment_suspended: { status: 403, title: 'The environment is suspended' },
   inbox_suspended: { status: 403, title: 'The inbox is suspended' },
-  plan_limit_reached: { status: 403, title: 'The plan allows no more of these' },
+  plan_limit_reached: { status: 403, title: 'Plan limit reached' },
   not_found: { status: 404, title: 'Not found' },
-  method_not_allowed: { status: 405, title: 'The method is not allowed here' },
-  already_exists: { status: 409, title: 'It exists already' },
-  conflict: { status: 409, title: 'The state does not allow this' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
+  already_exists: { status: 409, title: 'The resource already exists' },
+  conflict: { status: 409, title: 'The current state does not allow this' },
   request_in_progress: { status: 409, title: 'The same request is still running' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
-  draft_target_not_found: { status: 422, title: 'The thread or message a draft refers to does not exist' },
-  no_recipients: { status: 422, title: 'There is nobody to send to' },
+  draft_target_not_found: { status: 422, title: 'The thread or message of the draft does not exist' },
+  no_recipients: { status: 422, title: 'No recipients' },
   domain_not_verified: { status: 422, title: 'The domain is not verified' },
-  message_rejected: { status: 422, title: 'The message was refused before delivery' },
+  message_rejected: { status: 422, title: 'The message was rejected' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
-  unprocessable: { status: 422, title: 'The request cannot be carried out' },
+  unprocessable: { status: 422, title: 'The request cannot be processed' },
   rate_limited: { status: 429, title: 'Too many requests' },
-  usage_limit_exceeded: { status: 429, title: 'The usage limit is reached' },
-  internal: { status: 500, title: 'Something broke on our side' },
-  unavailable: { status: 503, title: 'A dependency is not available' },
+  usage_limit_exceeded: { status: 429, title: 'Usage limit exceeded' },
+  internal: { status: 500, title: 'Internal server error' },
+  unavailable: { status: 503, title: 'A dependency is unavailable' },
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface FieldError {
-  /** JSON Pointer into the part of the request named first: `/body/to/0/email`. */
+  /** JSON Pointer that starts with the part of the request: `/body/to/0/email`. */
   path: string;
   message: string;
 }
 
 export interface AppErrorOptions {
-  /** What happened, for a person. Never carries a secret or another tenant's data. */
+  /** What happened, for people. Never contains a secret or another tenant's data. */
   detail: string;
-  /** One sentence: what the caller can do next. Agents act on it. */
+  /** What the caller can do next, in one sentence. Agents act on it. */
   fix: string;
   errors?: FieldError[];
-  /** Members of the problem document beside the standard ones (RFC 9457 section 3.2). */
+  /** Extension members of the problem document (RFC 9457 section 3.2). */
   extensions?: Record<string, string | number | boolean>;
   headers?: Record<string, string>;
-  /** The transaction that threw commits all the same: the refusal itself is a fact to keep. */
+  /** The transaction that threw it commits, because the rejection itself must be recorded. */
   commitsTransaction?: boolean;
   cause?: unknown;
 }
@@ -80,11 +79,11 @@ export class AppError extends Error {
   }
 }
 
-/** Also the answer for another tenant's row: its existence is not ours to tell. */
+/** Also used for another tenant's row, so that its existence is not revealed. */
 export function notFound(what: string, id: string): AppError {
   return new AppError('not_found', {
-    detail: `There is no ${what} ${id.slice(0, 64)} in reach of this credential.`,
-    fix: `Check the id, and that the credential covers the environment and inbox the ${what} belongs to.`,
+    detail: `The ${what} ${id.slice(0, 64)} does not exist or is not accessible to this credential.`,
+    fix: `Check the id, and that the credential has access to the environment and inbox of the ${what}.`,
   });
 }
 

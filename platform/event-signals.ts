@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
 import { type ChannelListener, listenToChannel } from './database/channel-listener.ts';
 
-/** A trigger of the table `events` notifies on it, with the id of the environment or organization that has a new one. */
+/** A trigger on the table `events` notifies this channel with the id of the environment or organization of a new event. */
 export const EVENTS_CHANNEL = 'agent_email_events';
 
 /**
- * Tells readers of events that it is time to look, without their asking PostgreSQL over and over. A signal says
- * nothing but that: a lost one delays the look until the next poll, and an idle one finds nothing.
+ * Signals readers that there may be new events, so that they need not poll PostgreSQL constantly. A signal carries no data:
+ * a lost one delays reading until the next poll, a needless one finds nothing.
  */
 export interface EventSignals {
-  /** @returns ends it. @param topic id of an environment or organization. */
+  /** @returns unsubscribes. @param topic id of an environment or organization. */
   subscribe(topic: string, wake: () => void): () => void;
   close(): Promise<void>;
 }
@@ -17,15 +17,15 @@ export interface EventSignals {
 export interface EventSignalsOptions {
   url: string;
   logger: Logger;
-  /** How often everybody looks while notifications do not come through. */
+  /** Polling interval while notifications do not come through. */
   pollMs?: number;
 }
 
 const POLL_MS = 5_000;
-/** While notifications come through a poll has nothing to find; every so many turns it looks all the same. */
+/** While notifications come through, only every sixth poll wakes the subscribers, as a safety net. */
 const POLLS_BETWEEN_CHECKS = 6;
 
-/** One connection for the whole process, made when the first reader comes. */
+/** Uses one connection per process, opened with the first subscriber. */
 export function createEventSignals({ url, logger, pollMs = POLL_MS }: EventSignalsOptions): EventSignals {
   const subscribers = new Map<string, Set<() => void>>();
   let listener: ChannelListener | undefined;

@@ -1,6 +1,6 @@
 import { TypeID, typeid } from 'typeid-js';
 
-/** Prefixes of the specification ("Identifier prefixes") and of the design's further resources. */
+/** Prefixes of the specification (section "Identifier prefixes") and of further resources. */
 export const ID_PREFIXES = {
   organization: 'org',
   environment: 'env',
@@ -27,7 +27,7 @@ export const ID_PREFIXES = {
 
 export type IdKind = keyof typeof ID_PREFIXES;
 
-/** A new TypeID: prefix and UUIDv7, so ids sort by the time they were made (under collation "C"). */
+/** A new TypeID: prefix and UUIDv7, so ids sort by creation time (under collation "C"). */
 export function newId(kind: IdKind): string {
   return typeid(ID_PREFIXES[kind]).toString();
 }
@@ -41,7 +41,7 @@ export function isId(kind: IdKind, value: string): boolean {
   }
 }
 
-/** The lowest id of the kind that can be made at `time`: ids made since then are not lower. */
+/** The lowest possible id created at `time`: no id created later is lower. */
 export function lowestIdAt(kind: IdKind, time: Date): string {
   const bytes = Buffer.alloc(16);
   // UUIDv7 (RFC 9562 section 5.7) begins with 48 bits of Unix time in milliseconds.
@@ -49,12 +49,12 @@ export function lowestIdAt(kind: IdKind, time: Date): string {
   return idFromBytes(kind, bytes);
 }
 
-/** When the id was made. */
+/** When the id was created. */
 export function timeOfId(id: string): Date {
   return new Date(idToBytes(id).readUIntBE(0, 6));
 }
 
-/** The 16 bytes of an id's UUID, for tokens where an address leaves no room for text. */
+/** The 16 bytes of an id's UUID, for compact tokens in addresses. */
 export function idToBytes(id: string): Buffer {
   return Buffer.from(TypeID.fromString(id).toUUIDBytes());
 }

@@ -1,15 +1,15 @@
 import { createContext, Script } from 'node:vm';
 
 const script = new Script('work()');
-/** Made once: a context costs a millisecond and its globals' memory, which is more than most work it runs. */
+/** Created once: a context costs a millisecond and the memory of its globals, more than most work that runs in it. */
 const context = createContext({ work: undefined });
 
 /**
- * Runs synchronous work over a stranger's input for a bounded time. Node can stop what runs within a script of its
- * own, regular expressions that run away included; elsewhere nothing can.
+ * Runs synchronous work on untrusted input with a timeout. Node can interrupt code only inside a `vm` script; this includes
+ * regular expressions with catastrophic backtracking.
  *
- * @returns what the work returns, or null where it was stopped.
- * @throws what the work throws.
+ * @returns the result of the work, or null if it timed out.
+ * @throws whatever the work throws.
  */
 export function runWithTimeout<T extends NonNullable<unknown>>(timeoutMs: number, work: () => T): T | null {
   try {

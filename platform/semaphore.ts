@@ -1,8 +1,8 @@
-/** So many may work at once; who comes later waits in line. */
+/** Limits how many callers may work concurrently; the others wait in order. */
 export interface Semaphore {
   /**
-   * @returns gives the slot back; calling it again changes nothing.
-   * @throws the signal's reason where it is aborted first.
+   * @returns releases the permit; calling it again has no effect.
+   * @throws the signal's reason if it aborts first.
    */
   acquire(signal?: AbortSignal): Promise<() => void>;
 }

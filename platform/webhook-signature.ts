@@ -1,20 +1,20 @@
 import { createHmac } from 'node:crypto';
 
 export interface UnsignedWebhook {
-  /** `whsec_` and the base64 of 32 random bytes. */
+  /** `whsec_` followed by 32 random bytes in base64. */
   secret: string;
-  /** The secret before a rotation, while receivers may still hold it. */
+  /** The secret before a rotation, during the overlap. */
   previousSecret?: string;
   eventId: string;
-  /** When this attempt is sent: receivers refuse old ones, so each attempt is signed anew. */
+  /** Time of this attempt. Receivers reject old timestamps, so each attempt has its own signature. */
   timestampSeconds: number;
-  /** Exactly what is sent. */
+  /** The exact bytes that are sent. */
   body: string;
 }
 
 /**
- * Headers a receiver verifies an event by: the specification's pair ("Webhook signatures"), whose key is the whole
- * `whsec_` value, and the trio of Standard Webhooks, whose key is the bytes it encodes, so that existing libraries work.
+ * The signature headers of a webhook: the specification's pair (section "Webhook signatures"), whose key is the whole
+ * `whsec_` value, and those of Standard Webhooks, whose key is the decoded bytes, so that existing libraries work.
  */
 export function signWebhook(webhook: UnsignedWebhook): Record<string, string> {
   const { secret, previousSecret, eventId, timestampSeconds } = webhook;

@@ -5,7 +5,7 @@ import { changeProblems, id, NoContent, postProblems, problems, ref, strictObjec
 import { parseTime } from '../time.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
 
-/** A key that others got hold of can be taken away, whatever they have used up with it. */
+/** A leaked key must be revocable even if it has used up the organization's limits. */
 const KEY_MANAGEMENT = { permission: 'keys:manage', exemptFromUsageLimit: true } as const;
 const ApiKeyParams = strictObject({ id: id('Key id (key_…).') });
 
@@ -18,8 +18,8 @@ export const apiKeyRoutes =
         config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.create',
-          summary: 'Make an API key',
-          description: 'It can do no more and reaches no further than the key that makes it.',
+          summary: 'Create an API key',
+          description: 'Its permissions and binding cannot exceed those of the creating key.',
           tags: ['API keys'],
           body: ref(CreateApiKey),
           response: { 201: ref(CreatedApiKey), ...postProblems() },
@@ -63,7 +63,7 @@ export const apiKeyRoutes =
         config: KEY_MANAGEMENT,
         schema: {
           operationId: 'apiKeys.get',
-          summary: 'Read an API key',
+          summary: 'Get an API key',
           tags: ['API keys'],
           params: ApiKeyParams,
           response: { 200: ref(ApiKeyRecord), ...problems() },

@@ -13,15 +13,15 @@ const fields = {
   permissions: Type.Array(enumOf(PERMISSIONS), { maxItems: 100 }),
   env_id: nullableText(128, { description: 'Null: every environment of the organization.' }),
   inbox_id: nullableText(128, { description: 'Null: every inbox of the environment.' }),
-  expires_at: nullableTimestamp('Null: never.'),
-  last_used_at: nullableTimestamp('To the minute.'),
+  expires_at: nullableTimestamp('Null: does not expire.'),
+  last_used_at: nullableTimestamp('Accurate to the minute.'),
   created_at: timestamp(),
 };
 
 export const ApiKeyRecord = strictObject(fields, { $id: 'ApiKey', title: 'ApiKey' });
 
 export const CreatedApiKey = strictObject(
-  { ...fields, token: text(64, { description: 'The key itself (ask_…). Shown this once.' }) },
+  { ...fields, token: text(64, { description: 'The key itself (ask_…). Returned only once.' }) },
   { $id: 'CreatedApiKey', title: 'CreatedApiKey' },
 );
 
@@ -29,7 +29,9 @@ export const CreateApiKey = strictObject(
   {
     name: singleLineText(255, { minLength: 1 }),
     permissions: Type.Optional(permissions),
-    env_id: Type.Optional(text(128, { minLength: 1, description: 'Omitted: as wide as the key that asks.' })),
+    env_id: Type.Optional(
+      text(128, { minLength: 1, description: 'Default: the binding of the creating key.' }),
+    ),
     inbox_id: Type.Optional(text(128, { minLength: 1 })),
     expires_at: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
   },

@@ -18,21 +18,21 @@ const port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535
 
 const fields = {
   host: text(255, { description: 'SMTP submission server (RFC 6409).' }),
-  port: port('Speaks STARTTLS; nothing is authenticated without TLS.'),
+  port: port('Port with STARTTLS. Authentication requires TLS.'),
   security: enumOf(['starttls']),
   implicit_tls_port: Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     minimum: 1,
     maximum: 65_535,
-    description: 'TLS from the first byte (RFC 8314); null where the service has none.',
+    description: 'Port with implicit TLS (RFC 8314). Null if the service has none.',
   }),
   username: text(320, { description: 'The inbox’s address.' }),
-  rotated_at: nullableTimestamp('Null until a password was made.'),
+  rotated_at: nullableTimestamp('When the password was created. Null if there is none.'),
 };
 
 export const CredentialsRecord = strictObject(fields, { $id: 'InboxCredentials', title: 'InboxCredentials' });
 export const RotatedCredentials = strictObject(
-  { ...fields, password: text(128, { description: 'Shown this one time.' }) },
+  { ...fields, password: text(128, { description: 'Returned only once.' }) },
   { $id: 'RotatedInboxCredentials', title: 'RotatedInboxCredentials' },
 );
 
@@ -69,7 +69,7 @@ export const credentialRoutes =
         config: { permission: 'inboxes:read' },
         schema: {
           operationId: 'inboxes.getCredentials',
-          summary: 'Where and as whom a mail program sends for an inbox',
+          summary: 'Get the SMTP submission settings of an inbox',
           tags: ['Inboxes'],
           params: InboxParams,
           response: { 200: ref(CredentialsRecord), ...problems() },
@@ -84,8 +84,9 @@ export const credentialRoutes =
         config: { permission: 'inboxes:write' },
         schema: {
           operationId: 'inboxes.rotateCredentials',
-          summary: 'Make a new SMTP password; the one before ends at once',
-          description: 'Needs messages:send too, because the password sends.',
+          summary: 'Rotate the SMTP password of an inbox',
+          description:
+            'The previous password stops working immediately. Also requires messages:send, because the password allows sending.',
           tags: ['Inboxes'],
           params: InboxParams,
           response: { 200: ref(RotatedCredentials), ...postProblems() },

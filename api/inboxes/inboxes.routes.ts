@@ -16,8 +16,8 @@ export const inboxRoutes =
         config: { permission: 'inboxes:write' },
         schema: {
           operationId: 'inboxes.create',
-          summary: 'Make an inbox',
-          description: 'With a client_id that was used before: 200 and the inbox made then.',
+          summary: 'Create an inbox',
+          description: 'A client_id that was used before returns 200 and the existing inbox.',
           tags: ['Inboxes'],
           body: ref(CreateInbox),
           response: { 200: ref(InboxRecord), 201: ref(InboxRecord), ...postProblems() },
@@ -59,7 +59,7 @@ export const inboxRoutes =
         config: { permission: 'inboxes:read' },
         schema: {
           operationId: 'inboxes.get',
-          summary: 'Read an inbox',
+          summary: 'Get an inbox',
           tags: ['Inboxes'],
           params: InboxParams,
           response: { 200: ref(InboxRecord), ...problems() },
@@ -74,7 +74,7 @@ export const inboxRoutes =
         config: { permission: 'inboxes:write' },
         schema: {
           operationId: 'inboxes.update',
-          summary: 'Change an inbox',
+          summary: 'Update an inbox',
           tags: ['Inboxes'],
           params: InboxParams,
           body: ref(UpdateInbox),
@@ -93,9 +93,9 @@ export const inboxRoutes =
         config: { permission: 'inboxes:manage' },
         schema: {
           operationId: 'inboxes.resume',
-          summary: 'Lift a pause of sending',
+          summary: 'Resume paused sending',
           description:
-            'What was sent before does not pause the inbox again. Not for agents: a person looks first.',
+            'Messages sent before do not pause the inbox again. Not an agent permission: a person should review first.',
           tags: ['Inboxes'],
           params: InboxParams,
           response: { 200: ref(InboxRecord), ...postProblems() },
@@ -112,7 +112,7 @@ export const inboxRoutes =
           operationId: 'inboxes.delete',
           summary: 'Delete an inbox',
           description:
-            'Cancels what is queued and refuses further mail. Its messages stay readable; with purge=true they are removed, also of an inbox that was deleted before.',
+            'Cancels queued messages and rejects further mail. Messages stay readable; purge=true deletes them, also for an inbox that was already deleted.',
           tags: ['Inboxes'],
           params: InboxParams,
           querystring: strictObject({ purge: Type.Boolean({ default: false }) }),

@@ -8,8 +8,8 @@ export const InboxRecord = strictObject(
     id: id('Inbox id (inb_…).'),
     email: text(320, { description: 'Address of the inbox, in lower case.' }),
     username: text(64, { description: 'The part before the @.' }),
-    display_name: nullableText(255, { description: 'Name in From.' }),
-    client_id: nullableText(255, { description: 'The key its creation was idempotent under.' }),
+    display_name: nullableText(255, { description: 'Display name in From.' }),
+    client_id: nullableText(255, { description: 'Idempotency key given at creation.' }),
     env_id: id('Environment.'),
     status: enumOf(['active', 'suspended']),
     send_paused: Type.Boolean({ description: 'Sending is paused because of delivery problems.' }),
@@ -24,22 +24,23 @@ export const CreateInbox = strictObject(
   {
     username: Type.Optional(text(64, { minLength: 1, description: 'The part before the @.' })),
     domain: Type.Optional(
-      text(253, { minLength: 1, description: 'A verified domain; the shared one where omitted.' }),
+      text(253, { minLength: 1, description: 'A verified domain. Default: the shared domain.' }),
     ),
     display_name: Type.Optional(singleLineText(255)),
     email: Type.Optional(text(320, { minLength: 3, description: 'The whole address, instead of username.' })),
-    name: Type.Optional(singleLineText(255, { description: 'The display name, beside email.' })),
+    name: Type.Optional(singleLineText(255, { description: 'The display name, if email is used.' })),
     client_id: Type.Optional(
       singleLineText(255, {
         minLength: 1,
-        description: 'The same again answers 200 with the inbox made first.',
+        description: 'Makes creation idempotent: repeating it returns 200 and the existing inbox.',
       }),
     ),
   },
   {
     $id: 'CreateInbox',
     title: 'CreateInbox',
-    description: 'Either username, domain and display_name, or email and name. No address: a random one.',
+    description:
+      'Use either username, domain and display_name, or email and name. Without an address a random one is generated.',
   },
 );
 

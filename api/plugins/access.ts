@@ -11,42 +11,42 @@ import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-li
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks and what they reach; unset on public routes. */
+    /** Who makes the request and what they may access; unset on public routes. */
     scope: Scope;
     /**
-     * Looks at the credential again, for answers that stay open.
+     * Checks the credential again, for responses that stay open.
      *
-     * @throws AppError what a new request would be refused with.
+     * @throws AppError the error a new request would get.
      */
     recheckAccess(): Promise<void>;
   }
   interface FastifyContextConfig {
-    /** What the credential must be allowed. A route has this or `public`. */
+    /** The permission the credential needs. Every route has either this or `public`. */
     permission?: Permission;
-    /** Answers without a credential. `unlimited`: probes of operators, which no limit may make fail. */
+    /** Needs no credential. `unlimited`: no rate limit either, for operators' probes. */
     public?: true | 'unlimited';
-    /** Answered also where the organization has used up its `api_calls`. */
+    /** Works even if the organization has reached its limit of `api_calls`. */
     exemptFromUsageLimit?: true;
-    /** The answer stays open: refused while suspended as well, as nothing new is told then. */
+    /** The response stays open. Rejected while suspended, although it is a GET, because it would have nothing to send. */
     heldOpen?: true;
   }
 }
 
 export interface AccessOptions {
   authentication: AuthenticationService;
-  /** Shared by all processes: per credential and per organization. */
+  /** Shared by all processes; limits credentials and organizations. */
   limiter: RateLimiter;
-  /** This process's own, for callers who have shown no credential. */
+  /** Local to this process; limits callers without a valid credential by address. */
   addressLimiter: RateLimiter;
   limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
 }
 
-/** Decides who may make a request: credential, rate, suspension, permission, in this order. */
+/** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
   const { authentication, limiter, addressLimiter, limits } = options;
   app.decorateRequest('scope');
 
-  // Looked at once all are there: the hooks of a plugin may still complete a route of its own.
+  // Checked when all routes are registered: the hooks of a plugin may still complete its own routes.
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     routes.push(route);
@@ -54,7 +54,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.addHook('onReady', async () => {
     const open = routes.filter(({ config }) => !config?.permission === !config?.public);
     if (open.length > 0)
-      throw new Error(`These need either a permission or public: ${open.map(({ url }) => url).join(', ')}`);
+      throw new Error(`Routes need either a permission or public: ${open.map(({ url }) => url).join(', ')}`);
   });
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
@@ -118,8 +118,8 @@ function enforceRateLimit(reply: FastifyReply, verdict: RateVerdict): void {
   });
   if (verdict.allowed) return;
   throw new AppError('rate_limited', {
-    detail: 'There were too many requests in a short time.',
-    fix: `Wait ${verdict.retryAfterSeconds} s, as Retry-After says, and spread requests out.`,
+    detail: 'Too many requests in a short time.',
+    fix: `Wait ${verdict.retryAfterSeconds} s (see Retry-After) and spread requests out.`,
     headers: { 'retry-after': String(verdict.retryAfterSeconds) },
   });
 }

@@ -3,40 +3,40 @@ import { toDatabaseError } from '../../platform/database/database-errors.ts';
 import { AppError, type ErrorCode } from '../../platform/errors.ts';
 import { sendProblem } from './problem.ts';
 
-/** What Fastify's own refusals mean to a caller. */
+/** Problem details for errors that Fastify raises itself. */
 const FASTIFY_ERRORS_BY_STATUS: Record<number, { code: ErrorCode; detail: string; fix: string }> = {
   415: {
     code: 'unsupported_media_type',
-    detail: 'The body has a content type this operation does not read.',
+    detail: 'The operation does not support the content type of the body.',
     fix: 'Send JSON with "Content-Type: application/json".',
   },
 };
 
-/** One handler for all errors: every refusal is a problem document, and nothing unknown shows its inside. */
+/** One handler for all errors: every error response is a problem document, and unknown errors reveal no internals. */
 export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = payloadTooLarge(error, request) ?? toAppError(error);
     if (problem.status >= 500)
       request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
-    else request.log.debug({ code: problem.code, detail: problem.detail }, 'request refused');
+    else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');
     sendProblem(request, reply, problem, publicUrl);
   });
   app.setNotFoundHandler((request, reply) => sendProblem(request, reply, pathNotFound(), publicUrl));
 }
 
-/** For a path nobody serves. */
+/** For an unknown path. */
 export function pathNotFound(): AppError {
   return new AppError('not_found', {
     detail: 'There is nothing at this path.',
-    fix: 'Look the path up at /docs.',
+    fix: 'Check the path at /docs.',
   });
 }
 
-/** For what breaks the rules of HTTP, before it has a path or a body. */
+/** For requests that violate HTTP itself, before they have a path or a body. */
 export function malformedRequest(): AppError {
   return new AppError('validation_error', {
-    detail: 'The request cannot be read.',
-    fix: 'Look at the URL, the headers and the Content-Length of the request.',
+    detail: 'The request is malformed.',
+    fix: 'Check the URL, the headers and the Content-Length of the request.',
   });
 }
 
@@ -60,11 +60,11 @@ function fromFastifyError(error: unknown): AppError | undefined {
 
 const MIB_BYTES = 1024 * 1024;
 
-/** Says the limit that held: operations that carry mail take more than others. */
+/** States the limit that applied: operations that carry a message accept more. */
 function payloadTooLarge(error: unknown, { routeOptions }: FastifyRequest): AppError | undefined {
   if (!isFastifyError(error) || error.statusCode !== 413) return undefined;
   return new AppError('payload_too_large', {
-    detail: 'The body is larger than this operation takes.',
+    detail: 'The body is larger than this operation accepts.',
     fix: `Send at most ${routeOptions.bodyLimit / MIB_BYTES} MiB.`,
   });
 }
@@ -75,8 +75,8 @@ function isFastifyError(error: unknown): error is Error & FastifyError {
 
 function internalError(cause: unknown): AppError {
   return new AppError('internal', {
-    detail: 'The request failed for a reason on our side; it has been logged.',
-    fix: 'Repeat it later, a POST with the same Idempotency-Key; report the request_id if it goes on.',
+    detail: 'The request failed because of an internal error, which has been logged.',
+    fix: 'Repeat it later, a POST with the same Idempotency-Key. If it keeps failing, report the request_id.',
     cause,
   });
 }

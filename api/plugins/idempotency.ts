@@ -14,8 +14,8 @@ import { PROBLEM_TYPE, toProblemDocument } from './problem.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Work that must not happen inside a transaction and that the handler builds on, such as putting files to storage.
-     * Runs before the handler, and not for a repeat whose answer is kept.
+     * Work the handler depends on but that must not run inside a transaction, such as writing files to storage. Runs
+     * before the handler, and not for a repeated request with a stored response.
      */
     prepare?: (request: FastifyRequest) => Promise<void>;
   }
@@ -31,9 +31,9 @@ const KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Lets every POST carry an `Idempotency-Key`. The answer is kept in the transaction of the change it tells of, so after
- * a crash either both are there or neither. Handlers return what they present, they do not send it. What a route has to
- * prepare is done before, outside of any transaction.
+ * Supports `Idempotency-Key` on every POST. The response is stored in the transaction of the change, so after a crash
+ * either both exist or neither. Handlers must return their result instead of sending it. A route's `prepare` runs first,
+ * outside any transaction.
  */
 export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
   app.addHook('onRoute', (route) => {
@@ -65,7 +65,7 @@ async function respondOnce(
     key: readKey(request),
   });
   const prepare = request.routeOptions.config.prepare;
-  // A body that is read only now cannot be held against the kept one before.
+  // A body that `prepare` itself reads cannot be compared with the stored one beforehand.
   const known =
     prepare && request.body !== undefined ? await findStoredResponse({ database, store }, request, id) : null;
   if (!known) await prepare?.(request);
@@ -74,7 +74,7 @@ async function respondOnce(
   const answer = await database.transaction(scope, async (transaction) => {
     if (!(await store.claim(transaction, id))) throw requestInProgress();
     const kept = await store.find(transaction, id, requestHash);
-    if (kept === 'other-request') throw idempotencyKeyReused();
+    if (kept === 'different-request') throw idempotencyKeyReused();
     if (kept) {
       reply.header('idempotent-replayed', 'true');
       return kept;
@@ -87,7 +87,7 @@ async function respondOnce(
   return answer.body;
 }
 
-/** Whether an answer is kept, without taking the key: what was prepared then would be for nothing. */
+/** Looks for a stored response without claiming the key, to skip a needless `prepare`. */
 function findStoredResponse(
   { database, store }: Pick<IdempotencyOptions, 'database' | 'store'>,
   request: FastifyRequest,
@@ -110,8 +110,8 @@ interface HandlerRun {
 }
 
 /**
- * Runs the handler behind a savepoint: a refusal takes back what the handler did and is kept all the same, unless the
- * refusal itself is a fact to keep (`AppError.commits`).
+ * Runs the handler inside a savepoint: a rejection rolls back the handler's changes but is stored as the response. An error
+ * with `commitsTransaction` keeps the changes.
  */
 async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredResponse> {
   const { request, reply, handle, publicUrl } = work;
@@ -143,7 +143,7 @@ async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredR
     hooks.length = 0;
   }
   for (const hook of hooks) outer.afterCommit(hook);
-  // Its fact commits with the outer transaction, also where the answer is not kept.
+  // Its changes commit with the outer transaction, even if the response is not stored.
   if (refusal) requireStorable(refusal);
   if (!refusal) return { status: reply.statusCode, contentType: JSON_TYPE, body };
   return {
@@ -153,14 +153,14 @@ async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredR
   };
 }
 
-/** @throws the error itself where a repeat must be tried anew: who asks may change, and so may the weather. */
+/** @throws the error itself if a repeated request must run again, because permissions, limits or outages may change. */
 function requireStorable(error: unknown): AppError {
   const refusal = toAppError(error);
   if (refusal.status >= 500 || [401, 403, 429].includes(refusal.status)) throw error;
   return refusal;
 }
 
-/** As routed: neither a query nor another spelling of the path makes the same request a second one. */
+/** The path as routed: the query and the spelling of the path do not distinguish requests. */
 function routedPath({ routeOptions, params }: FastifyRequest): string {
   return JSON.stringify([routeOptions.url, params]);
 }
@@ -186,6 +186,6 @@ function requestInProgress(): AppError {
 function idempotencyKeyReused(): AppError {
   return new AppError('idempotency_key_reused', {
     detail: 'This Idempotency-Key was used for a request with another body or environment.',
-    fix: 'Use a new key for a new request, or repeat the earlier one unchanged.',
+    fix: 'Use a new key for a new request, or repeat the earlier request unchanged.',
   });
 }

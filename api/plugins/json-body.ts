@@ -3,15 +3,15 @@ import { AppError } from '../../platform/errors.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Every field may be left out, and so may the body. */
+    /** All fields are optional, and so is the body. */
     bodyMayBeEmpty?: true;
   }
 }
 
-/** Bytes that are none are refused: replaced by U+FFFD they would be stored and sent as what nobody wrote. */
+/** Fatal: invalid bytes replaced by U+FFFD would be stored and sent as text nobody wrote. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads bodies as JSON in UTF-8, an empty one as none; other kinds of body are refused. */
+/** Reads bodies as JSON in UTF-8, treats an empty body as missing and rejects all other content types. */
 export function installJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
@@ -31,12 +31,12 @@ export function installJsonBodies(app: FastifyInstance): void {
 function rejectOtherEncodings({ headers }: FastifyRequest): void {
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers['content-type'] ?? '') ?? [];
   if (!/^utf-?8$/i.test(charset))
-    throw unsupportedMediaType(`The body is said to be in ${charset.slice(0, 64)}.`, 'Send JSON in UTF-8.');
+    throw unsupportedMediaType(`The charset of the body is ${charset.slice(0, 64)}.`, 'Send JSON in UTF-8.');
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
     throw unsupportedMediaType(
-      `The body is encoded with ${encoding.slice(0, 64)}.`,
-      'Send the body as it is.',
+      `The content encoding of the body is ${encoding.slice(0, 64)}.`,
+      'Send the body unencoded.',
     );
 }
 
@@ -44,7 +44,7 @@ function decode(body: Buffer): string {
   try {
     return UTF_8.decode(body);
   } catch {
-    throw malformedJson('The body holds bytes that are not UTF-8.');
+    throw malformedJson('The body is not valid UTF-8.');
   }
 }
 
@@ -59,7 +59,7 @@ function parse(text: string): unknown {
 function malformedJson(detail: string): AppError {
   return new AppError('malformed_json', {
     detail,
-    fix: 'Send one JSON value, encoded as UTF-8, or no body where the operation takes none.',
+    fix: 'Send one JSON value in UTF-8, or no body if the operation takes none.',
   });
 }
 

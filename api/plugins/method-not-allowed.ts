@@ -2,25 +2,25 @@ import { METHODS } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 
-/** In the order `Allow` names them. */
+/** The order of methods in `Allow`. */
 const ALLOW_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-/** All that Node reads, but for CONNECT, which asks for a tunnel and has no path. */
+/** All methods that Node parses, except CONNECT, which requests a tunnel and has no path. */
 const PARSED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-/** Answers 405 and names the methods there are, for every path. Install before the routes. */
+/** Responds with 405 and the supported methods, for every path. Install before the routes. */
 export function installMethodNotAllowed(app: FastifyInstance): { finish(): void } {
   const served = new Map<string, Set<string>>();
   let finished = false;
   app.addHook('onRoute', ({ url, method }) => {
     if (finished) return;
-    // The router takes both spellings for one path.
+    // The router ignores a trailing slash.
     const path = url.length > 1 ? url.replace(/\/$/, '') : url;
     const methods = served.get(path) ?? new Set();
     for (const name of [method].flat()) methods.add(name);
     served.set(path, methods);
   });
   return {
-    /** Call when all routes are there. */
+    /** Call when all routes are registered. */
     finish() {
       finished = true;
       for (const method of PARSED_METHODS)
@@ -35,7 +35,7 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
           method: PARSED_METHODS.filter((method) => !methods.has(method)),
           config: { public: true },
           schema: { hide: true },
-          // Before a body is read, whose type or size would be told of instead.
+          // Before the body is read: otherwise its type or size would be reported instead.
           onRequest: refuse,
           handler: refuse,
         });
@@ -46,8 +46,8 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
 
 function methodNotAllowed(allow: string): AppError {
   return new AppError('method_not_allowed', {
-    detail: `This path serves ${allow}.`,
-    fix: 'Look the operation up at /docs.',
+    detail: `This path supports ${allow}.`,
+    fix: 'Check the operation at /docs.',
     headers: { allow },
   });
 }

@@ -11,7 +11,7 @@ export interface MetricsOptions {
   openResponses: Pick<OpenResponses, 'count'>;
 }
 
-/** Prometheus text at `/metrics` for who has the token; without one configured the path does not exist. */
+/** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token the path does not exist. */
 export function installMetrics(
   app: FastifyInstance,
   { token, database, openResponses }: MetricsOptions,
@@ -21,23 +21,23 @@ export function installMetrics(
   meterConnections(registry, database);
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from request to the end of its answer.',
+    help: 'Time from request to the end of its response.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
   new Gauge({
     name: 'http_open_answers',
-    help: 'Live streams and waiting calls that are held open.',
+    help: 'Live streams and waiting calls held open.',
     registers: [registry],
     collect() {
       this.set(openResponses.count);
     },
   });
   app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
-    // How long somebody listened is no measure of the service.
+    // The duration of a stream says nothing about performance.
     if (routeOptions.config.heldOpen) return;
-    // Patterns only: a label value for every path a stranger tries would fill the memory.
+    // Route patterns only: a label value per unknown path would exhaust memory.
     const route = is404 ? 'unknown' : (routeOptions.url ?? 'unknown');
     duration.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
   });

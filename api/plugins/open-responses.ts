@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 
-/** Answers that stay open: how many there may be, and what ends them. */
+/** Tracks responses that stay open: limits their number and ends them on shutdown. */
 export interface OpenResponses {
   /**
-   * Counts this answer until it is over.
+   * Counts this response until it is closed.
    *
-   * @returns aborted once the client has gone or the process is asked to end; the answer then has to end, too.
+   * @returns a signal that aborts when the client disconnects or the process shuts down; the response must then end.
    * @throws AppError `rate_limited`.
    */
   admit(request: FastifyRequest, reply: FastifyReply): AbortSignal;
-  /** How many there are. */
+  /** Number of open responses. */
   readonly count: number;
 }
 
@@ -20,7 +20,7 @@ export interface OpenResponseLimits {
 }
 
 const RETRY_AFTER_SECONDS = 5;
-/** A reader that takes nothing any more cannot be told that it is over. */
+/** Responses that have not ended by then are destroyed: a client that reads nothing would block the shutdown. */
 const DRAIN_TIMEOUT_MS = 2_000;
 
 export function installOpenResponses(app: FastifyInstance, limits: OpenResponseLimits): OpenResponses {
@@ -28,11 +28,11 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
 
-  // Before the server stops to listen: it waits for every answer under way.
+  // Before the server stops listening: it waits for every response in progress.
   app.addHook('preClose', async () => {
     closing = true;
     for (const [ending, { raw }] of openResponses) {
-      // Kept alive it would hold the server up: idle connections are closed only once, and this one is not idle yet.
+      // Closed explicitly: Node closes idle connections only once, and this one is not idle yet.
       const { socket } = raw;
       raw.once('close', () => socket?.end());
       ending.abort();
@@ -49,11 +49,11 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
     admit({ scope, raw: { socket } }, reply) {
       const credential = scope.actor.id;
       const open = openByCredential.get(credential) ?? 0;
-      if (open >= limits.perCredential) throw tooManyOpen('This credential holds', limits.perCredential);
-      if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process holds', limits.perProcess);
+      if (open >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
+      if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process has', limits.perProcess);
       const ending = new AbortController();
       if (closing || socket.destroyed) ending.abort();
-      // Gone before it was let in: its close was told already, and nothing would ever end its count.
+      // The client is already gone: `close` has been emitted, so it would never be uncounted.
       if (socket.destroyed) return ending.signal;
       openResponses.set(ending, reply);
       openByCredential.set(credential, open + 1);
@@ -71,8 +71,8 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
 
 function tooManyOpen(holder: string, limit: number): AppError {
   return new AppError('rate_limited', {
-    detail: `${holder} ${limit} streams and waiting calls open, and may hold no more.`,
-    fix: `Close one, or follow several inboxes by one stream; try again in ${RETRY_AFTER_SECONDS} s.`,
+    detail: `${holder} the maximum of ${limit} open streams and waiting calls.`,
+    fix: `Close one, or follow several inboxes with one stream. Try again in ${RETRY_AFTER_SECONDS} s.`,
     headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
   });
 }

@@ -9,15 +9,15 @@ import { ERRORS_PAGE } from './problem.ts';
 export interface OpenApiOptions {
   publicUrl: string;
   version: string;
-  /** Registered by `$id`; they become the description's components. */
+  /** Registered by `$id`; they become the document's components. */
   schemas: TSchema[];
 }
 
-/** The page loads its own files and asks nobody else. */
+/** The documentation page loads only its own files. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/** OpenAPI 3.1 out of the routes' own schemas at `/openapi.json`; the same to read at `/docs`, from bundled files. */
+/** Serves OpenAPI 3.1 at `/openapi.json`, generated from the routes' schemas, and its documentation page at `/docs`. */
 export async function installOpenApi(
   app: FastifyInstance,
   { publicUrl, version, schemas }: OpenApiOptions,
@@ -44,7 +44,7 @@ export async function installOpenApi(
         : schema;
       return { url, schema: withResponseDescriptions(described) };
     },
-    // The plugin says of every body that it is required.
+    // The plugin marks every body as required.
     transformObject(document) {
       const { paths = {} } = 'openapiObject' in document ? document.openapiObject : {};
       for (const { post } of Object.values(paths).filter((path) => path !== undefined))
@@ -85,7 +85,7 @@ const ENVIRONMENT_HEADER = {
   'x-env-id': {
     type: 'string',
     maxLength: 128,
-    description: 'Another environment than `production`, for a key that is not bound to one.',
+    description: 'Selects an environment other than `production`, for a key that is not bound to one.',
   },
 };
 const IDEMPOTENCY_HEADER = {
@@ -93,23 +93,24 @@ const IDEMPOTENCY_HEADER = {
     type: 'string',
     minLength: 1,
     maxLength: 255,
-    description: 'A repeat within 24 hours with the same key gets the same answer and changes nothing.',
+    description:
+      'Repeating the request with the same key within 24 hours returns the same response without changes.',
   },
 };
 
-/** Plugins read them where there is a credential, also at paths without the prefix; providers have none. */
+/** Routes with a credential accept the headers below, including paths outside `/api`; provider webhooks do not. */
 function acceptsHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
   return /^\/(?:api|organizations)\//.test(url) && !config?.public;
 }
 
-/** Describes the headers that plugins read on every route of the API, and that no route names. */
+/** Documents the headers that plugins read on every API route. */
 function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
   const own = (schema.headers as { properties?: object } | undefined)?.properties;
   const properties = { ...own, ...ENVIRONMENT_HEADER, ...(post ? IDEMPOTENCY_HEADER : {}) };
   return { ...schema, headers: { type: 'object', properties } };
 }
 
-/** Describes an answer by the name of what it holds, where its schema does not say it: `The webhook endpoint.` */
+/** Adds a description to responses without one, from the name of their schema: `The webhook endpoint.` */
 function withResponseDescriptions(schema: FastifySchema): FastifySchema {
   if (!schema?.response) return schema;
   const response = Object.fromEntries(

@@ -18,12 +18,12 @@ export interface ProblemDocument {
   [extension: string]: unknown;
 }
 
-/** The page that explains the codes; the `type` of a problem is its place there. */
+/** The page that explains the codes; the `type` of a problem links to its anchor there. */
 export const ERRORS_PAGE = '/docs/errors';
 
 export function toProblemDocument(error: AppError, requestId: string, publicUrl: string): ProblemDocument {
   return {
-    // First, so that none takes the place of a standard member.
+    // First, so that no extension overrides a standard member.
     ...error.extensions,
     type: `${publicUrl}${ERRORS_PAGE}#${error.code}`,
     title: error.title,
@@ -36,7 +36,7 @@ export function toProblemDocument(error: AppError, requestId: string, publicUrl:
   };
 }
 
-/** A body this large that nobody reads is not worth a connection. */
+/** For a larger unread body, closing the connection is cheaper than reading it. */
 const MAX_DISCARDED_BODY_BYTES = 65_536;
 
 export function sendProblem(
@@ -45,7 +45,7 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
-  // As text, so that no route's response schema touches it.
+  // As text, so that no response schema is applied to it.
   const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));
   reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
   const unread = hasUnreadBody(request);
@@ -55,7 +55,7 @@ export function sendProblem(
   reply.send(Readable.from(respondThenLinger(document, request.raw)));
 }
 
-/** Answered before the body came: to keep the connection, all of it would have to be received and dropped. */
+/** Whether the response precedes the body: keeping the connection would mean receiving and discarding all of it. */
 function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
   if (raw.complete || raw.readableEnded) return false;
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > MAX_DISCARDED_BODY_BYTES;
@@ -65,16 +65,16 @@ const MAX_LINGER_MS = 30_000;
 const MAX_LINGER_BYTES = 64 * 1024 * 1024;
 
 /**
- * The answer at once, the end of the connection when its client has stopped sending, within bounds (RFC 9112 section
- * 9.6). Many clients look for an answer only when they have sent everything: to close before resets the connection, and
- * they see a broken pipe in place of what is wrong.
+ * Sends the response immediately but closes the connection only when the client has stopped sending, within limits (RFC
+ * 9112 section 9.6). Many clients read the response only after sending everything: closing earlier resets the connection,
+ * and they see a broken pipe instead of the error.
  */
 async function* respondThenLinger(document: string, raw: IncomingMessage): AsyncGenerator<string> {
   yield document;
   await new Promise<void>((resolve) => {
     let receivedBytes = 0;
     const timer = setTimeout(resolve, MAX_LINGER_MS).unref();
-    // Nobody is left to read: what still pulls at the body gave up.
+    // Whatever was reading the body has given up.
     raw.unpipe();
     raw.on('data', (chunk: Buffer) => {
       receivedBytes += chunk.length;

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-/** Every answer names its request, and every request leaves one line in the log: ids and times, no content. */
+/** Adds the request id to every response and logs one line per request: ids and durations, no content. */
 export function installRequestContext(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
@@ -11,7 +11,7 @@ export function installRequestContext(app: FastifyInstance): void {
     request.log.info(
       {
         method,
-        // The pattern, since a path or query may hold an address.
+        // The route pattern, because path and query may contain an address.
         route: is404 ? undefined : routeOptions.url,
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime),

@@ -5,11 +5,11 @@ type Schema = Parameters<typeof fastJsonStringify>[0];
 type Serialize = (value: unknown) => string;
 
 /**
- * Writes answers by their schemas, as Fastify does. Fastify makes a serializer for each answer of each operation, and
- * examines every shared schema for each of them, which took most of the time of a start. Here answers of one schema share
- * theirs, and it knows the schemas it refers to.
+ * Serializes responses by their schemas, as Fastify does. Fastify compiles a serializer for each response of each
+ * operation and processes every shared schema for each, which dominated the start-up time. Here responses with the same
+ * schema share one serializer, which gets only the schemas it refers to.
  *
- * @param shared schemas that answers refer to by name.
+ * @param shared schemas that responses refer to by name.
  */
 export function installSerialization(app: FastifyInstance, shared: readonly object[]): void {
   const byId = new Map(shared.map((schema) => [(schema as { $id: string }).$id, schema]));
@@ -26,7 +26,7 @@ export function installSerialization(app: FastifyInstance, shared: readonly obje
 
 const REFERENCE = /"\$ref":"([^"#]+)#"/g;
 
-/** The shared schemas that one refers to, and those they refer to. @param schema as JSON. */
+/** Collects the shared schemas that a schema refers to, transitively. @param schema as JSON. */
 function collectReferences(schema: string, byId: ReadonlyMap<string, object>): Record<string, Schema> {
   const found = new Map<string, object>();
   const open = [schema];

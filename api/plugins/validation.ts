@@ -16,24 +16,23 @@ const STRICT: Options = {
   allowUnionTypes: true,
   strictRequired: false,
 };
-/** A query string knows text only. */
+/** Query strings contain only text. */
 const QUERY: Options = { ...STRICT, coerceTypes: true };
 
 /**
- * Values a request may hold: far above any valid one, and low enough that listing everything that is wrong with it
- * stays cheap.
+ * Maximum number of values in a request: far above any valid request, and low enough to keep validating all of it cheap.
  */
 const MAX_VALUES = 20_000;
 const MAX_ERRORS_SHOWN = 20;
 
 /**
- * Refuses what fits no schema or could not be stored.
+ * Rejects requests that violate their schema or contain text that cannot be stored.
  *
  * @param shared schemas that routes refer to by name.
  */
 export function installValidation(app: FastifyInstance, shared: readonly object[]): void {
   app.addHook('preValidation', async (request) => {
-    // Nobody's path takes no body either, but that is not what its caller got wrong.
+    // An unknown path is reported as such, whatever the body.
     if (request.is404) return;
     rejectUnstorableText(request);
     rejectUnexpectedBody(request);
@@ -44,7 +43,7 @@ export function installValidation(app: FastifyInstance, shared: readonly object[
 
 const NO_QUERY = strictObject({});
 
-/** A parameter that is ignored would be taken for one that worked. */
+/** Unknown parameters are rejected: an ignored one would look as if it worked. */
 function rejectUnknownQueryParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (!route.url.startsWith('/api/') || route.schema?.hide || route.schema?.querystring) return;
@@ -70,31 +69,31 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
   };
 }
 
-/** `/inboxes//messages` names no inbox: a path nobody serves and not a wrong id. */
+/** `/inboxes//messages` contains no id: an unknown path, not an invalid id. */
 function hasEmptySegment(params: unknown): boolean {
   return Object.values(params as Record<string, string>).includes('');
 }
 
-/** Nothing has a name so long. */
+/** No id is this long, so the path is unknown. */
 function isTooLong(errors: ErrorObject[]): boolean {
   return errors.some(({ keyword }) => keyword === 'maxLength');
 }
 
-/** PostgreSQL stores neither NUL nor half of a surrogate pair, and no mail may carry them. */
+/** PostgreSQL cannot store NUL or unpaired surrogates, and messages must not contain them. */
 function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
   const open: { path: string; value: unknown }[] = [
     { path: '/params', value: params },
     { path: '/query', value: query },
-    // Bytes on their way to storage hold no values of ours, only a socket and all that hangs on it.
+    // An upload stream is not a value to check.
     ...(body instanceof Readable ? [] : [{ path: '/body', value: body }]),
   ];
-  let seen = 0;
+  let valueCount = 0;
   for (let entry = open.pop(); entry; entry = open.pop()) {
     const { path, value } = entry;
-    seen += 1;
-    if (seen > MAX_VALUES) throw invalidAt('/body', `holds more than ${MAX_VALUES} values`);
+    valueCount += 1;
+    if (valueCount > MAX_VALUES) throw invalidAt('/body', `must not contain more than ${MAX_VALUES} values`);
     if (typeof value === 'string') rejectUnstorableString(path, value);
-    // Bytes on their way to storage hold no values yet.
+    // An upload stream contains no values.
     if (typeof value !== 'object' || value === null || value instanceof Readable) continue;
     for (const [name, member] of Object.entries(value)) {
       rejectUnstorableString(path, name);
@@ -105,17 +104,17 @@ function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
 }
 
 function rejectUnstorableString(path: string, text: string): void {
-  if (text.includes('\u0000')) throw invalidAt(path, 'holds the character NUL');
-  if (!text.isWellFormed()) throw invalidAt(path, 'holds half of a surrogate pair');
+  if (text.includes('\u0000')) throw invalidAt(path, 'must not contain the character NUL');
+  if (!text.isWellFormed()) throw invalidAt(path, 'must not contain an unpaired surrogate');
 }
 
-/** Copied or merged, such a member would change what every object inherits. */
+/** Prevents prototype pollution: copying or merging such a member would change what every object inherits. */
 function rejectPrototypeName(path: string, name: string): void {
   if (name === '__proto__' || (name === 'prototype' && path.endsWith('/constructor')))
-    throw invalidAt(`${path}/${name}`, 'is a name no field may have');
+    throw invalidAt(`${path}/${name}`, 'is not allowed as a field name');
 }
 
-/** An operation without a body schema takes none; an empty object is none as well. */
+/** An operation without a body schema accepts no body, or an empty object. */
 function rejectUnexpectedBody({ body, routeOptions }: FastifyRequest): void {
   if (body === undefined || routeOptions.schema?.body) return;
   if (typeof body === 'object' && body !== null && Object.keys(body).length === 0) return;
@@ -129,14 +128,14 @@ function invalidAt(path: string, message: string): AppError {
 const PART_NAMES: Record<string, string> = { querystring: 'query' };
 
 function validationError(part: string, found: ErrorObject[]): AppError {
-  // A field that may be null is an anyOf: what is told is the fault of the other choice.
+  // A nullable field is an anyOf: only the errors of the non-null branch are reported.
   const nullable = new Set(
     found.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath),
   );
   const reported = found.filter(
     ({ keyword, params, instancePath }) =>
       keyword !== 'anyOf' &&
-      // What keeps the name from being one is told beside it.
+      // The reason why the name is invalid is a separate error.
       keyword !== 'propertyNames' &&
       !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
   );
@@ -151,7 +150,7 @@ function validationError(part: string, found: ErrorObject[]): AppError {
   return validationFailure(errors);
 }
 
-/** The member an error is about where it is told of the object around it. */
+/** The member an error is about, if Ajv reports it on the enclosing object. */
 function findMember({ keyword, params, propertyName }: ErrorObject): string | undefined {
   if (propertyName !== undefined) return propertyName;
   if (keyword === 'required') return String(params.missingProperty);
@@ -159,11 +158,11 @@ function findMember({ keyword, params, propertyName }: ErrorObject): string | un
   return undefined;
 }
 
-/** What patterns ask for, for readers who are told a field and not its schema. */
+/** Describes patterns in words. */
 const PATTERN_DESCRIPTIONS: Record<string, string> = {
-  [NO_CONTROL_CHARACTERS]: 'must not hold control characters, such as line ends',
-  [LABEL_PATTERN]: 'must be one line, without a space at either end',
-  [HEADER_NAME_PATTERN]: 'is no name of a header: printable ASCII without spaces and colons',
+  [NO_CONTROL_CHARACTERS]: 'must not contain control characters, such as line breaks',
+  [LABEL_PATTERN]: 'must be a single line without leading or trailing spaces',
+  [HEADER_NAME_PATTERN]: 'is not a header name: printable ASCII without spaces and colons',
 };
 
 function describeError(
@@ -174,7 +173,7 @@ function describeError(
   if (keyword === 'additionalProperties') return 'is not a field of this operation';
   if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'format' && params.format === 'date-time')
-    return 'must be a time with its zone, as 2026-11-21T09:30:00.000Z';
+    return 'must be a time with a zone, such as 2026-11-21T09:30:00.000Z';
   const words = keyword === 'pattern' ? PATTERN_DESCRIPTIONS[params.pattern] : undefined;
   if (words !== undefined) return words;
   return keyword === 'type' && nullable ? `${message} or null` : message;
@@ -183,13 +182,13 @@ function describeError(
 function validationFailure(errors: FieldError[]): AppError {
   const [first] = errors;
   return new AppError('validation_error', {
-    detail: first ? `${first.path} ${first.message}.` : 'The request does not fit its schema.',
-    fix: 'Change the fields named in errors; the schema of each operation is in /openapi.json.',
+    detail: first ? `${first.path} ${first.message}.` : 'The request does not match its schema.',
+    fix: 'Correct the fields listed in errors. /openapi.json has the schema of each operation.',
     errors,
   });
 }
 
-/** Names and depth are the caller's to choose; what is told of them is bounded. */
+/** The caller controls names and depth, so the reported path is truncated. */
 function truncatePath(path: string): string {
   return path.slice(0, 1024);
 }

@@ -22,7 +22,11 @@ const Envelope = strictObject({
     pattern: '^[0-9A-Fa-f.:]{2,45}$',
     description: 'IP address of the SMTP client.',
   }),
-  helo: text(255, { pattern: SINGLE_LINE, description: 'HELO or EHLO name of the SMTP client.', default: '' }),
+  helo: text(255, {
+    pattern: SINGLE_LINE,
+    description: 'HELO or EHLO name of the SMTP client.',
+    default: '',
+  }),
   id: text(255, {
     pattern: SINGLE_LINE,
     description: 'The server’s id of the message. An inbox receives an id once.',
@@ -44,8 +48,14 @@ const SignatureHeaders = Type.Object({
 
 export const RawMailResult = strictObject(
   {
-    accepted: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Recipients for which the message was accepted.' }),
-    unknown: Type.Array(text(1000), { maxItems: MAX_RECIPIENTS, description: 'Recipients without an inbox here.' }),
+    accepted: Type.Array(text(1000), {
+      maxItems: MAX_RECIPIENTS,
+      description: 'Recipients for which the message was accepted.',
+    }),
+    unknown: Type.Array(text(1000), {
+      maxItems: MAX_RECIPIENTS,
+      description: 'Recipients without an inbox here.',
+    }),
   },
   { $id: 'HandedOver', title: 'HandedOver' },
 );

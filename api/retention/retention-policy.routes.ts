@@ -64,7 +64,7 @@ export const retentionPolicyRoutes =
         config: { permission: 'retention:manage', exemptFromUsageLimit: true },
         schema: {
           ...operation('postpone', 'Postpone the deletion of expired messages'),
-          description: 'A running deletion stops within seconds. Never moves a deletion forward.',
+          description: 'A running deletion stops within seconds. Never makes a deletion happen earlier.',
           body: ref(PostponeRetention),
           response: { 200: ref(RetentionPolicyRecord), ...postProblems() },
         },

@@ -104,7 +104,7 @@ export const usageRoutes =
           response: { 200: ref(LimitsRecord), ...problems() },
         },
       },
-      async (request) => presentLimits(await limits.read(request.scope)),
+      async (request) => presentLimits(await limits.get(request.scope)),
     );
 
     app.put(

@@ -67,7 +67,8 @@ const NOUNS =
 export function parseInboxAddress(wanted: AddressRequest, sharedDomain: string): InboxAddress {
   if (wanted.email !== undefined) {
     const at = wanted.email.lastIndexOf('@');
-    if (at < 1) throw invalid('/body/email', 'is not an email address', 'Use an address such as name@domain.');
+    if (at < 1)
+      throw invalid('/body/email', 'is not an email address', 'Use an address such as name@domain.');
     return validateAddress(
       '/body/email',
       wanted.email.slice(0, at),

@@ -54,7 +54,7 @@ export const InboxEntity = defineEntity({
     /** When the mail of the deleted inbox was asked to go; empty while it stays. */
     purgeRequestedAt: timestamp().strictNullable(),
     purgedAt: timestamp().strictNullable(),
-    /** When the reconciler last looked after the purge’s run. */
+    /** When the reconciler last checked the row's run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
   },
 });

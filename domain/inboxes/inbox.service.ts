@@ -64,11 +64,11 @@ export interface InboxServiceOptions {
   /** Receives feedback reports (complaints); lower case. No inbox may have it. */
   feedbackAddress: string;
   /**
-   * Finds a domain that this organization has verified, and locks it until the inbox is there, so that nobody deletes it
-   * meanwhile. Passed in, since domains stand above inboxes.
+   * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Passed
+   * in, because `domains` may import `inboxes`.
    */
   lockVerifiedDomain(em: EntityManager, organizationId: string, domainName: string): Promise<string | null>;
-  /** Ends what other rooms have under way for an inbox, in the transaction that deletes it. */
+  /** Lets other rooms cancel their work for the inbox, in the transaction that deletes it. */
   onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { InboxEntity } from './inbox.entity.ts';
 
-/** Pauses sending from an inbox. One that is paused already keeps its reason. */
+/** Pauses sending from an inbox. An inbox that is already paused keeps its reason. */
 export async function pauseSending(em: EntityManager, inboxId: string, reason: string): Promise<void> {
   await em.nativeUpdate(
     InboxEntity,

@@ -3,7 +3,7 @@ import { PURGE_INBOX, purgeInboxWorkflowId } from '../../workflows/inboxes/purge
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Inbox } from './inbox.entity.ts';
 
-/** The command that starts the workflow. The reconciler uses it, too. */
+/** Also used by the reconciler when the run of a purge is missing. */
 export function buildPurgeStart(inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>): StartCommand {
   return {
     workflowType: PURGE_INBOX,

@@ -3,24 +3,27 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Which addresses strangers may make this service talk to. */
+/** Decides which addresses the service may connect to on behalf of customers. */
 export interface AddressPolicy {
-  /** Why the address is refused, or null. Takes what sockets and resolvers report: `10.0.0.1`, `::ffff:10.0.0.1`, `fe80::1%eth0`. */
+  /**
+   * Why the address is not allowed, or null. Accepts the formats sockets and resolvers report: `10.0.0.1`,
+   * `::ffff:10.0.0.1`, `fe80::1%eth0`.
+   */
   findRefusal(address: string): string | null;
 }
 
-/** Public by number, yet the host's own: Azure answers its virtual machines' metadata here. */
+/** In a public range, but Azure's metadata service for virtual machines. */
 const METADATA_ADDRESSES = new Set(['168.63.129.16']);
-/** RFC 6052: the well-known prefix carries an IPv4 address in its last 32 bits. */
+/** RFC 6052: the well-known prefix embeds an IPv4 address in the last 32 bits. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
-/** RFC 3056: 6to4 carries an IPv4 address in bits 16 to 47. */
+/** RFC 3056: 6to4 embeds an IPv4 address in bits 16 to 47. */
 const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16');
-/** What IANA hands out for unicast; every other IPv6 block is somebody's own business. */
+/** IANA's allocation for global unicast; every other IPv6 block is reserved. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * @param allow CIDRs that may be reached although they are not public.
- * @throws Error for an entry that is no CIDR.
+ * @param allow CIDRs that are allowed although they are not public.
+ * @throws Error for an invalid CIDR.
  */
 export function createAddressPolicy(allow: string[]): AddressPolicy {
   const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
@@ -37,11 +40,11 @@ export function createAddressPolicy(allow: string[]): AddressPolicy {
 
 function parse(text: string): Address | null {
   const withoutZone = text.replace(/%.*$/, '').replace(/^\[(.*)\]$/, '$1');
-  // ipaddr.js would also read `127.1` and `0x7f000001`, which no socket or resolver reports.
+  // ipaddr.js would also accept `127.1` and `0x7f000001`, which no socket or resolver reports.
   return isIP(withoutZone) === 0 ? null : unwrap(ipaddr.parse(withoutZone));
 }
 
-/** The IPv4 address that a mapped, translated or tunnelled IPv6 address stands for. */
+/** The IPv4 address embedded in a mapped, translated or tunneled IPv6 address. */
 function unwrap(address: Address): Address {
   if (!(address instanceof ipaddr.IPv6)) return address;
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
@@ -55,7 +58,7 @@ function contains([base, bits]: [Address, number], address: Address): boolean {
   return base.kind() === address.kind() && address.match(base, bits);
 }
 
-/** The special purpose an address is set aside for (RFC 6890), or null where it is public. */
+/** The special purpose of an address (RFC 6890), or null if it is public. */
 function findSpecialUse(address: Address): string | null {
   if (METADATA_ADDRESSES.has(address.toString())) return 'metadata';
   const range = address.range();

@@ -11,44 +11,44 @@ import { parseTarget, type Target, type TargetRules } from './target.ts';
 export interface EgressRequest {
   headers: Record<string, string>;
   body: string;
-  /** For everything together: look-up, connection, TLS, request and answer. */
+  /** Covers everything: DNS lookup, connection, TLS, request and response. */
   timeoutMs: number;
-  /** The connection is closed once this much of the answer's body came. */
+  /** The connection is closed after this much of the response body. */
   maxResponseBytes: number;
-  /** How much of it is returned. */
+  /** How much of the response body is returned. */
   retainBytes: number;
 }
 
 export type EgressResult =
-  /** A status line came. A body that hangs or breaks off after it changes nothing: `body` has what there was. */
+  /** The response headers arrived. If the body stalls or breaks off, `body` has the part received. */
   | { kind: 'response'; status: number; body: string; retryAfterMs?: number; durationMs: number }
   /** `error` is a code: `timeout`, `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`, a TLS code … */
   | { kind: 'failed'; error: string; durationMs: number }
-  /** The target is not to be spoken to; trying again is pointless. */
+  /** The policy does not allow the target; retrying is pointless. */
   | { kind: 'blocked'; reason: string };
 
-/** HTTP to addresses that customers chose. Nothing is followed, reused or believed. */
+/** HTTP requests to URLs chosen by customers, without redirects or connection reuse. */
 export interface Egress {
-  /** Never throws: what goes wrong is in the result. */
+  /** Never throws: errors are part of the result. */
   post(url: string, post: EgressRequest): Promise<EgressResult>;
   get(url: string, get: Omit<EgressRequest, 'body'>): Promise<EgressResult>;
-  /** What is wrong with the URL as far as it can be told without a look-up; null where nothing is. */
+  /** Why the URL is not allowed, as far as known without a DNS lookup; null if nothing is wrong. */
   findRefusal(url: string): string | null;
 }
 
 export interface EgressOptions {
-  /** CIDRs that may be reached although they are not public. */
+  /** CIDRs that are allowed although they are not public. */
   allow: string[];
-  /** Ports beside 80, 443, 8080 and 8443. */
+  /** Ports besides 80, 443, 8080 and 8443. */
   allowPorts: number[] | 'any';
   requireHttps: boolean;
-  /** All addresses of a host name. */
+  /** Resolves all addresses of a host name. */
   lookup?: (hostname: string) => Promise<string[]>;
-  /** Certificate authorities (PEM) instead of the usual ones. */
+  /** Certificate authorities (PEM) instead of the default ones. */
   certificateAuthorities?: string[];
 }
 
-/** @throws Error where a list of the configuration has an entry that is no CIDR or port. */
+/** @throws Error if `EGRESS_ALLOW_PORTS` is not a list of ports. */
 export function readEgressOptions(
   config: Pick<Config, 'EGRESS_ALLOW' | 'EGRESS_ALLOW_PORTS' | 'NODE_ENV'>,
 ): EgressOptions {
@@ -73,7 +73,7 @@ export function createEgress(options: EgressOptions): Egress {
   const { lookup = systemLookup, certificateAuthorities } = options;
   const rules: TargetRules = { ...options, addresses: createAddressPolicy(options.allow) };
 
-  /** All addresses must be allowed: a host with one private address among public ones is not to be trusted. */
+  /** All addresses must be allowed: a host with one private address among public ones is blocked. */
   async function resolve({ hostname, literal }: Target): Promise<string[]> {
     const addresses = literal ? [hostname] : await lookup(hostname);
     if (addresses.length === 0) throw Object.assign(new Error('No address'), { code: 'ENOTFOUND' });
@@ -81,15 +81,15 @@ export function createEgress(options: EgressOptions): Egress {
     return addresses;
   }
 
-  /** The address that was really reached is checked before a byte is written to it, TLS included. */
+  /** Checks the connected address before writing any byte, including the TLS handshake. */
   async function connect(target: Target, addresses: string[], deadline: AbortSignal): Promise<Socket> {
     const { hostname, port } = target;
     const socket = netConnect({ host: hostname, port, lookup: pinnedLookup(addresses) });
-    // A socket that fails when nobody waits for it any more must not end the process.
+    // An error after the wait has ended must not crash the process.
     socket.on('error', () => {});
     try {
       await once(socket, 'connect', { signal: deadline });
-      // A connection that was reset meanwhile has none: the receiver failed, nothing forbids another try.
+      // Undefined if the connection was reset meanwhile: a failure that may be retried, not a blocked target.
       if (socket.remoteAddress === undefined) throw connectionLost();
       blockIfRefused(rules.addresses.findRefusal(socket.remoteAddress));
       if (!target.secure) return socket;
@@ -145,7 +145,7 @@ async function systemLookup(hostname: string): Promise<string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Gives the connection the addresses that were checked, so that a name cannot change its mind in between. */
+/** Pins the connection to the addresses that were checked, against DNS rebinding. */
 function pinnedLookup(addresses: string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
   const [first = { address: '', family: 0 }] = found;
@@ -155,7 +155,7 @@ function pinnedLookup(addresses: string[]): LookupFunction {
   };
 }
 
-/** A look-up cannot be cancelled; it is left behind. */
+/** Rejects at the deadline. The work itself continues, because a DNS lookup cannot be canceled. */
 async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const expire = () => reject(deadline.reason);
@@ -169,7 +169,7 @@ async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<
 
 type EgressResponse = Pick<Extract<EgressResult, { kind: 'response' }>, 'status' | 'body' | 'retryAfterMs'>;
 
-/** One request over one connection, which ends with it: a connection kept would outlive the check of its address. */
+/** Sends one request over a connection of its own: a reused connection would outlive the check of its address. */
 async function exchange(
   socket: Socket,
   { url }: Target,
@@ -191,7 +191,7 @@ async function exchange(
   });
   request.on('response', resolve);
   request.on('error', reject);
-  // A receiver that switches protocols (101) ends the request without an answer or an error.
+  // If the receiver switches protocols (101), the request closes without a response or an error.
   request.on('close', () => reject(connectionLost()));
   request.end(post.body);
   try {
@@ -224,13 +224,13 @@ async function readBody(
       if (receivedBytes >= maxResponseBytes) break;
     }
   } catch {
-    // The status is the answer; a body that breaks off or hangs until the deadline is only shown to people.
+    // The status counts. A body that breaks off or stalls is only for people to read.
   }
-  // PostgreSQL keeps no NUL in text.
+  // PostgreSQL cannot store NUL in text.
   return Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd');
 }
 
-/** Seconds or a date (RFC 9110 section 10.2.3), as milliseconds from now; null where there is neither. */
+/** Parses seconds or a date (RFC 9110 section 10.2.3) to milliseconds from now; null if it is neither. */
 function parseRetryAfter(value: string | undefined): number | null {
   if (value === undefined) return null;
   if (/^\d+$/.test(value)) return Number(value) * 1_000;

@@ -13,7 +13,7 @@ export interface Target {
   /** Without the brackets of an IPv6 literal. */
   hostname: string;
   port: number;
-  /** The host is an address: nothing is looked up. */
+  /** The host is an IP address and needs no DNS lookup. */
   literal: boolean;
   secure: boolean;
 }
@@ -21,18 +21,18 @@ export interface Target {
 const DEFAULT_PORTS = [80, 443, 8080, 8443];
 
 /**
- * Reads a stranger's URL and says what is wrong with it before anything is looked up. The WHATWG parser has turned
- * `2130706433`, `0x7f.1`, `017700000001` and full-width digits into dotted form by then, so one check sees them all.
+ * Parses and checks a customer's URL before any DNS lookup. The WHATWG parser normalizes `2130706433`, `0x7f.1`,
+ * `017700000001` and full-width digits to dotted form, so one check covers them all.
  */
 export function parseTarget(text: string, rules: TargetRules): Target | { refusal: string } {
   const url = URL.parse(text);
-  if (!url) return { refusal: 'the URL cannot be read' };
+  if (!url) return { refusal: 'the URL is invalid' };
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     return { refusal: `${url.protocol.slice(0, 32)} is neither https: nor http:` };
   }
   const secure = url.protocol === 'https:';
   if (rules.requireHttps && !secure) return { refusal: 'the URL is not https' };
-  if (url.username !== '' || url.password !== '') return { refusal: 'the URL carries credentials' };
+  if (url.username !== '' || url.password !== '') return { refusal: 'the URL contains credentials' };
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
   if (!isPortAllowed(port, rules)) return { refusal: `port ${port} is not allowed` };
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
 
-/** An answer kept for 24 h under the caller's Idempotency-Key. Committed with the change it answers for. */
+/** A response stored for 24 hours under the caller's Idempotency-Key, committed with the change it belongs to. */
 export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',
@@ -12,7 +12,7 @@ export const IdempotencyKeyEntity = defineEntity({
     /** SHA-256 over credential, method, path and key. */
     id: p.blob().primary(),
     organizationId: idColumn().fieldName('org_id'),
-    /** SHA-256 of the body, to tell a repeat from another request. */
+    /** SHA-256 of the body, to distinguish a repeated request from a different one. */
     requestHash: p.blob(),
     status: p.smallint(),
     contentType: p.text(),

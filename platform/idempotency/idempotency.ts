@@ -3,7 +3,7 @@ import { type SecretBox, sha256 } from '../crypto.ts';
 import type { Transaction } from '../database/database.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
 
-/** What makes two requests the same one: who asks, for what, under which key. */
+/** Two requests are the same if credential, method, path and key are equal. */
 export interface IdempotentRequest {
   credentialId: string;
   method: string;
@@ -19,25 +19,25 @@ export interface StoredResponse {
 
 export interface IdempotencyStore {
   /**
-   * Takes the key for the length of the transaction.
+   * Locks the key until the transaction ends.
    *
-   * @returns false while another transaction has it.
+   * @returns false if another transaction has locked it.
    */
   claim(transaction: Transaction, id: Buffer): Promise<boolean>;
-  /** @returns the answer kept under the key; `other-request` where the body was another one. */
+  /** @returns the response stored under the key; `different-request` if the body was different. */
   find(
     transaction: Transaction,
     id: Buffer,
     requestHash: Buffer,
-  ): Promise<StoredResponse | 'other-request' | null>;
-  /** Keeps an answer with the change it belongs to: both commit or neither. */
+  ): Promise<StoredResponse | 'different-request' | null>;
+  /** Stores a response in the transaction of the change: both commit or neither. */
   save(
     transaction: Transaction,
     entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: StoredResponse },
   ): Promise<void>;
 }
 
-/** A key is forgotten after this long; the same key is then a new request. */
+/** Responses are stored for this long. After that the same key is a new request. */
 export const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
 
 export function createIdempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
@@ -59,7 +59,7 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
         createdAt: { $gt: new Date(Date.now() - IDEMPOTENCY_RETENTION_MS) },
       });
       if (!kept) return null;
-      if (!requestHash.equals(kept.requestHash)) return 'other-request';
+      if (!requestHash.equals(kept.requestHash)) return 'different-request';
       return {
         status: kept.status,
         contentType: kept.contentType,

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { timestamp } from '../database/columns.ts';
 
-/** A token bucket shared by every API instance; instances lease blocks of tokens from it. */
+/** A token bucket shared by all API processes, which lease blocks of tokens from it. */
 export const RateBucketEntity = defineEntity({
   name: 'RateBucket',
   tableName: 'rate_buckets',

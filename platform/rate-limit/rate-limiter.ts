@@ -9,18 +9,18 @@ export interface RateLimit {
 
 export interface RateVerdict {
   allowed: boolean;
-  /** Requests the full bucket holds. */
+  /** Capacity of the bucket. */
   limit: number;
-  /** Requests left as far as this process knows; others may draw on the same bucket. */
+  /** Requests left as far as this process knows; other processes may use the same bucket. */
   remaining: number;
   /** Seconds until the bucket is full again. */
   resetSeconds: number;
-  /** Seconds after which one more request may pass; 0 where this one did. */
+  /** Seconds until another request may pass; 0 if this one was allowed. */
   retryAfterSeconds: number;
 }
 
-/** Takes up to `wanted` tokens from the bucket all processes share, and answers how many it got. */
-export type LeaseTokens = (bucket: string, limit: RateLimit, wanted: number) => Promise<number>;
+/** Takes up to `count` tokens from the shared bucket. @returns how many were granted. */
+export type LeaseTokens = (bucket: string, limit: RateLimit, count: number) => Promise<number>;
 
 export interface RateLimiter {
   take(bucket: string, limit: RateLimit): Promise<RateVerdict>;
@@ -33,12 +33,12 @@ export interface RateLimiterOptions {
 }
 
 interface Bucket {
-  /** Leased and not yet spent; negative while requests run ahead of their lease. */
+  /** Leased but not yet used; negative while requests run ahead of the lease. */
   tokens: number;
   lease: Promise<void> | undefined;
-  /** The shared bucket was found empty; asking again before then is in vain. */
+  /** The shared bucket was empty; asking it again before this time is pointless. */
   emptyUntil: number;
-  /** What the shared bucket would hold if this process were the only one; for the headers. */
+  /** Tokens in the shared bucket if this process were the only one; for the headers. */
   estimate: number;
   usedAt: number;
 }
@@ -46,13 +46,13 @@ interface Bucket {
 const EVICT_AT_SIZE = 10_000;
 
 /**
- * Token buckets in PostgreSQL, drawn on in blocks of a tenth of the burst, so that no request pays for a write: a
- * request is let through against the block that is already here, or on credit of at most one block while the next one
- * is being fetched. Only a process that has used up that credit waits for the lease under way.
+ * Token buckets in PostgreSQL. Processes lease blocks of a tenth of the burst, so that requests need no write of their
+ * own: a request uses the block at hand, or up to one block of credit while the next one is being leased. Only a process
+ * that has used up its credit waits for the lease.
  *
- * Overshoot: each API process lets through at most one block (10 % of the burst) more than the shared bucket granted.
- * Undershoot: each process holds back at most one block that it has leased and not used. With PostgreSQL out of reach
- * requests pass, as they cannot do any work either.
+ * Overshoot: each API process allows at most one block (10 % of the burst) more than the shared bucket granted.
+ * Undershoot: each process holds at most one leased, unused block. While PostgreSQL is unreachable all requests pass,
+ * because they cannot do any work anyway.
  */
 export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiterOptions): RateLimiter {
   const buckets = new Map<string, Bucket>();
@@ -72,17 +72,17 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 
   function fetchBlock(id: string, bucket: Bucket, limit: RateLimit): Promise<void> {
     const block = blockSize(limit);
-    const wanted = block - Math.min(0, bucket.tokens);
-    bucket.lease ??= lease(id, limit, wanted)
+    const requested = block - Math.min(0, bucket.tokens);
+    bucket.lease ??= lease(id, limit, requested)
       .then((granted) => {
         bucket.tokens += granted;
-        if (granted === wanted) return;
+        if (granted === requested) return;
         bucket.estimate = Math.min(bucket.estimate, Math.max(0, bucket.tokens));
         bucket.emptyUntil = now() + ((block / 2) * 1000) / limit.perSecond;
       })
       .catch((error: unknown) => {
-        bucket.tokens += wanted;
-        logger.warn({ err: error }, 'rate limit tokens could not be leased');
+        bucket.tokens += requested;
+        logger.warn({ err: error }, 'could not lease rate limit tokens');
       })
       .finally(() => {
         bucket.lease = undefined;
@@ -106,24 +106,24 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
   };
 }
 
-/** Leases through the function `lease_rate_tokens`, one statement and one short row lock. */
+/** Leases with the SQL function `lease_rate_tokens`: one statement and one short row lock. */
 export function leaseFromDatabase(database: Database): LeaseTokens {
-  return async (bucket, { burst, perSecond }, wanted) => {
+  return async (bucket, { burst, perSecond }, count) => {
     const [row] = await database.query<{ granted: number }>(
-      sql`select lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${wanted}) as granted`,
+      sql`select lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${count}) as granted`,
     );
     return row?.granted ?? 0;
   };
 }
 
-/** For limits that one process keeps by itself: nothing is shared, nothing is awaited. */
+/** For limits local to one process. */
 export function leaseFromMemory(now: () => number = Date.now): LeaseTokens {
   const levels = new Map<string, { tokens: number; at: number }>();
-  return async (bucket, { burst, perSecond }, wanted) => {
+  return async (bucket, { burst, perSecond }, count) => {
     const at = now();
     const level = levels.get(bucket) ?? { tokens: burst, at };
     const available = Math.min(burst, level.tokens + ((at - level.at) / 1000) * perSecond);
-    const granted = Math.max(0, Math.min(wanted, Math.floor(available)));
+    const granted = Math.max(0, Math.min(count, Math.floor(available)));
     levels.delete(bucket);
     levels.set(bucket, { tokens: available - granted, at });
     for (const [id, { at: usedAt }] of levels) {
@@ -149,7 +149,7 @@ function buildVerdict(bucket: Bucket, limit: RateLimit, allowed: boolean): RateV
   };
 }
 
-/** A bucket idle for a minute is as good as full, so nothing is lost with it. */
+/** A bucket idle for a minute is practically full again, so it can be dropped. */
 function evictIdle(buckets: Map<string, Bucket>, now: number): void {
   for (const [id, bucket] of buckets) if (now - bucket.usedAt > 60_000) buckets.delete(id);
 }

@@ -98,19 +98,22 @@ describe('over a socket', () => {
   test.each([
     ['too large', () => `Bearer ${organization.token}`, 413],
     ['without a credential', () => 'Bearer none', 401],
-  ])('a client that reads the response only after sending everything gets it: %s', async (_name, bearer, status) => {
-    const bodyBytes = 12 * 1024 * 1024;
-    const socket = connect({ port, host: '127.0.0.1' });
-    socket.pause();
-    socket.write(
-      `POST /api/v1/inboxes HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer()}\r\n` +
-        `content-type: application/json\r\ncontent-length: ${bodyBytes}\r\n\r\n`,
-    );
-    const chunk = Buffer.alloc(1024 * 1024, 'x');
-    const write = promisify<Buffer>(socket.write.bind(socket));
-    for (let sent = 0; sent < bodyBytes; sent += chunk.length) await write(chunk);
-    expect(await text(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-  });
+  ])(
+    'a client that reads the response only after sending everything gets it: %s',
+    async (_name, bearer, status) => {
+      const bodyBytes = 12 * 1024 * 1024;
+      const socket = connect({ port, host: '127.0.0.1' });
+      socket.pause();
+      socket.write(
+        `POST /api/v1/inboxes HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer()}\r\n` +
+          `content-type: application/json\r\ncontent-length: ${bodyBytes}\r\n\r\n`,
+      );
+      const chunk = Buffer.alloc(1024 * 1024, 'x');
+      const write = promisify<Buffer>(socket.write.bind(socket));
+      for (let sent = 0; sent < bodyBytes; sent += chunk.length) await write(chunk);
+      expect(await text(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    },
+  );
 
   test('a small rejected request keeps its connection', async () => {
     const { status, connection } = await pourNothing();
