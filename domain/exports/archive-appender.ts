@@ -92,9 +92,9 @@ export class ArchiveAppender {
     };
   }
 
-  #record({ bytes, directoryRecord: directory }: ZipRecord): void {
+  #record({ bytes, directoryRecord }: ZipRecord): void {
     this.append(bytes);
-    this.#directory.push(directory);
+    this.#directory.push(directoryRecord);
     this.position.entries += 1;
   }
 }

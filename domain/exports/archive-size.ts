@@ -14,29 +14,29 @@ export interface ArchiveEstimate {
 
 const BYTES_PER_ROW = 1024;
 
-/** Counts under row-level security, one transaction per table. */
+/** Counts under row-level security, queryTotals transaction per table. */
 export async function estimateArchive(
   database: Pick<Database, 'readAsTenant'>,
   organizationId: string,
 ): Promise<ArchiveEstimate> {
   const size: ArchiveEstimate = { rows: 0, files: 0, bytes: 0 };
-  const one = async (statement: Sql) => {
+  const queryTotals = async (statement: Sql) => {
     const [row] = await database.readAsTenant(organizationId, (em) =>
       em.execute<{ count: string; bytes: string }[]>(statement),
     );
     return { count: Number(row?.count ?? 0), bytes: Number(row?.bytes ?? 0) };
   };
   for (const exported of EXPORTED_TABLES) {
-    const { count } = await one(
+    const { count } = await queryTotals(
       sql`select count(*) as count from ${sql.ref(exported.table)} ${organizationCondition(exported)}`,
     );
     size.rows += count;
     size.bytes += count * BYTES_PER_ROW;
   }
-  const messages = await one(
+  const messages = await queryTotals(
     sql`select count(raw_key) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from messages`,
   );
-  const files = await one(
+  const files = await queryTotals(
     sql`select count(*) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from attachments
      where message_id is not null or draft_id is not null`,
   );

@@ -48,17 +48,13 @@ export async function openCheckpoints(
     get parts() {
       return last.part;
     },
-    async save(
-      { position, partBuffer: carry, centralDirectory: directory, missingFiles: missing },
-      parts,
-      updatedAt,
-    ) {
+    async save({ position, partBuffer, centralDirectory, missingFiles }, parts, updatedAt) {
       const segments = parts.length > 0 ? parts : [null];
       await database.systemTransaction(async ({ em }) => {
         const saved = await em.nativeUpdate(
           ExportEntity,
           { id: row.id, status: 'running', checkpoint: number },
-          { checkpoint: number + 1, position, partBuffer: carry, updatedAt, ...toProgress(position) },
+          { checkpoint: number + 1, position, partBuffer, updatedAt, ...toProgress(position) },
         );
         if (saved === 0) throw new StaleCheckpointError();
         await em.insertMany(
@@ -69,8 +65,8 @@ export async function openCheckpoints(
             organizationId: row.organizationId,
             partNumber: part?.number ?? null,
             etag: part?.etag ?? null,
-            centralDirectory: index === 0 ? directory : Buffer.alloc(0),
-            missingFiles: index === 0 ? missing : '',
+            centralDirectory: index === 0 ? centralDirectory : Buffer.alloc(0),
+            missingFiles: index === 0 ? missingFiles : '',
           })),
         );
       });

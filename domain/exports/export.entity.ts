@@ -59,7 +59,7 @@ export const ExportEntity = defineEntity({
      * working.
      */
     expiresAt: timestamp().strictNullable(),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last checked the row's run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

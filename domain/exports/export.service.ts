@@ -55,16 +55,22 @@ export function createExportService({
   now = () => new Date(),
 }: ExportServiceOptions): ExportService {
   /** Runs outside the transaction, since it calls storage. */
-  async function toDetails({ row, before }: { row: Export; before: Export | null }): Promise<ExportDetails> {
-    const failedBefore = before && UNSUCCESSFUL.includes(before.status) ? before : null;
-    if (row.status !== 'ready') return { export: row, previousFailure: failedBefore, link: null };
+  async function toDetails({
+    row,
+    previous,
+  }: {
+    row: Export;
+    previous: Export | null;
+  }): Promise<ExportDetails> {
+    const previousFailure = previous && UNSUCCESSFUL.includes(previous.status) ? previous : null;
+    if (row.status !== 'ready') return { export: row, previousFailure, link: null };
     const url = await storage.presignGet(row.storageKey, {
       filename: `${row.id}.zip`,
       contentType: 'application/zip',
       expiresInSeconds: LINK_LIFETIME_SECONDS,
     });
     const expiresAt = new Date(now().getTime() + LINK_LIFETIME_SECONDS * 1000);
-    return { export: row, previousFailure: failedBefore, link: { url, expiresAt } };
+    return { export: row, previousFailure, link: { url, expiresAt } };
   }
 
   async function find(
@@ -93,14 +99,14 @@ export function createExportService({
           const latest = await findLatest(em, organizationId);
           if (latest) expireIfDue(latest, now());
           if (latest && (RUNNING.includes(latest.status) || isAvailable(latest, fresh, now())))
-            return { row: latest, before: await findLatest(em, organizationId, latest.id) };
+            return { row: latest, previous: await findLatest(em, organizationId, latest.id) };
           const id = await insertUnlessRunning(em, scope, now());
           if (id)
             outbox.enqueue(transaction, organizationId, { start: buildExportStart({ id, organizationId }) });
           const row = id
             ? await em.findOneOrFail(ExportEntity, { id })
             : await em.findOneOrFail(ExportEntity, { organizationId, status: { $in: RUNNING } });
-          return { row, before: latest?.id === row.id ? null : latest };
+          return { row, previous: latest?.id === row.id ? null : latest };
         }),
       );
     },
@@ -108,7 +114,7 @@ export function createExportService({
     async get(scope, organizationId, exportId) {
       requireWholeOrganization(scope, organizationId);
       const row = await database.transaction(scope, ({ em }) => find(em, scope, exportId));
-      return toDetails({ row, before: null });
+      return toDetails({ row, previous: null });
     },
 
     async remove(scope, organizationId, exportId) {
@@ -130,7 +136,7 @@ export function createExportService({
         }
         return found;
       });
-      return toDetails({ row, before: null });
+      return toDetails({ row, previous: null });
     },
   };
 }
@@ -139,11 +145,11 @@ const RUNNING: Export['status'][] = ['queued', 'running'];
 const UNSUCCESSFUL: Export['status'][] = ['failed', 'canceled'];
 
 /** Without it, polling with `fresh` would start one archive after another and never return a link. */
-const FRESH_FOR_MS = 10 * 60_000;
+const MAX_FRESH_AGE_MS = 10 * 60_000;
 
 function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
   if (status !== 'ready') return false;
-  return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < FRESH_FOR_MS);
+  return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < MAX_FRESH_AGE_MS);
 }
 
 /** Shows an archive as expired before the sweep has updated its row. */

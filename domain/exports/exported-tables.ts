@@ -12,13 +12,13 @@ const fullTable = (table: string, idKind: IdKind | null, key = 'id'): KeysetScan
 });
 /** The rows of the scanned table themselves. */
 const ownRows = (scan: KeysetScan): RowSource => ({
-  scan: scan,
+  scan,
   where: `t.${scan.key} in (:keys)`,
   order: `t.${scan.key}`,
 });
 /** Rows that refer to the scanned table by a column. */
 const childRows = (scan: KeysetScan, column: string, order: string): RowSource => ({
-  scan: scan,
+  scan,
   where: `t.${column} in (:keys)`,
   order,
 });

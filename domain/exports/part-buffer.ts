@@ -49,10 +49,10 @@ export class PartBuffer {
     return !this.#isSaved;
   }
 
-  add({ bytes, centralDirectory: directory, missingFiles: missing, position }: ArchiveStep): void {
+  add({ bytes, centralDirectory, missingFiles, position }: ArchiveStep): void {
     for (const chunk of bytes) this.#append(chunk);
-    if (directory.length > 0) this.#directory.push(directory);
-    this.#missing += missing;
+    if (centralDirectory.length > 0) this.#directory.push(centralDirectory);
+    this.#missing += missingFiles;
     this.position = position;
     this.#isSaved = false;
   }

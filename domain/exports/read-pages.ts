@@ -100,7 +100,7 @@ async function findNextParent(
 }
 
 /** Returns the keys of the first rows whose total weight is within `limit`, at least one. */
-export function takeUpToWeight(rows: { key: string; weight: number | string }[], limit: number): string[] {
+function takeUpToWeight(rows: { key: string; weight: number | string }[], limit: number): string[] {
   let sum = 0;
   const end = rows.findIndex(({ weight }, index) => {
     sum += Number(weight);

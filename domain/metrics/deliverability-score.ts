@@ -74,8 +74,8 @@ function ratio(part: number, whole: number): number {
   return Math.round(Math.min(1, part / whole) * 1_000_000) / 1_000_000;
 }
 
-function deduction({ points, maxRate: worst }: Penalty, rate: number): number {
-  return points * Math.min(1, rate / worst);
+function deduction({ points, maxRate }: Penalty, rate: number): number {
+  return points * Math.min(1, rate / maxRate);
 }
 
 function findWarnings(name: keyof typeof THRESHOLDS, rate: number): string[] {

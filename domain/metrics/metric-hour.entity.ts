@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -23,5 +23,3 @@ export const MetricHourEntity = defineEntity({
     ...countColumns(),
   },
 });
-
-export type MetricHour = InferEntity<typeof MetricHourEntity>;

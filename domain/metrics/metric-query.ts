@@ -31,10 +31,10 @@ export function buildMetricQuery({
   environmentId,
   subject,
   range: { start, end },
-  granularity: by,
+  granularity,
 }: MetricQuery): Sql {
   const within = sql`env_id = ${environmentId} and hour >= ${start} and hour < ${end}`;
-  const byHour = by === 'hour';
+  const byHour = granularity === 'hour';
   return sql`select ${byHour ? sql`hour,` : sql``} ${sums} from (
       select hour, ${names} from metric_hours where ${within} and subject = ${toSubjectKey(subject)}
       union all

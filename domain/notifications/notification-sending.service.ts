@@ -156,8 +156,8 @@ function defer(notification: Notification): SendOutcome {
   return { kind: 'retry', delayMs, detail: redactAddresses(notification.lastError ?? 'No answer') };
 }
 
-function fail(notification: Notification, why: string): void {
-  Object.assign(notification, { status: 'failed', nextAttemptAt: null, lastError: why });
+function fail(notification: Notification, reason: string): void {
+  Object.assign(notification, { status: 'failed', nextAttemptAt: null, lastError: reason });
 }
 
 function withLockedNotification<T>(

@@ -39,7 +39,7 @@ export const NotificationEntity = defineEntity({
     nextAttemptAt: timestamp().strictNullable(),
     /** The relay's last answer, or why the email failed. */
     lastError: p.text().strictNullable(),
-    /** When the reconciler last looked after the row's run; empty while everything goes its way. */
+    /** When the reconciler last checked the row's run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     sentAt: timestamp().strictNullable(),

@@ -19,7 +19,7 @@ export interface NotificationService {
    */
   notifyOwners<Name extends TemplateName>(
     transaction: Transaction,
-    notice: OwnerNotification<Name>,
+    notification: OwnerNotification<Name>,
   ): Promise<void>;
 }
 

@@ -71,7 +71,7 @@ function applyDays(plan: RetentionPlan, days: number, now: Date): void {
 
 /**
  * Postpones deletion by a number of days, counted from now, or from the first deletion if none has happened yet. Never
- * moves a deletion forward; repeating a call adds nothing but the time in between.
+ * makes a deletion happen earlier; repeating a call adds nothing but the time in between.
  *
  * @returns false if there is nothing to postpone.
  */
@@ -185,7 +185,7 @@ function resumeWhenDue(plan: RetentionPlan, now: Date, warnings: RetentionWarnin
     Object.assign(plan, { postponedUntil: null, resumeWarnedAt: null });
 }
 
-/** Whether no later run is left to send the final warning in time. */
+/** Whether this run is the last one that can send the final warning in time, or already too late. */
 function isWarningDue(at: Date, now: Date): boolean {
   return at.getTime() <= now.getTime() + FINAL_NOTICE_MS + RUN_JITTER_MS;
 }

@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -20,5 +20,3 @@ export const UsageAlertEntity = defineEntity({
     createdAt: timestamp(),
   },
 });
-
-export type UsageAlert = InferEntity<typeof UsageAlertEntity>;

@@ -54,7 +54,7 @@ export function createApiCallMeter({
   database,
   logger,
   now = () => new Date(),
-  flushIntervalMs: flushEveryMs = DEFAULT_FLUSH_INTERVAL_MS,
+  flushIntervalMs = DEFAULT_FLUSH_INTERVAL_MS,
 }: ApiCallMeterOptions): ApiCallMeter {
   /** Calls not written yet; an entry of 0 only refreshes the known usage. */
   let pendingCalls = new Map<string, number>();
@@ -66,7 +66,7 @@ export function createApiCallMeter({
   function add(organizationId: string, calls: number): void {
     pendingCalls.set(organizationId, (pendingCalls.get(organizationId) ?? 0) + calls);
     // After close() nothing would run the timer's flush.
-    if (!closed) timer ??= setTimeout(() => void flush(), flushEveryMs).unref();
+    if (!closed) timer ??= setTimeout(() => void flush(), flushIntervalMs).unref();
   }
 
   async function writePending(): Promise<void> {
@@ -103,18 +103,18 @@ export function createApiCallMeter({
     count: (organizationId) => add(organizationId, 1),
 
     findRefusal(organizationId) {
-      const standing = lastKnown.get(organizationId);
-      if (!standing) return undefined;
+      const usage = lastKnown.get(organizationId);
+      if (!usage) return undefined;
       const time = now();
-      if (time.getTime() >= standing.periodEndMs) {
+      if (time.getTime() >= usage.periodEndMs) {
         lastKnown.delete(organizationId);
         return undefined;
       }
-      const current = standing.current + (pendingCalls.get(organizationId) ?? 0);
-      if (remainingQuota(standing.limit, current) !== 0) return undefined;
+      const current = usage.current + (pendingCalls.get(organizationId) ?? 0);
+      if (remainingQuota(usage.limit, current) !== 0) return undefined;
       // A refused call is not counted, but the refresh notices a raised limit.
       add(organizationId, 0);
-      return usageLimitExceeded('api_calls', standing.limit, time);
+      return usageLimitExceeded('api_calls', usage.limit, time);
     },
 
     flush,

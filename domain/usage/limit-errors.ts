@@ -13,7 +13,7 @@ export function usageLimitExceeded(
   const isStorage = counter === STORAGE_COUNTER;
   return new AppError('usage_limit_exceeded', {
     detail: isStorage
-      ? `This would exceed the organization's limit of ${limit} bytes of attachments.`
+      ? `This would exceed the organization’s limit of ${limit} bytes of attachments.`
       : `The organization has used all ${limit} ${counter} of this month.`,
     fix: `${isCustom ? 'Raise or remove own_limit (PUT /api/v1/org/limits)' : 'Upgrade the organization or ask support for a higher limit'}, or ${
       isStorage ? 'delete messages or drafts that have attachments.' : 'wait until resets_at.'

@@ -38,7 +38,7 @@ export interface NewOverride {
 }
 
 export interface LimitService {
-  read(scope: Scope): Promise<OrganizationLimits>;
+  get(scope: Scope): Promise<OrganizationLimits>;
   /**
    * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
    *
@@ -75,7 +75,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
     });
 
   return {
-    read: (scope) => database.transaction(scope, ({ em }) => read(em, scope.organizationId, now())),
+    get: (scope) => database.transaction(scope, ({ em }) => read(em, scope.organizationId, now())),
 
     setCustom: (scope, changes) =>
       database.transaction(scope, async (transaction) => {

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 
 /** The longest queryable history (366 days) plus a month. */
-export const USAGE_RETENTION_DAYS = 400;
+const USAGE_RETENTION_DAYS = 400;
 /** Rows deleted per table and call; the next sweep continues. */
 const BATCH_SIZE = 5_000;
 

@@ -26,9 +26,9 @@ const MAX_CACHED = 10_000;
 export function createQuotaCache({
   counter,
   now = () => new Date(),
-  ttlMs: rememberedForMs = DEFAULT_TTL_MS,
+  ttlMs = DEFAULT_TTL_MS,
 }: QuotaCacheOptions): QuotaCache {
-  /** Until when an organization counts as one without a hard limit. */
+  /** Organizations without a hard limit, and until when that is assumed. */
   const unlimited = new LRUCache<string, number>({ max: MAX_CACHED });
   return {
     async remaining(em, organizationId) {
@@ -42,7 +42,7 @@ export function createQuotaCache({
       });
       const remaining = status ? remainingQuota(status.limit, status.current) : null;
       if (remaining !== null) return remaining;
-      unlimited.set(organizationId, time.getTime() + rememberedForMs);
+      unlimited.set(organizationId, time.getTime() + ttlMs);
       return null;
     },
   };

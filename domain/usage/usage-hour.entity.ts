@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -18,5 +18,3 @@ export const UsageHourEntity = defineEntity({
     amount: p.bigint('number'),
   },
 });
-
-export type UsageHour = InferEntity<typeof UsageHourEntity>;

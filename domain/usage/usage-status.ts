@@ -16,7 +16,7 @@ export interface UsageStatus {
   warningPercent: number;
 }
 
-export const DEFAULT_WARNING_PERCENT = 80;
+const DEFAULT_WARNING_PERCENT = 80;
 
 export interface UsageStatusQuery {
   organizationIds: readonly string[];

@@ -39,7 +39,7 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 
 /** Rows of a table in PostgreSQL, without the omitted columns. */
 async function rowsOf(table: string, organizationId: string): Promise<Record<string, unknown>[]> {
-  const { omitted: withheld = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
+  const { omitted = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
   const column = table === 'organizations' ? 'id' : 'org_id';
   const { rows } = await asOwner((client) =>
     client.query(`select to_json(t)::text as row from "${table}" t where ${column} = $1 order by 1`, [
@@ -48,7 +48,7 @@ async function rowsOf(table: string, organizationId: string): Promise<Record<str
   );
   return rows.map(({ row }) => {
     const parsed = JSON.parse(row) as Record<string, unknown>;
-    for (const name of [...Object.keys(withheld), 'org_id', 'storage_key', 'raw_key']) delete parsed[name];
+    for (const name of [...Object.keys(omitted), 'org_id', 'storage_key', 'raw_key']) delete parsed[name];
     return parsed;
   });
 }

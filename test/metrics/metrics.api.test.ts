@@ -283,7 +283,7 @@ test('returns all three in one response', async () => {
     bounce_rate: 0.6,
     delivery_rate: 0.6,
     rejection_rate: 0.166667,
-    warnings: [expect.stringContaining('too few')],
+    warnings: [expect.stringContaining('at least 20 sends')],
   });
   for (const path of ['summary', 'deliverability'])
     expect((await app.call(`/metrics/${path}`, { token: world.token })).json()).toEqual(

@@ -149,7 +149,7 @@ describe('a postponement', () => {
     expect(plan).toMatchObject({ appliedDays: 10, postponedUntil: null });
   });
 
-  test('never moves a deletion forward', () => {
+  test('never makes a deletion happen earlier', () => {
     const plan = newPlan(30);
     postponeRetention(plan, 90, at(0));
     postponeRetention(plan, 1, at(1));
