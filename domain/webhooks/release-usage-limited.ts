@@ -32,7 +32,7 @@ export async function releaseUsageLimited(
 }
 
 async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
-  const standings = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], now });
+  const standings = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], at: now });
   const roomOf = new Map(
     standings.map(({ organizationId, limit, current }) => [organizationId, remainingQuota(limit, current)]),
   );
