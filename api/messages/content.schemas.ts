@@ -35,7 +35,7 @@ const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [
 export const contentFields = {
   to: Type.Optional(addressList('Recipients.')),
   cc: Type.Optional(addressList('Copies.')),
-  bcc: Type.Optional(addressList('Copies nobody else sees.')),
+  bcc: Type.Optional(addressList('Blind copies.')),
   reply_to: Type.Optional(addressList('Reply-To addresses; replies go to the inbox if empty.')),
   subject: Type.Optional(singleLineText(MAX_SUBJECT_LENGTH)),
   text_body: Type.Optional(text(MAX_BODY_BYTES)),
@@ -49,9 +49,7 @@ export const contentFields = {
 export const draftContentFields = {
   to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Recipients.'))),
   cc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies.'))),
-  bcc: Type.Optional(
-    nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies nobody else sees.')),
-  ),
+  bcc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Blind copies.'))),
   reply_to: Type.Optional(
     nullable<Static<ReturnType<typeof addressList>>>(addressList('Reply-To addresses.')),
   ),

@@ -48,7 +48,7 @@ const Found = Type.Union([ref(MessageRecord), TimedOut], {
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
   openResponses: OpenResponses;
-  /** How often the credential is looked at again. */
+  /** How often the credential is checked again. */
   heartbeatMs: number;
 }
 

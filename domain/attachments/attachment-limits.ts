@@ -3,7 +3,7 @@ import { AppError } from '../../platform/errors.ts';
 export const MIB_BYTES = 1024 * 1024;
 /** One file may be as large as all files of a message together. */
 export const MAX_FILE_BYTES = 25 * MIB_BYTES;
-export const MAX_TOTAL_FILE_BYTES = 25 * MIB_BYTES;
+const MAX_TOTAL_FILE_BYTES = 25 * MIB_BYTES;
 /** Limit for a file that is sent as base64 within JSON. */
 export const MAX_INLINE_FILE_BYTES = 5 * MIB_BYTES;
 export const MAX_ATTACHMENTS = 100;

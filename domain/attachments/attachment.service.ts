@@ -42,7 +42,7 @@ export interface AttachmentService {
   get(scope: Scope, attachmentId: string): Promise<{ attachment: Attachment; link: FileLink }>;
 }
 
-export const LINK_LIFETIME_MS = 15 * 60_000;
+const LINK_LIFETIME_MS = 15 * 60_000;
 /** An upload may take long; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;

@@ -26,7 +26,7 @@ export interface LabelService {
   remove(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
 }
 
-export const MAX_MESSAGE_LABELS = 100;
+const MAX_MESSAGE_LABELS = 100;
 
 export function createLabelService({
   database,

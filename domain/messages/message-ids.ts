@@ -26,27 +26,26 @@ export function candidateMessageIds({ inReplyTo, references }: ThreadReferences)
 }
 
 /**
- * The message ids in a field's value. In-Reply-To of old programs wraps words around the id, and some write it without
- * brackets: where there are brackets only what they enclose counts.
+ * Returns the message ids in a field's value. Old clients add words to In-Reply-To, and some omit the brackets: if the
+ * value has brackets, only their contents count.
  */
 export function messageIdsIn(value: string): string[] {
   const bracketed = [...value.matchAll(/<([^<>]+)>/g)].map(([, id = '']) => id);
-  const written =
-    bracketed.length > 0 ? bracketed : value.split(/[\s,]+/).filter((word) => word.includes('@'));
-  return written.map(normalizeMessageId).filter((id) => id !== '');
+  const ids = bracketed.length > 0 ? bracketed : value.split(/[\s,]+/).filter((word) => word.includes('@'));
+  return ids.map(normalizeMessageId).filter((id) => id !== '');
 }
 
-/** Without angle brackets, white space and folding; empty where nothing usable is left. Its case is kept: ids differ by it. */
-export function normalizeMessageId(value: string): string {
+/** Removes angle brackets, white space and folding. Keeps the case, which distinguishes ids. Empty if nothing is left. */
+function normalizeMessageId(value: string): string {
   const id = value.replace(/[<>\s\p{Cc}]/gu, '');
   return id.length <= MAX_MESSAGE_ID_CHARACTERS ? id : '';
 }
 
-/** Message-IDs as Amazon SES writes them (us-east-1 says `email`); what stands before the @ is what it answered us with. */
+/** Message-IDs that Amazon SES writes (`email` in us-east-1). The part before the @ is the id of its API response. */
 const SES_MESSAGE_ID = /^([^@]+)@(?:email|[a-z]{2}(?:-[a-z]+)+-\d)\.amazonses\.com(?:\.cn)?$/i;
 
 /**
- * What the provider that sent a mail calls it, where it replaced the Message-ID with its own.
+ * Returns the provider's id of a message whose Message-ID the provider replaced; null for any other Message-ID.
  *
  * @param id without angle brackets.
  */
@@ -54,21 +53,23 @@ export function providerMessageIdIn(id: string): string | null {
   return SES_MESSAGE_ID.exec(id)?.[1] ?? null;
 }
 
-/** A mail whose program dropped the ids is matched by its subject for this long after the thread's last message. */
-export const SUBJECT_MATCH_WINDOW_MS = 28 * 24 * 3_600_000;
+/** A reply without references matches a thread by subject for this long after the thread's last message. */
+const SUBJECT_MATCH_WINDOW_MS = 28 * 24 * 3_600_000;
 
-/** What a thread must be like for a mail to join it by subject; its participants must include the mail's sender, too. */
+/** The thread that a message may join by subject. The sender must also be one of its participants. */
 export interface SubjectMatch {
   /** The thread's base subject, compared without case. */
   baseSubject: string;
-  /** The thread's last message is not older. */
+  /** Earliest time of the thread's last message. */
   since: Date;
 }
 
 /**
- * The rule for mail that names no message at all: one that says of itself that it is a reply joins the thread of its
- * base subject. Null where it starts a thread of its own: a mail that names a message, known or not, is never matched
- * by subject, and neither is one whose subject is empty but for the marks.
+ * The subject rule for a message without references: a reply, by its subject prefix, joins the thread of its base
+ * subject.
+ *
+ * @returns null if the message starts a thread: it has references, known or not, no reply prefix, or an empty base
+ * subject.
  */
 export function toSubjectMatch(mail: ThreadReferences & { subject: string; at: Date }): SubjectMatch | null {
   if (candidateMessageIds(mail).length > 0 || !isReplySubject(mail.subject)) return null;

@@ -9,7 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Signal } from './signals.ts';
 import { ThreadEntity } from './thread.entity.ts';
 
-export const OUTBOUND_STATUSES = [
+const OUTBOUND_STATUSES = [
   'queued',
   'sending',
   'deferred',

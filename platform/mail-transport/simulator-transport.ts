@@ -1,7 +1,7 @@
 import type { ImmediateReport, MailTransport, TransmissionResult } from './mail-transport.ts';
 
 /** Local parts of `simulator.<shared domain>`, named after the outcome of a message to them. */
-export const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complained', 'rejected'] as const;
+const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complained', 'rejected'] as const;
 export type SimulatedOutcome = (typeof SIMULATED_OUTCOMES)[number];
 
 /** The domain of the simulator's addresses. */

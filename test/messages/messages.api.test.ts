@@ -248,7 +248,7 @@ describe('canceling a message', () => {
       status: 'canceled',
       recipients: [{ status: 'rejected' }],
     });
-    expect(expectProblem(await cancel(id), 'conflict').fix).toContain('not sent any more');
+    expect(expectProblem(await cancel(id), 'conflict').fix).toContain('will not be sent');
     const gone = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
     await setStatus(gone.id, 'sent');
     expectProblem(await cancel(gone.id), 'conflict');

@@ -18,13 +18,13 @@ const environment = useWorkflowEnvironment();
 
 type SendActivities = OutboundActivities;
 
-/** Activities whose record step answers `states` one after the other; the last one repeats. */
+/** Fake activities whose `recordSend` returns `states` in order; the last one repeats. */
 function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {
   const calls: string[] = [];
   const transmittedAt: number[] = [];
   const activities: SendActivities = {
-    async openSend() {
-      calls.push('open');
+    async prepareSend() {
+      calls.push('prepare');
       return 'proceed';
     },
     async transmitMessage() {
@@ -64,7 +64,7 @@ async function stageOf(handle: Handle): Promise<unknown> {
 }
 
 describe('sendMessage', () => {
-  test('opens, transmits, records: at most 18 events', async () => {
+  test('prepares, transmits and records with at most 18 events', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled']);
     await environment.withWorker(queue, activities, async () => {
@@ -73,17 +73,17 @@ describe('sendMessage', () => {
       const { events } = await handle.fetchHistory();
       expect(events?.length).toBeLessThanOrEqual(18);
     });
-    expect(calls).toEqual(['open', 'transmit', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record']);
   });
 
-  test('a refusal at the gate ends it before anything is transmitted', async () => {
+  test('ends without transmitting when the gate refuses', async () => {
     const queue = randomUUID();
-    const { activities, calls } = relay(['settled'], { openSend: async () => 'finished' });
+    const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
     expect(calls).toEqual([]);
   });
 
-  test('a deferred message is tried again with growing pauses', async () => {
+  test('retries a deferred message with growing delays', async () => {
     const queue = randomUUID();
     const { activities, transmittedAt } = relay(['deferred', 'deferred', 'deferred', 'settled']);
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
@@ -96,7 +96,7 @@ describe('sendMessage', () => {
     });
   });
 
-  test('retryNow ends the pause', async () => {
+  test('retries immediately on retryNow', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['deferred', 'settled']);
     await environment.withWorker(queue, activities, async () => {
@@ -105,10 +105,10 @@ describe('sendMessage', () => {
       await handle.signal(RETRY_SEND_NOW);
       await handle.result();
     });
-    expect(calls).toEqual(['open', 'transmit', 'record', 'open', 'transmit', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit', 'record']);
   });
 
-  test('cancel ends a deferred message', async () => {
+  test('ends a deferred message on cancel', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
@@ -117,10 +117,10 @@ describe('sendMessage', () => {
       await handle.signal(CANCEL_SEND);
       await handle.result();
     });
-    expect(calls).toEqual(['open', 'transmit', 'record', 'cancel']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
   });
 
-  test('an ambiguous message waits, however long, and is never transmitted again by itself', async () => {
+  test('waits with an ambiguous message without a limit and never resends it automatically', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['needs_attention']);
     await environment.withWorker(queue, activities, async () => {
@@ -128,14 +128,14 @@ describe('sendMessage', () => {
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await environment.temporal.sleep('60 days');
       expect((await handle.describe()).status.name).toBe('RUNNING');
-      expect(calls).toEqual(['open', 'transmit', 'record']);
+      expect(calls).toEqual(['prepare', 'transmit', 'record']);
       await handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
       await handle.result();
     });
-    expect(calls).toEqual(['open', 'transmit', 'record', 'resolve:sent']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent']);
   });
 
-  test('resolveAmbiguous("resend") transmits once more, at once', async () => {
+  test('transmits once more, immediately, on resolveAmbiguous("resend")', async () => {
     const queue = randomUUID();
     const { activities, calls, transmittedAt } = relay(['needs_attention', 'settled']);
     await environment.withWorker(queue, activities, async () => {
@@ -148,7 +148,7 @@ describe('sendMessage', () => {
     expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeLessThan(10_000);
   });
 
-  test('a signed outcome ends the wait of an ambiguous message', async () => {
+  test('ends the wait of an ambiguous message on a reported outcome', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['needs_attention', 'settled']);
     await environment.withWorker(queue, activities, async () => {
@@ -157,10 +157,10 @@ describe('sendMessage', () => {
       await handle.signal(OUTCOME_RECORDED);
       await handle.result();
     });
-    expect(calls).toEqual(['open', 'transmit', 'record', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'record']);
   });
 
-  test('resolveAmbiguous is refused where nothing is ambiguous', async () => {
+  test('rejects resolveAmbiguous when the message is not ambiguous', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
@@ -174,7 +174,7 @@ describe('sendMessage', () => {
     });
   });
 
-  test('a cancellation from the Temporal UI records what was tried and cancels the rest', async () => {
+  test('records finished attempts and cancels the rest when an operator cancels the run', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
@@ -183,6 +183,6 @@ describe('sendMessage', () => {
       await handle.cancel();
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
     });
-    expect(calls).toEqual(['open', 'transmit', 'record', 'record', 'cancel']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'record', 'cancel']);
   });
 });

@@ -26,7 +26,7 @@ describe('trackDelivery', () => {
       args: [{ messageId: 'msg_1', openRecipients }],
     });
 
-  test('closes when every recipient has an outcome: at most 12 events', async () => {
+  test('completes with at most 12 events when every recipient has an outcome', async () => {
     const queue = randomUUID();
     await environment.withWorker(queue, {}, async () => {
       const handle = await track(queue, 1);
@@ -36,10 +36,10 @@ describe('trackDelivery', () => {
     });
   });
 
-  test('heeds the least number it was told: news overtakes news', async () => {
+  test('uses the lowest number of open recipients when signals arrive out of order', async () => {
     const queue = randomUUID();
     const handle = await track(queue, 3);
-    // No worker runs yet, so that all of it comes at once.
+    // No worker runs yet, so all signals arrive together.
     for (const openRecipients of [2, 0, 1])
       await handle.signal(DELIVERY_OUTCOME_RECORDED, { openRecipients });
     await environment.withWorker(queue, {}, async () => {
@@ -47,7 +47,7 @@ describe('trackDelivery', () => {
     });
   });
 
-  test('goes on while recipients are open, and closes after the window', async () => {
+  test('waits for open recipients until the tracking window ends', async () => {
     const queue = randomUUID();
     await environment.withWorker(queue, {}, async () => {
       const startedAt = await environment.temporal.currentTimeMs();
@@ -82,12 +82,12 @@ describe('sendScheduledDraft', () => {
     const handle = await environment.temporal.client.workflow.start(SEND_SCHEDULED_DRAFT, {
       taskQueue,
       workflowId: `scheduled/${randomUUID()}/1`,
-      args: [{ draftId: 'drf_1', plan: 1, sendAt: new Date(due).toISOString(), version: 2 }],
+      args: [{ draftId: 'drf_1', scheduleVersion: 1, sendAt: new Date(due).toISOString(), version: 2 }],
     });
     return { handle, due };
   };
 
-  test('sends when the time has come, not before', async () => {
+  test('sends at the scheduled time, not before', async () => {
     const queue = randomUUID();
     const { activities, sentAt } = draft();
     await environment.withWorker(queue, activities, async () => {
@@ -98,7 +98,7 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('follows a new time, earlier or later', async () => {
+  test('follows a new send time', async () => {
     const queue = randomUUID();
     const { activities, sentAt } = draft();
     await environment.withWorker(queue, activities, async () => {
@@ -112,9 +112,9 @@ describe('sendScheduledDraft', () => {
   });
 
   test.each([
-    { what: 'one of an older version', args: [1] },
-    { what: 'one without a version, as from the Temporal UI', args: [] },
-  ])('$what changes nothing', async ({ args }) => {
+    { what: 'with an older version', args: [1] },
+    { what: 'without a version, as sent from the Temporal UI', args: [] },
+  ])('ignores a reschedule signal $what', async ({ args }) => {
     const queue = randomUUID();
     const { activities, sentAt } = draft();
     await environment.withWorker(queue, activities, async () => {
@@ -125,7 +125,7 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('waits on where the draft’s row says a later time', async () => {
+  test('keeps waiting when the draft’s row has a later time', async () => {
     const queue = randomUUID();
     const later = new Date((await environment.temporal.currentTimeMs()) + 48 * HOUR_MS);
     const { activities, sentAt } = draft([{ waitUntil: later.toISOString() }, 'sent']);
@@ -136,7 +136,7 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('unschedule ends it without sending, and takes the plan off the draft', async () => {
+  test('ends without sending and unschedules the draft on an unschedule signal', async () => {
     const queue = randomUUID();
     const { activities, sentAt, dropped } = draft();
     await environment.withWorker(queue, activities, async () => {
@@ -148,7 +148,7 @@ describe('sendScheduledDraft', () => {
     expect(dropped()).toBe(1);
   });
 
-  test('a cancellation from the Temporal UI takes the plan off the draft', async () => {
+  test('unschedules the draft when an operator cancels the run', async () => {
     const queue = randomUUID();
     const { activities, dropped } = draft();
     await environment.withWorker(queue, activities, async () => {
