@@ -151,7 +151,7 @@ describe('a delivery report', () => {
         ],
       },
     ],
-  ])('in the style %s is read, with LF and with CRLF', async (name, expected) => {
+  ])('in the format of %s is parsed, with LF and with CRLF', async (name, expected) => {
     const raw = read(name);
     expect(await parseDeliveryReport(raw)).toEqual(expected);
     const crlf = Buffer.from(raw.toString('latin1').replace(/\r?\n/g, '\r\n'), 'latin1');
@@ -160,7 +160,7 @@ describe('a delivery report', () => {
     );
   });
 
-  test('quoted-printable is read', async () => {
+  test('in quoted-printable is parsed', async () => {
     const raw = read('postfix-failed')
       .toString('latin1')
       .replace(
@@ -171,7 +171,7 @@ describe('a delivery report', () => {
     expect((await parseDeliveryReport(Buffer.from(raw)))?.recipients[0]?.action).toBe('failed');
   });
 
-  test('of the development relay is read', async () => {
+  test('of the development relay is parsed', async () => {
     const raw = await deliveryReport(
       'relay.test',
       {
@@ -199,28 +199,28 @@ describe('a delivery report', () => {
   });
 });
 
-describe('what is no delivery report', () => {
+describe('parseDeliveryReport returns null', () => {
   const report = read('postfix-failed').toString('latin1');
 
   test.each([
-    ['nothing', ''],
-    ['plain mail', 'Subject: hi\r\n\r\nAction: failed\r\nFinal-Recipient: rfc822; a@b\r\n'],
+    ['an empty message', ''],
+    ['an ordinary message', 'Subject: hi\r\n\r\nAction: failed\r\nFinal-Recipient: rfc822; a@b\r\n'],
     ['a report forwarded as an attachment', `Content-Type: message/rfc822\n\n${report}`],
     [
-      'a report within a mail within a mail',
+      'a report within two embedded messages',
       `Content-Type: multipart/mixed; boundary=q\n\n--q\nContent-Type: message/rfc822\n\n${report}\n--q--\n`,
     ],
-    ['a report of nothing', report.replace(/^(Action|Final-Recipient|Original-Recipient|Status):.*$/gm, '')],
+    ['a report without per-recipient fields', report.replace(/^(Action|Final-Recipient|Original-Recipient|Status):.*$/gm, '')],
     [
-      'a report cut off before its machine part',
+      'a report truncated before its machine-readable part',
       report.slice(0, report.indexOf('Content-Description: Delivery')),
     ],
     ['a multipart without boundary', 'Content-Type: multipart/report\n\nAction: failed\n'],
-  ])('%s', async (_what, raw) => {
+  ])('for %s', async (_what, raw) => {
     expect(await parseDeliveryReport(Buffer.from(raw, 'latin1'))).toBeNull();
   });
 
-  test('and garbage never throws', async () => {
+  test('and never throws for random bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async (bytes) => {
         expect(await parseDeliveryReport(Buffer.from(bytes))).toBeNull();
@@ -235,7 +235,7 @@ describe('what is no delivery report', () => {
     );
   });
 
-  test('and a stream without end is read for 4 MiB', async () => {
+  test('after reading 4 MiB of an endless stream', async () => {
     let yieldedBytes = 0;
     function* endless() {
       yield Buffer.from('Subject: x\n\n');
@@ -251,22 +251,22 @@ describe('what is no delivery report', () => {
   });
 
   test.each([
-    ['boundaries nested without end', 'Content-Type: multipart/mixed; boundary=a\n\n--a\n'.repeat(50_000)],
+    ['deeply nested boundaries', 'Content-Type: multipart/mixed; boundary=a\n\n--a\n'.repeat(50_000)],
     [
-      'boundaries by the thousand',
+      'thousands of boundaries',
       `Content-Type: multipart/mixed; boundary=a\n\n${'--a\n\n'.repeat(500_000)}`,
     ],
-    ['almost boundaries', `Content-Type: multipart/mixed; boundary=a\n\n${'--ab\n'.repeat(700_000)}`],
+    ['lines that resemble boundaries', `Content-Type: multipart/mixed; boundary=a\n\n${'--ab\n'.repeat(700_000)}`],
     ['white space', `Content-Type: message/delivery-status\n\n${' \n\t'.repeat(1_000_000)}`],
     ['one folded field', `Content-Type: message/delivery-status\n\nAction:${'\n x'.repeat(1_000_000)}`],
-  ])('and %s cost little', async (_what, raw) => {
+  ])('in little time for %s', async (_what, raw) => {
     const startedAt = performance.now();
     expect(await parseDeliveryReport(Buffer.from(raw))).toBeNull();
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 });
 
-describe('the kind of a bounce', () => {
+describe('classifyBounce', () => {
   test.each([
     ['5.1.1', 'smtp; 550 5.1.1 User unknown', 'Permanent', 'NoEmail'],
     ['5.1.10', null, 'Permanent', 'NoEmail'],
@@ -289,7 +289,7 @@ describe('the kind of a bounce', () => {
     ['4.4.7', 'delivery time expired', 'Transient', 'General'],
     ['4.1.1', 'smtp; 450 4.1.1 User unknown', 'Transient', 'General'],
     [null, '421 try later', 'Transient', 'General'],
-  ])('%s %j is %s, %s', (status, diagnostic, type, subType) => {
+  ])('returns for %s %j: %s, %s', (status, diagnostic, type, subType) => {
     expect(classifyBounce(status, diagnostic)).toEqual({ type, subType });
   });
 });

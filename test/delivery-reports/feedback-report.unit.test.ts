@@ -52,9 +52,9 @@ describe('a feedback report', () => {
   test.each([
     ['with LF', arf(FULL)],
     ['with CRLF', arf(FULL).replaceAll('\n', '\r\n')],
-    ['whose machine part is called text', arf(FULL, 'text/plain')],
+    ['with a machine-readable part of type text', arf(FULL, 'text/plain')],
     ['with an empty line between its fields', arf(FULL.replace('Version', '\nVersion'))],
-  ])('%s is read, with the header of the mail it reports', (_what, raw) => {
+  ])('%s is parsed, with the header of the reported message', (_what, raw) => {
     const report = parseFeedbackReport(Buffer.from(raw));
     expect(report).toMatchObject({
       feedbackType: 'abuse',
@@ -68,7 +68,7 @@ describe('a feedback report', () => {
     expect(report?.reportedFields.get('return-path')).toBe('<bounces+abc@bounces.agents.test>');
   });
 
-  test('that names no type is abuse, and takes the sender from the mail itself', () => {
+  test('without a type is abuse, with the sender of the reported message', () => {
     expect(parseFeedbackReport(Buffer.from(arf('User-Agent: x/1\nVersion: 1\n')))).toMatchObject({
       feedbackType: 'abuse',
       originalMailFrom: 'bounces+abc@bounces.agents.test',
@@ -81,7 +81,7 @@ describe('a feedback report', () => {
     expect(parseFeedbackReport(Buffer.from(raw))?.feedbackType).toBe(type);
   });
 
-  test('of a provider that sends the mail alone is read', () => {
+  test('of a provider that attaches only the reported message is parsed', () => {
     const raw = `From: staff@hotmail.com
 To: complaints@agents.test
 Subject: complaint about message from 192.0.2.1
@@ -103,19 +103,19 @@ ${REPORTED}
   });
 
   test.each([
-    ['nothing', ''],
-    ['ordinary mail', 'From: a@b.example\nSubject: complaint\n\nFeedback-Type: abuse\n'],
+    ['an empty message', ''],
+    ['an ordinary message', 'From: a@b.example\nSubject: complaint\n\nFeedback-Type: abuse\n'],
     [
-      'a forwarded mail',
+      'a forwarded message',
       arf(FULL).replace(/--cut\nContent-Type: message\/feedback-report[\s\S]*?(?=--cut)/, ''),
     ],
-    ['a report within a mail', `Content-Type: message/rfc822\n\n${arf(FULL)}`],
-  ])('is not seen in %s', (_what, raw) => {
+    ['a report within an embedded message', `Content-Type: message/rfc822\n\n${arf(FULL)}`],
+  ])('is not found in %s', (_what, raw) => {
     const adjusted = raw.replace('<fbl@provider.example>', '<friend@provider.example>');
     expect(parseFeedbackReport(Buffer.from(adjusted))).toBeNull();
   });
 
-  test('never throws, wherever it is cut or whatever the bytes', () => {
+  test('never throws, for truncated reports and random bytes', () => {
     const whole = Buffer.from(arf(FULL));
     for (let length = 0; length < whole.length; length += 1) parseFeedbackReport(whole.subarray(0, length));
     fc.assert(

@@ -7,9 +7,9 @@ import { cpuTimeMs } from '../support/cpu-time.ts';
 interface Expected {
   kind: MailReport['kind'];
   recipients?: (string | null)[];
-  /** Of every recipient. */
+  /** Of all recipients. */
   permanence?: 'Permanent' | 'Transient';
-  /** Of the first. */
+  /** Of the first recipient. */
   status?: string;
 }
 
@@ -21,8 +21,8 @@ function addressesOf({ recipients, feedback }: MailReport): (string | null)[] {
   return feedback ? feedback.originalRecipients : recipients.map(({ address }) => address);
 }
 
-describe('what a mail tells of mails sent before', () => {
-  test.each(Object.entries(EXPECTED))('%s', (name, expected) => {
+describe('readMailReport', () => {
+  test.each(Object.entries(EXPECTED))('reads %s', (name, expected) => {
     const report = readMailReport(read(`${name}.eml`));
     expect(report.kind).toBe(expected.kind);
     if (expected.recipients) expect(addressesOf(report)).toEqual(expected.recipients);
@@ -31,7 +31,7 @@ describe('what a mail tells of mails sent before', () => {
       for (const { permanence } of report.recipients) expect(permanence).toBe(expected.permanence);
   });
 
-  test.each(Object.keys(EXPECTED))('%s says the same with CRLF', (name) => {
+  test.each(Object.keys(EXPECTED))('reads %s with CRLF the same way', (name) => {
     const raw = read(`${name}.eml`).toString('latin1');
     const crlf = Buffer.from(raw.replace(/\r?\n/g, '\r\n'), 'latin1');
     expect(addressesOf(readMailReport(crlf))).toEqual(
@@ -40,10 +40,10 @@ describe('what a mail tells of mails sent before', () => {
   });
 });
 
-describe('whatever comes', () => {
+describe('any input', () => {
   const samples = Object.keys(EXPECTED).map((name) => read(`${name}.eml`));
 
-  test('nothing throws, whatever the bytes', () => {
+  test('never throws for random bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
         expect(readMailReport(Buffer.from(bytes)).kind).toBe('mail');
@@ -51,7 +51,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('nothing throws, wherever a report is cut off', () => {
+  test('never throws for truncated reports', () => {
     for (const name of ['dsn-base64', 'exim-rcpt', 'jp-raw-iso2022', 'arf-abuse', 'exchange2007-html']) {
       const whole = read(`${name}.eml`);
       for (let length = 0; length < whole.length; length += 1) readMailReport(whole.subarray(0, length));
@@ -64,7 +64,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('nothing throws, wherever a report is damaged', () => {
+  test('never throws for damaged reports', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...samples),
@@ -82,27 +82,27 @@ describe('whatever comes', () => {
 
   const DAEMON = 'From: MAILER-DAEMON@x.example\nSubject: failure notice\n\n';
   test.each([
-    ['addresses by the thousand', `${DAEMON}${'a@b.example '.repeat(300_000)}`],
+    ['thousands of addresses', `${DAEMON}${'a@b.example '.repeat(300_000)}`],
     ['lines of addresses', `${DAEMON}${'<a@b.example>: 550 no\n'.repeat(200_000)}`],
-    ['a local part without end', `${DAEMON}${'a.'.repeat(2_000_000)}@b.example`],
+    ['a very long local part', `${DAEMON}${'a.'.repeat(2_000_000)}@b.example`],
     ['at signs', `${DAEMON}${'@'.repeat(4_000_000)}`],
     ['brackets', `${DAEMON}${'<'.repeat(4_000_000)}`],
-    ['words without end', `${DAEMON}${'user unknown recipient address '.repeat(100_000)}`],
+    ['a very long text', `${DAEMON}${'user unknown recipient address '.repeat(100_000)}`],
     ['one long word', `${DAEMON}user ${'x'.repeat(4_000_000)}`],
     ['spaces', `${DAEMON}user${' '.repeat(4_000_000)}unknown`],
     ['header lines', `${DAEMON}${'Received: x\n'.repeat(300_000)}`],
-    ['announcements of a mail', `${DAEMON}${'original message\nFrom: a\n'.repeat(200_000)}`],
+    ['many announcements of a returned message', `${DAEMON}${'original message\nFrom: a\n'.repeat(200_000)}`],
     ['encoded words', `Subject: ${'=?utf-8?q?a?= '.repeat(100_000)}\n\nx`],
     [
       'reports',
       `Content-Type: message/delivery-status\n\n${'Final-Recipient: rfc822;a@b\nAction: failed\n'.repeat(80_000)}`,
     ],
-  ])('%s cost little', (_what, raw) => {
+  ])('takes little time for %s', (_what, raw) => {
     const bytes = Buffer.from(raw);
     const cost = cpuTimeMs(() => {
       readMailReport(bytes);
     });
-    // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+    // Superlinear time would be minutes; garbage collection in a busy process may take seconds.
     expect(cost).toBeLessThan(20_000);
   });
 });

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { readReportOutcomes } from '../../domain/delivery-reports/report-outcomes.ts';
 
-/** A report with a block for each action, for the mailboxes an alias led to. */
+/** A report with one block per action, as for an alias of several mailboxes. */
 function report(...actions: string[]): Readable {
   const blocks = actions.map((action, n) => {
     const status = { failed: '5.1.1', delayed: '4.4.1' }[action] ?? '2.0.0';
@@ -23,7 +23,7 @@ test.each([
   { actions: ['delivered', 'failed'], kind: 'bounced' },
   { actions: ['delayed', 'delivered'], kind: 'delivered' },
   { actions: ['expanded', 'relayed', 'failed', 'delayed'], kind: 'bounced' },
-])('a report that says $actions tells its one recipient $kind', async ({ actions, kind }) => {
+])('a report with the actions $actions gives the outcome $kind', async ({ actions, kind }) => {
   const outcomes = await readReportOutcomes(report(...actions), { position: 7, relayedIsDelivered: true });
   expect(outcomes).toEqual([expect.objectContaining({ position: 7, kind })]);
 });
@@ -31,7 +31,7 @@ test.each([
 test.each([
   { relayedIsDelivered: true, kinds: ['delivered'] },
   { relayedIsDelivered: false, kinds: [] },
-])('relayed counts as delivered where the next hop cannot report: $relayedIsDelivered', async (given) => {
+])('relayed counts as delivered: $relayedIsDelivered', async (given) => {
   const outcomes = await readReportOutcomes(report('relayed'), { position: 0, ...given });
   expect(outcomes?.map(({ kind }) => kind)).toEqual(given.kinds);
 });

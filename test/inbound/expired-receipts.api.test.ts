@@ -24,7 +24,7 @@ const age = (ids: string[]) =>
   database.systemTransaction(({ em }) =>
     em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: daysAgo(31) }),
   );
-/** Every other test's entries are swept as well: theirs are where this storage has nothing. */
+/** The sweep also deletes entries of other tests, which have no objects in this storage. */
 const sweep = () => sweepObjects(database, { deleteMany: async () => undefined });
 
 const report = (to: string) =>
@@ -46,8 +46,8 @@ const report = (to: string) =>
     '',
   ].join('\r\n');
 
-describe('receipts that became no message', () => {
-  test('go a month after they were folded, with their bytes; those of messages stay', async () => {
+describe('expired receipts', () => {
+  test('are deleted with their bytes after 30 days, except those of messages', async () => {
     const { inbox, receive } = await arrangeInbox(database);
     const folded = await receive(report(inbox.email), { kind: 'report', target: newId('message') });
     expect(folded.outcome).toBe('report applied');
@@ -69,7 +69,7 @@ describe('receipts that became no message', () => {
     expect(await isDiscarded(`raw/${first.receiptId}`)).toBe(false);
   });
 
-  test('a report nobody can read is a mail: its receipt and bytes stay as long as its message, not as its target', async () => {
+  test('an unreadable report keeps receipt and bytes as long as its own message, not its target', async () => {
     const { inbox, receive } = await arrangeInbox(database);
     const target = (await receive(mail({ Subject: 'What it tells of' }))).message;
     const { receiptId, message } = await receive(mail({ Subject: 'I am on holiday', To: inbox.email }), {
@@ -90,7 +90,7 @@ describe('receipts that became no message', () => {
   });
 });
 
-describe('mail to the feedback address that is nobody’s', () => {
+describe('unattributed mail to the feedback address', () => {
   const keep = (facts: { sizeBytes?: number; receivedAt?: Date }) => {
     const rawKey = `raw/${newId('receipt')}`;
     return database.systemTransaction(async (transaction) => ({
@@ -119,7 +119,7 @@ describe('mail to the feedback address that is nobody’s', () => {
       ),
     );
 
-  test('is kept where it is small', async () => {
+  test('is stored if small', async () => {
     const small = await keep({});
     expect(small.kept).toBe(true);
     expect(await isKept(small.rawKey)).toBe(true);
@@ -128,15 +128,15 @@ describe('mail to the feedback address that is nobody’s', () => {
     expect(await isKept(large.rawKey)).toBe(false);
   });
 
-  test('is kept 500 times an hour', async () => {
-    // Of an hour to come, so that no other test is in it.
+  test('is stored 500 times per hour', async () => {
+    // In a future hour, which no other test uses.
     const receivedAt = new Date(Date.now() + 2 * 3_600_000);
     await fill(500, receivedAt);
     expect((await keep({ receivedAt })).kept).toBe(false);
     await database.systemTransaction(({ em }) => em.nativeDelete(UnattributedReportEntity, { receivedAt }));
   });
 
-  test('is removed after 30 days, with its bytes', async () => {
+  test('is deleted with its bytes after 30 days', async () => {
     const expired = await keep({ receivedAt: daysAgo(31) });
     const recent = await keep({ receivedAt: daysAgo(29) });
     await deleteExpiredReports(database);
@@ -145,7 +145,7 @@ describe('mail to the feedback address that is nobody’s', () => {
     expect(await isKept(recent.rawKey)).toBe(true);
   });
 
-  test('is removed once 1,000 newer ones exist, with its bytes', async () => {
+  test('is deleted with its bytes beyond the newest 1,000', async () => {
     const superseded = await keep({ receivedAt: daysAgo(20) });
     await fill(1_000, daysAgo(19));
     await deleteExpiredReports(database);

@@ -20,7 +20,7 @@ const print = async (text: string, chunk = text.length) => {
 };
 const hash = async (text: string, chunk?: number) => (await print(text, chunk)).sha256.toString('hex');
 
-describe('the fingerprint of a mail', () => {
+describe('the fingerprint of a message', () => {
   test.each([
     'Received: from x by y; Mon, 1 Jan 2026 00:00:00 +0000\r\n',
     'Received: from x\r\n\tby y;\r\n\tMon, 1 Jan 2026 00:00:00 +0000\r\n',
@@ -40,11 +40,11 @@ describe('the fingerprint of a mail', () => {
     ['another signature', MAIL.replace('abc', 'abd')],
     ['a trace field’s name in the text', MAIL.replace('Text', 'Received: x\r\nText')],
     ['another field', `X-Mailer: m\r\n${MAIL}`],
-  ])('is another with %s', async (_, other) => {
+  ])('differs with %s', async (_, other) => {
     expect(await hash(other)).not.toBe(await hash(MAIL));
   });
 
-  test('does not depend on how the mail comes', async () => {
+  test('does not depend on the chunks', async () => {
     const long = `Received: x\r\n${MAIL}${'line\r\n'.repeat(10_000)}`;
     for (const chunk of [1, 7, 65_536]) expect(await hash(long, chunk)).toBe(await hash(long));
   });
@@ -56,7 +56,7 @@ describe('the fingerprint of a mail', () => {
     },
   );
 
-  test('tells whether somebody signed', async () => {
+  test('detects a DKIM signature', async () => {
     expect(await print(MAIL)).toMatchObject({ isSigned: true });
     expect(await print('Subject: x\r\n\r\nDKIM-Signature: in the text')).toMatchObject({ isSigned: false });
   });

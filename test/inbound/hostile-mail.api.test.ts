@@ -10,12 +10,12 @@ import { receiptService } from '../support/mail-services.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
-/** What else a process has to do waits so long at most: heartbeats are due every 10 s. */
+/** The longest acceptable pause of the event loop: heartbeats are due every 10 s. */
 const MAX_BLOCK_MS = 2_000;
 
 const database = useWorkerDatabase();
 
-/** Random, so that PostgreSQL cannot press it into an index row. Three octets a character. */
+/** Random, so that PostgreSQL cannot compress it into an index row. Three octets per character. */
 const randomText = (characters: number) =>
   Array.from({ length: characters }, () => String.fromCodePoint(randomInt(0x4e00, 0x9fff))).join('');
 const withFile = (fields: string) =>
@@ -24,7 +24,7 @@ const withFile = (fields: string) =>
     `--b\r\nContent-Disposition: attachment\r\n${fields}\r\n\r\nfile\r\n--b--\r\n`,
   );
 
-describe('a mail made to be refused by what stores it', () => {
+describe('a message with values that PostgreSQL rejects', () => {
   test.each([
     { what: 'a Message-ID longer than an index row', raw: mail({ 'Message-ID': `<${randomText(990)}@x>` }) },
     { what: 'NUL in the address of From', raw: mail({ From: '"a" <a\0b@people.example>' }) },
@@ -56,13 +56,13 @@ describe('a mail made to be refused by what stores it', () => {
   });
 });
 
-describe('a mail the database still refuses', () => {
-  test('is kept raw, shown as unread and announced, instead of being tried for ever', async () => {
+describe('a message that the database rejects', () => {
+  test('is stored raw with a parse error and announced, instead of being retried forever', async () => {
     const announced: string[] = [];
     const { receive } = await arrangeInbox(database, {
       events: {
         async record({ em }, { data }) {
-          // SQLSTATE 22P02, as a value nobody thought of would bring it.
+          // SQLSTATE 22P02, as for an unforeseen value.
           if ('subject' in data && data.subject !== '') await em.execute(sql`select 'x'::int`);
           announced.push('message_id' in data ? data.message_id : '');
         },
@@ -79,7 +79,7 @@ describe('a mail the database still refuses', () => {
     expect(announced).toEqual([message?.id]);
   });
 
-  test('is tried again where the database itself is in trouble', async () => {
+  test('is retried if the database fails', async () => {
     const { receive } = await arrangeInbox(database, {
       events: {
         record: async () => {
@@ -91,8 +91,8 @@ describe('a mail the database still refuses', () => {
   });
 });
 
-describe('a stranger', () => {
-  test('does not draw the answers to a mail by sending another one with its Message-ID', async () => {
+describe('a forged message', () => {
+  test('with a known Message-ID does not attract replies to the original', async () => {
     const { receive } = await arrangeInbox(database);
     const first = await receive(mail({ Subject: 'Contract', 'Message-ID': '<known@people.example>' }));
     const forged = await receive(
@@ -114,7 +114,7 @@ describe('a stranger', () => {
   });
 });
 
-describe('a mail made to take long', () => {
+describe('an expensive message', () => {
   const boundaries = (depth: number) =>
     Array.from(
       { length: depth },
@@ -135,7 +135,7 @@ describe('a mail made to take long', () => {
     },
     { what: '1,000 levels of nesting', raw: `From: a@b.example\r\n${boundaries(1_000).join('')}\r\ndeep` },
     {
-      what: '1,000 mails within mails',
+      what: '1,000 nested messages',
       raw: `From: a@b.example\r\n${'Content-Type: message/rfc822\r\nContent-Disposition: inline\r\n\r\n'.repeat(1_000)}deep`,
     },
     { what: '100,000 header fields', raw: `${'X-A: b\r\n'.repeat(100_000)}\r\nbody` },
@@ -159,7 +159,7 @@ describe('a mail made to take long', () => {
     { what: 'HTML of open brackets', raw: mail({ 'Content-Type': 'text/html' }, '<style'.repeat(200_000)) },
     { what: 'text of quote marks', raw: mail({}, '>'.repeat(1_000_000)) },
     { what: 'text of line ends', raw: mail({}, '\r\n'.repeat(1_000_000)) },
-  ])('neither fails nor holds up the process: $what', async ({ raw }) => {
+  ])('neither fails nor blocks the process: $what', async ({ raw }) => {
     const { receive } = await arrangeInbox(database);
     const delay = monitorEventLoopDelay({ resolution: 5 });
     delay.enable();
@@ -170,7 +170,7 @@ describe('a mail made to take long', () => {
   });
 });
 
-test('large mails are read a few at a time, small ones beside them', async () => {
+test('limits concurrent large messages without delaying small ones', async () => {
   const read = Promise.withResolvers<void>();
   const opened: number[] = [];
   const small = mail({ Subject: 'small' });
@@ -205,7 +205,7 @@ test.each([
   '',
   '\ud800@mail.test',
   `${'a'.repeat(10_000)}@mail.test`,
-])('an address that cannot be is nobody’s, and no reason to ask for another try: %j', async (address) => {
+])('an impossible address is unknown, not a temporary failure: %j', async (address) => {
   const { outbox } = recordingOutbox();
   const receipts = receiptService({ database, outbox });
   await expect(receipts.resolve(address, address)).resolves.toBe('unknown');

@@ -7,12 +7,12 @@ import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts'
 
 cleanUpAfterEach();
 
-describe('a client that takes more than its share', () => {
+describe('a client over its limit', () => {
   const MIB = 1024 * 1024;
   const LARGE = { INBOUND_MAX_SIZE_BYTES: 4 * MIB };
   const lines = (bytes: number) => `${'x'.repeat(998)}\r\n`.repeat(bytes / 1000);
 
-  test('of connections is told 421, others are served, and so is itself when it has hung up', async () => {
+  test('of connections gets 421, while others are served; it is served again after disconnecting', async () => {
     const { listener } = await listen({ config: { INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: 2 } });
     const first = await greeted(listener.port);
     await greeted(listener.port);
@@ -31,7 +31,7 @@ describe('a client that takes more than its share', () => {
     });
   });
 
-  test('of large messages waits for its turn, small ones pass', async () => {
+  test('of large messages waits for a slot, while small ones pass', async () => {
     const slots = createSemaphore(1);
     let asked = 0;
     const largeMessages: Semaphore = {
@@ -63,7 +63,7 @@ describe('a client that takes more than its share', () => {
     expect(committed).toHaveLength(3);
   });
 
-  test('of large messages is asked to come later where its turn does not come, and the session goes on', async () => {
+  test('of large messages gets 452 after the timeout, and the session continues', async () => {
     const largeMessages = createSemaphore(1);
     const release = await largeMessages.acquire();
     const limits = { largeMessageSlots: largeMessages, largeMessageTimeoutMs: 50 };
@@ -74,14 +74,14 @@ describe('a client that takes more than its share', () => {
       client.write(`${lines(2 * MIB)}.\r\n`);
       return client.reply();
     };
-    expect(await deliver()).toBe('452 4.3.1 Too many large messages at once, try again later');
+    expect(await deliver()).toBe('452 4.3.1 Too many large messages, try again later');
     expect(objects.size).toBe(0);
     release();
     expect(await deliver()).toMatch(/^250/);
     expect(await deliver()).toMatch(/^250/);
   });
 
-  test('and vanishes while it waits gives its place in line back', async () => {
+  test('that disconnects while it waits releases its place in the queue', async () => {
     const largeMessages = createSemaphore(1);
     const release = await largeMessages.acquire();
     const { listener } = await listen({ config: LARGE, limits: { largeMessageSlots: largeMessages } });
@@ -103,7 +103,7 @@ test.each([
   { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], crowds: true },
   { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], crowds: false },
   { address: 'unknown', others: ['192.0.2.1'], crowds: false },
-])('$address beside $others crowds, where one is allowed: $crowds', ({ address, others, crowds }) => {
+])('$address besides $others exceeds a limit of one: $crowds', ({ address, others, crowds }) => {
   const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
   expect(exceedsConnectionLimit(connections, address, 1)).toBe(crowds);
 });

@@ -15,7 +15,7 @@ const KEY = new URL('../egress/receiver.key.pem', import.meta.url).pathname;
 const { info: INFO = 0, error: ERROR = 0 } = levels.values;
 cleanUpAfterEach();
 
-test('how each message ended is told once, with its time', async () => {
+test('reports the outcome and duration of each message once', async () => {
   const told: string[] = [];
   const seconds: number[] = [];
   let commits = 0;
@@ -42,8 +42,8 @@ test('how each message ended is told once, with its time', async () => {
   for (const took of seconds) expect(took).toBeGreaterThan(0);
 });
 
-describe('mail that is welcome', () => {
-  test('is in storage and committed before 250, with what is known of its sender', async () => {
+describe('accepted mail', () => {
+  test('is stored and committed before 250, with the envelope', async () => {
     const order: string[] = [];
     const { listener, objects, committed } = await listen({
       receipts: {
@@ -95,7 +95,7 @@ describe('mail that is welcome', () => {
     expect([...objects.values()].map((bytes) => bytes.toString('latin1'))).toEqual([message]);
   });
 
-  test('may come from the null sender, over a source route, twice in a session', async () => {
+  test('may have the null sender or a source route, and several may share a session', async () => {
     const { listener, committed } = await listen();
     const client = await greeted(listener.port);
     for (const recipient of ['<@relay.test:agent@agents.test>', '<other@agents.test>']) {
@@ -113,7 +113,7 @@ describe('mail that is welcome', () => {
     ]);
   });
 
-  test('may come over TLS where there is a certificate', async () => {
+  test('may use TLS if there is a certificate', async () => {
     const config = { INBOUND_SMTP_TLS_KEY_FILE: KEY, INBOUND_SMTP_TLS_CERT_FILE: CERTIFICATE };
     const { listener, committed } = await listen({ config });
     const transport = createTransport({
@@ -129,7 +129,7 @@ describe('mail that is welcome', () => {
     expect(committed[0]?.tls).toBe(true);
   });
 
-  test('is told what the service can do, and no more', async () => {
+  test('sees only supported extensions', async () => {
     const { listener } = await listen();
     const client = new RawSmtpClient(listener.port);
     cleanUps.push(() => client.close());
@@ -142,7 +142,7 @@ describe('mail that is welcome', () => {
     expect(await client.command('AUTH PLAIN AGEAYg==')).toMatch(/^500/);
   });
 
-  test('to a report address carries the report’s route', async () => {
+  test('to a return path has the route of a report', async () => {
     const report: InboundRoute = { ...ROUTE, kind: 'report', messageId: 'msg_1', recipientPosition: 2 };
     const { listener, committed } = await listen({ receipts: { resolve: async () => report } });
     const client = await greeted(listener.port);
@@ -155,8 +155,8 @@ describe('mail that is welcome', () => {
   });
 });
 
-describe('mail that is refused', () => {
-  test('to nobody, at RCPT', async () => {
+describe('rejected mail', () => {
+  test('to an unknown address, at RCPT', async () => {
     const { listener, committed } = await listen();
     const client = await greeted(listener.port);
     await client.command('MAIL FROM:<a@b.test>');
@@ -177,14 +177,14 @@ describe('mail that is refused', () => {
     expect(await client.command('RCPT TO:<one-more@agents.test>')).toMatch(/^452/);
   });
 
-  test('announced as too large, at MAIL', async () => {
+  test('declared as too large, at MAIL', async () => {
     const { listener } = await listen();
     const client = await greeted(listener.port);
     expect(await client.command(`MAIL FROM:<a@b.test> SIZE=${SMALL + 1}`)).toMatch(/^552/);
     expect(await client.command(`MAIL FROM:<a@b.test> SIZE=${SMALL}`)).toMatch(/^250/);
   });
 
-  test('turning out too large, after its last byte, and the session goes on', async () => {
+  test('that turns out too large, after its last byte; the session continues', async () => {
     const { listener, objects, committed } = await listen();
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -198,7 +198,7 @@ describe('mail that is refused', () => {
     expect(await client.reply()).toMatch(/^250/);
   });
 
-  test('never ending, with 421', async () => {
+  test('that never ends, with 421', async () => {
     const { listener, objects } = await listen();
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -208,7 +208,7 @@ describe('mail that is refused', () => {
     expect(objects.size).toBe(0);
   });
 
-  test('going round in circles', async () => {
+  test('in a mail loop', async () => {
     const { listener, objects, committed } = await listen();
     const client = await greeted(listener.port);
     const hops = (count: number) =>
@@ -222,7 +222,7 @@ describe('mail that is refused', () => {
     expect(await client.reply()).toMatch(/^250/);
   });
 
-  test('counting its hops byte by byte too', async () => {
+  test('in a mail loop, sent byte by byte', async () => {
     const { listener } = await listen();
     const client = await greeted(listener.port);
     client.socket.setNoDelay(true);
@@ -232,7 +232,7 @@ describe('mail that is refused', () => {
     expect(await client.reply()).toMatch(/^554 5\.4\.6/);
   });
 
-  test('by a full house', async () => {
+  test('beyond the connection limit', async () => {
     const { listener } = await listen({ config: { INBOUND_SMTP_MAX_CONNECTIONS: 1 } });
     const first = await greeted(listener.port);
     const second = new RawSmtpClient(listener.port);
@@ -243,10 +243,10 @@ describe('mail that is refused', () => {
   });
 });
 
-describe('when something is down', () => {
+describe('failures', () => {
   const boom = async () => Promise.reject(new Error('it is down'));
 
-  test('a recipient that cannot be looked up is asked for later', async () => {
+  test('a failed recipient lookup gives 451', async () => {
     const { listener } = await listen({ receipts: { resolve: boom } });
     const client = await greeted(listener.port);
     await client.command('MAIL FROM:<a@b.test>');
@@ -267,7 +267,7 @@ describe('when something is down', () => {
       },
     ],
     ['the database', { receipts: { commit: boom } }],
-  ])('%s: 451 after the last byte, nothing is left, the session goes on', async (_what, broken) => {
+  ])('%s: 451 after the last byte, nothing is left behind, the session continues', async (_what, broken) => {
     const { listener, objects, committed } = await listen(broken);
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -279,7 +279,7 @@ describe('when something is down', () => {
     expect(await client.command('NOOP')).toMatch(/^250/);
   });
 
-  test('a commit whose answer is lost: 451, and the object stays for the receipt there may be', async () => {
+  test('a commit with an unknown result: 451, and the object is kept', async () => {
     const commit = () => Promise.reject(new Error('Connection terminated unexpectedly'));
     const { listener, objects } = await listen({ receipts: { commit } });
     const client = await greeted(listener.port);
@@ -289,7 +289,7 @@ describe('when something is down', () => {
     expect(objects.size).toBe(1);
   });
 
-  test('an object that cannot be removed does not change the answer', async () => {
+  test('an object that cannot be deleted does not change the reply', async () => {
     const { listener } = await listen({ receipts: { commit: boom }, storage: { delete: boom } });
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -297,7 +297,7 @@ describe('when something is down', () => {
     expect(await client.reply()).toMatch(/^451/);
   });
 
-  test('a client that vanishes in the middle leaves nothing, and is no error of ours', async () => {
+  test('a client that disconnects leaves nothing behind and logs no error', async () => {
     let uploads = 0;
     let failed = 0;
     const { listener, committed, logged } = await listen({
@@ -323,11 +323,11 @@ describe('when something is down', () => {
     expect(committed).toEqual([]);
     expect(logged.filter(({ level }) => level > INFO)).toEqual([]);
     expect(logged).toContainEqual(
-      expect.objectContaining({ level: INFO, msg: 'client left in the middle of a message' }),
+      expect.objectContaining({ level: INFO, msg: 'client disconnected within a message' }),
     );
   });
 
-  test('storage that fails is an error, also where its client leaves afterwards', async () => {
+  test('a storage failure is an error even if the client disconnects afterwards', async () => {
     const { listener, logged } = await listen({ storage: { putStream: boom } });
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -342,7 +342,7 @@ describe('when something is down', () => {
 });
 
 describe('closing', () => {
-  test('lets a transaction in flight end, refuses the next, and hangs up', async () => {
+  test('completes the current transaction, rejects the next, and disconnects', async () => {
     const reached = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const { listener } = await listen({

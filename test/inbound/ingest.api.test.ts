@@ -11,8 +11,8 @@ const database = useWorkerDatabase();
 
 const arrange = () => arrangeInbox(database);
 
-describe('a mail that came in', () => {
-  test('is stored, threaded and announced with the specified data', async () => {
+describe('a received message', () => {
+  test('is stored in a thread and announced with the specified data', async () => {
     const { receive, inbox } = await arrange();
     const { message, outcome } = await receive(
       mail({ Subject: 'Question', 'Message-ID': '<q1@people.example>' }, 'How are you?'),
@@ -43,7 +43,7 @@ describe('a mail that came in', () => {
     });
   });
 
-  test('is stored and announced once, however often its ingestion runs', async () => {
+  test('is stored and announced once, however often ingestion runs', async () => {
     const { receive, ingest, inbox } = await arrange();
     const { receiptId } = await receive(mail({ Subject: 'Once' }));
     await expect(ingest.ingest(receiptId)).resolves.toBe('processed before');
@@ -54,7 +54,7 @@ describe('a mail that came in', () => {
     expect([messages, events]).toEqual([1, 1]);
   });
 
-  test('of two ingestions at once one stores it', async () => {
+  test('is stored once by concurrent ingestions', async () => {
     const { accept, ingest } = await arrange();
     const receiptId = await accept(mail({ Subject: 'Race' }));
     const outcomes = await Promise.all([ingest.ingest(receiptId), ingest.ingest(receiptId)]);
@@ -80,14 +80,14 @@ describe('a mail that came in', () => {
       fields: { Subject: 'Re: Topic', From: 'eve@people.example' },
       joins: false,
     },
-  ])('that names $names joins the thread: $joins', async ({ fields, joins }) => {
+  ])('that refers to $names joins the thread: $joins', async ({ fields, joins }) => {
     const { receive } = await arrange();
     const first = await receive(mail({ Subject: 'Topic', 'Message-ID': '<first@people.example>' }));
     const second = await receive(mail(fields as unknown as Record<string, string>));
     expect(second.message?.threadId === first.message?.threadId).toBe(joins);
   });
 
-  test('that names two threads joins the one of its In-Reply-To', async () => {
+  test('that refers to two threads joins that of In-Reply-To', async () => {
     const { receive } = await arrange();
     const one = await receive(mail({ Subject: 'One', 'Message-ID': '<one@people.example>' }));
     const two = await receive(mail({ Subject: 'Two', 'Message-ID': '<two@people.example>' }));
@@ -109,7 +109,7 @@ describe('a mail that came in', () => {
     });
   });
 
-  test('never joins another inbox’s thread', async () => {
+  test('never joins a thread of another inbox', async () => {
     const mine = await arrange();
     const theirs = await arrange();
     const first = await theirs.receive(mail({ Subject: 'Secret', 'Message-ID': '<secret@people.example>' }));
@@ -117,7 +117,7 @@ describe('a mail that came in', () => {
     expect(second.message?.threadId).not.toBe(first.message?.threadId);
   });
 
-  test('keeps its files, whatever their names', async () => {
+  test('keeps files with any names', async () => {
     const { receive, objects } = await arrange();
     const { message } = await receive(
       mail(
@@ -198,7 +198,7 @@ describe('a mail that came in', () => {
     expect(message?.automated).toBe(automated);
   });
 
-  test('to a return path that is no report is kept as mail', async () => {
+  test('to a return path is stored as a message unless it is a report', async () => {
     const { receive } = await arrange();
     const { message, outcome } = await receive(mail({ Subject: 'I am on holiday' }), {
       kind: 'report',

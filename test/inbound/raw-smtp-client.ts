@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** Speaks SMTP line by line, so that a test decides what is said, when, and when to hang up. */
+/** An SMTP client on the level of lines, so that a test controls commands, timing and disconnects. */
 export class RawSmtpClient {
   readonly socket: Socket;
   #buffered = '';
   #ended = false;
 
-  /** @param localAddress whom the server sees; all of 127.0.0.0/8 is this machine. */
+  /** @param localAddress the client address that the server sees; any of 127.0.0.0/8 works. */
   constructor(port: number, localAddress = '127.0.0.1') {
     this.socket = connect({ port, host: '127.0.0.1', localAddress });
     this.socket.setEncoding('latin1');
@@ -20,7 +20,7 @@ export class RawSmtpClient {
     });
   }
 
-  /** A client that has been greeted and has said EHLO. */
+  /** Connects, reads the greeting and sends EHLO. */
   static async greeted(port: number): Promise<RawSmtpClient> {
     const client = new RawSmtpClient(port);
     await client.reply();
@@ -28,7 +28,7 @@ export class RawSmtpClient {
     return client;
   }
 
-  /** The next whole answer, without its final line end; 'closed' when the server hung up instead. */
+  /** Returns the next complete reply without its last line end, or 'closed' if the server disconnected. */
   async reply(): Promise<string> {
     for (;;) {
       const found = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(this.#buffered);
@@ -53,7 +53,7 @@ export class RawSmtpClient {
     return this.reply();
   }
 
-  /** Opens a transaction up to the 354. */
+  /** Starts a transaction up to the 354 reply. */
   async startData(...recipients: string[]): Promise<string> {
     await this.command('MAIL FROM:<sender@sender.test>');
     for (const recipient of recipients) await this.command(`RCPT TO:<${recipient}>`);

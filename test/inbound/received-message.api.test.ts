@@ -40,8 +40,8 @@ const scanned = (timeoutMs = 2_000) => {
 const eventsOf = (inboxId: string) =>
   database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
 
-describe('what is known of the sender is on the message', () => {
-  test('mail that passes has no label and no signal', async () => {
+describe('a received message shows', () => {
+  test('no label and no signal if authentication passes', async () => {
     const { receive } = await arrangeInbox(database, judged({}));
     const { message } = await receive(mail({ Subject: 'Fine' }));
     expect(message).toMatchObject({
@@ -52,7 +52,7 @@ describe('what is known of the sender is on the message', () => {
     });
   });
 
-  test('mail that fails DMARC is labelled, and announced where its domain asks nothing', async () => {
+  test('the label unauthenticated if DMARC fails, and is announced without a DMARC policy', async () => {
     const { receive, inbox } = await arrangeInbox(database, judged({ dmarc: 'fail', policy: 'none' }));
     const { message } = await receive(mail({ Subject: 'Odd' }));
     expect(message).toMatchObject({ labels: ['unauthenticated'], signals: ['authentication_failed'] });
@@ -62,12 +62,12 @@ describe('what is known of the sender is on the message', () => {
   test.each([
     { what: 'an automated mail', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
     {
-      what: 'a Reply-To elsewhere',
+      what: 'a different Reply-To',
       fields: { 'Reply-To': 'eve@else.example' },
       signals: ['reply_to_differs'],
     },
     { what: 'a Reply-To that is the sender', fields: { 'Reply-To': 'ADA@people.example' }, signals: [] },
-  ])('signals of $what', async ({ fields, signals }) => {
+  ])('the signals of $what', async ({ fields, signals }) => {
     const { receive } = await arrangeInbox(database);
     const { message } = await receive(
       mail({ Subject: 'Signals', ...(fields as unknown as Record<string, string>) }),
@@ -76,7 +76,7 @@ describe('what is known of the sender is on the message', () => {
     expect(message?.automated).toBe(signals.includes('automated'));
   });
 
-  test('a stranger in a thread is a new participant, somebody addressed in it is not', async () => {
+  test('new_participant for an unknown sender, but not for a previous recipient', async () => {
     const { receive } = await arrangeInbox(database);
     const start = { 'Message-ID': '<start@people.example>', Cc: 'bob@people.example' };
     const first = await receive(mail({ Subject: 'Plan', ...start }));
@@ -99,7 +99,7 @@ describe('what is known of the sender is on the message', () => {
 });
 
 describe('spam', () => {
-  test('is stored with its label and score, joins no list of threads, and is not announced', async () => {
+  test('is stored with label and score, hidden from thread lists, and not announced', async () => {
     rspamd.answerWith({ body: { action: 'add header', score: 9.25, required_score: 15, is_skipped: false } });
     const { receive, inbox } = await arrangeInbox(database, scanned());
     const { message, outcome } = await receive(mail({ Subject: 'Buy' }));
@@ -122,14 +122,14 @@ describe('spam', () => {
     { action: 'greylist', is_skipped: false, verdict: 'ham' },
     { action: 'soft reject', is_skipped: false, verdict: 'ham' },
     { action: 'no action', is_skipped: true, verdict: 'ham' },
-  ])('what the scanner calls $action is $verdict', async ({ verdict, ...body }) => {
+  ])('the action $action of the scanner gives $verdict', async ({ verdict, ...body }) => {
     rspamd.answerWith({ body: { ...body, score: 15 } });
     const { receive } = await arrangeInbox(database, scanned());
     const { message } = await receive(mail({ Subject: 'Judged' }));
     expect(message?.spam).toEqual({ verdict, score: 15 });
   });
 
-  test('the scanner is told the whole mail and its envelope', async () => {
+  test('the scanner receives the whole message and its envelope', async () => {
     rspamd.answerWith({ body: { action: 'no action', score: -1.5, required_score: 15 } });
     const { receive } = await arrangeInbox(database, scanned());
     const raw = mail({ Subject: 'Hello' }, 'x'.repeat(2_000_000));
@@ -157,9 +157,9 @@ describe('spam', () => {
     { what: 'fails', answer: { status: 500, body: { error: 'x' } } },
     { what: 'answers no JSON', answer: { body: 'sorry' } },
     { what: 'answers something else', answer: { body: [] } },
-    { what: 'answers a score that is none', answer: { body: { action: 'reject', score: '1e400' } } },
+    { what: 'returns an invalid score', answer: { body: { action: 'reject', score: '1e400' } } },
     { what: 'never answers', answer: null },
-  ])('mail is let through, and says so, where the scanner $what', async ({ answer }) => {
+  ])('a message is unscanned if the scanner $what', async ({ answer }) => {
     rspamd.answerWith(answer);
     const { failures, scanForSpam } = scanned(500);
     const { receive, inbox } = await arrangeInbox(database, { scanForSpam });
@@ -185,12 +185,12 @@ describe('spam', () => {
   );
 });
 
-describe('the same mail once more', () => {
+describe('a repeated message', () => {
   const one = mail({ Subject: 'Twice', 'Message-ID': '<twice@people.example>' });
   const count = (inboxId: string) =>
     database.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
 
-  test('by another way is not stored or announced again; its receipt names the first', async () => {
+  test('with other trace fields is not stored or announced again; its receipt refers to the first', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const first = await receive(`Received: from a by b\r\n${one}`);
     const second = await receive(`Received: from c by d\r\nDelivered-To: x@y.example\r\n${one}`);
@@ -203,7 +203,7 @@ describe('the same mail once more', () => {
     expect(receipt).toMatchObject({ status: 'processed', duplicateOf: first.message?.id });
   });
 
-  test('at the same moment is stored once', async () => {
+  test('received concurrently is stored once', async () => {
     const { accept, ingest, inbox } = await arrangeInbox(database);
     const ids = await Promise.all(Array.from({ length: 5 }, () => accept(one)));
     const outcomes = await Promise.all(ids.map((id) => ingest.ingest(id)));
@@ -214,7 +214,7 @@ describe('the same mail once more', () => {
     expect(await count(inbox.id)).toBe(1);
   });
 
-  test('leaves its files to the sweep', async () => {
+  test('releases its files to the sweep', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const file = '--b\r\nContent-Disposition: attachment\r\n\r\nfile\r\n--b--\r\n';
     const raw = mail({ 'Content-Type': 'multipart/mixed; boundary=b' }, file);
@@ -228,7 +228,7 @@ describe('the same mail once more', () => {
     ]);
   });
 
-  test('after the window, or after the first was deleted, is a message', async () => {
+  test('after the window, or after deletion of the first, is a new message', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const weekAgo = new Date(Date.now() - 8 * 24 * 3_600_000);
     await receive(one, { receivedAt: weekAgo });
@@ -243,7 +243,7 @@ describe('the same mail once more', () => {
     expect(await count(inbox.id)).toBe(2);
   });
 
-  test('to another inbox, or another mail with its Message-ID, is a message', async () => {
+  test('to another inbox, or another message with its Message-ID, is a new message', async () => {
     const [mine, theirs] = [await arrangeInbox(database), await arrangeInbox(database)];
     await mine.receive(one);
     expect((await theirs.receive(one)).outcome).toMatch(/^stored/);
@@ -251,7 +251,7 @@ describe('the same mail once more', () => {
     expect(await count(mine.inbox.id)).toBe(2);
   });
 
-  test('by a provider that names it comes in once', async () => {
+  test('with a known transport id is received once', async () => {
     const { inbox } = await arrangeInbox(database);
     const { outbox, commands } = recordingOutbox();
     const receipts = receiptService({ database, outbox });
@@ -273,12 +273,12 @@ describe('the same mail once more', () => {
     await receipts.commit(accepted());
     await receipts.commit(accepted());
     expect(commands).toHaveLength(1);
-    // Another row of the same name would break the index, whoever is first.
+    // A second row with this id would violate the unique index.
     expect(await database.systemTransaction(({ em }) => em.count(ReceiptEntity, { inboxId }))).toBe(1);
   });
 });
 
-describe('a thread that runs in circles', () => {
+describe('a looping thread', () => {
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
 
   async function arrangeLoop(sent: number, at: Date) {
@@ -309,7 +309,7 @@ describe('a thread that runs in circles', () => {
     return { answer, gate, inbox };
   }
 
-  test('is paused for an hour after more than 20 messages each way, and only it', async () => {
+  test('is paused for one hour after more than 20 messages in each direction; other threads are not', async () => {
     const { answer, gate, inbox } = await arrangeLoop(21, new Date());
     for (let n = 0; n < 19; n += 1) await answer(n);
     expect(await gate()).toBeNull();
@@ -328,7 +328,7 @@ describe('a thread that runs in circles', () => {
   test.each([
     { what: 'one side alone writes', sent: 15, at: minutesAgo(0) },
     { what: 'the pause is over', sent: 30, at: minutesAgo(61) },
-  ])('is not paused where $what', async ({ sent, at }) => {
+  ])('is not paused if $what', async ({ sent, at }) => {
     const { answer, gate } = await arrangeLoop(sent, at);
     for (let n = 0; n < 30; n += 1) await answer(n);
     expect(await gate()).toBeNull();

@@ -9,7 +9,7 @@ const database = useWorkerDatabase();
 
 const sample = (name: string) => readFileSync(new URL(`../fixtures/bounces/${name}.eml`, import.meta.url));
 
-/** A message that was sent, and an inbox where mails about it arrive. */
+/** A sent message, and an inbox for mail about it. */
 async function arrange() {
   const { dispatch, send, inbox: sender } = await arrangeSending(database);
   const messageId = await send('gone@people.example');
@@ -29,13 +29,13 @@ async function arrange() {
   return { report, state, bounces };
 }
 
-describe('at a signed return path', () => {
+describe('mail to a signed return path', () => {
   test.each([
     { name: 'qmail-no-mailbox', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
     { name: 'exim-quota', type: 'Transient', subType: 'General', status: '5.2.2' },
     { name: 'lang-es', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
     { name: 'nobody-named', type: 'Permanent', subType: 'NoEmail', status: '5.1.1' },
-  ])('a report in words ($name) is $type, $subType', async ({ name, type, subType, status }) => {
+  ])('a textual report ($name) is $type, $subType', async ({ name, type, subType, status }) => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample(name))).outcome).toBe('report applied');
     expect(await state()).toBe('bounced');
@@ -43,7 +43,7 @@ describe('at a signed return path', () => {
       expect.objectContaining({
         bounce_type: type,
         bounce_sub_type: subType,
-        // The path says whom it is about, not the text.
+        // The return path identifies the recipient, not the text.
         bounced_recipients: [expect.objectContaining({ email_address: 'gone@people.example', status })],
       }),
     ]);
@@ -57,7 +57,7 @@ describe('at a signed return path', () => {
     expect(await state()).toBe('bounced');
   });
 
-  test('news of a delay changes nothing', async () => {
+  test('a delay report changes nothing', async () => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample('exim-delay'))).outcome).toBe('report applied');
     expect([await state(), await bounces()]).toEqual(['sent', []]);
@@ -69,21 +69,21 @@ describe('at a signed return path', () => {
     ['not-vacation-full'],
     ['not-challenge'],
     ['not-receipt'],
-  ])('what is no bounce (%s) is kept as mail and changes nothing', async (name) => {
+  ])('mail that is no bounce (%s) is stored as a message and changes nothing', async (name) => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample(name))).outcome).toMatch(/^stored/);
     expect([await state(), await bounces()]).toEqual(['sent', []]);
   });
 });
 
-test('a report that came to an inbox is mail, whatever it says', async () => {
+test('a report to an inbox is an ordinary message', async () => {
   const { report, state, bounces } = await arrange();
   for (const name of ['dsn-plain', 'qmail-no-mailbox', 'arf-abuse'])
     expect((await report(sample(name), { kind: 'mail', target: undefined })).outcome).toMatch(/^stored/);
   expect([await state(), await bounces()]).toEqual(['sent', []]);
 });
 
-test('what is no report joins the conversation its return path belongs to', async () => {
+test('mail that is no report joins the thread of the return path', async () => {
   const { receive } = await arrangeInbox(database);
   const raw = Buffer.from(
     'From: a@people.example\r\nMessage-ID: <first@people.example>\r\nSubject: One\r\n\r\nx',

@@ -17,12 +17,12 @@ export const ROUTE = {
   environmentId: 'env_1',
   inboxId: 'inb_1',
 } satisfies InboundRoute;
-/** Largest message of a listener that is not told otherwise. */
+/** Default size limit of a listener. */
 export const SMALL = 200_000;
 
 type Doubles = Pick<InboundListenerOptions, 'storage' | 'receipts'>;
 
-/** Run after each test of a file that calls {@link cleanUpAfterEach}, last first. */
+/** Runs after each test of a file that calls {@link cleanUpAfterEach}, in reverse order. */
 export const cleanUps: (() => Promise<unknown> | unknown)[] = [];
 export function cleanUpAfterEach(): void {
   afterEach(async () => {
@@ -30,7 +30,7 @@ export function cleanUpAfterEach(): void {
   });
 }
 
-/** A listener over storage in memory, and addresses of agents.test that exist unless they start with `nobody`. */
+/** A listener with in-memory storage. Addresses of agents.test exist unless they start with `nobody`. */
 export async function listen(
   overrides: {
     config?: Partial<InboundListenerConfig>;

@@ -35,8 +35,8 @@ function fieldNames(raw: string): string[] {
   return head.split('\r\n').map((line) => line.slice(0, line.indexOf(':')));
 }
 
-describe('a plain mail', () => {
-  test('is exactly these bytes', async () => {
+describe('a message', () => {
+  test('has exactly these bytes', async () => {
     expect(await build({})).toBe(
       [
         'Auto-Submitted: auto-generated',
@@ -55,16 +55,16 @@ describe('a plain mail', () => {
     );
   });
 
-  test('a person wrote does not call itself automatic', async () => {
+  test('has no Auto-Submitted field unless it is automatic', async () => {
     expect(fieldNames(await build({ autoSubmitted: false }))).not.toContain('Auto-Submitted');
   });
 
-  test('built twice is the same twice, with its boundaries', async () => {
+  test('has the same bytes, boundaries included, if built again', async () => {
     const changes = { html: '<p>é</p>', attachments: [attachment('a.txt', 'x')] };
     expect(await build(changes)).toBe(await build({ ...changes, attachments: [attachment('a.txt', 'x')] }));
   });
 
-  test('has the sender’s own fields under the names the sender wrote', async () => {
+  test('keeps the case of custom header names', async () => {
     const headers = {
       'X-MS': '1',
       'x-tenant-ID': '2',
@@ -77,14 +77,14 @@ describe('a plain mail', () => {
     );
   });
 
-  test('without visible recipients says so', async () => {
+  test('without visible recipients is addressed to undisclosed-recipients', async () => {
     expect(await build({ to: [] })).toContain('\r\nTo: "undisclosed-recipients":;\r\n');
     expect(await build({ to: [], cc: [{ email: 'c@example.com' }] })).not.toContain('\r\nTo:');
   });
 });
 
-describe('what is written comes back', () => {
-  test('bodies, names, thread and own fields', async () => {
+describe('a parser reads', () => {
+  test('bodies, names, thread and custom fields', async () => {
     const parsed = await parse({
       from: { email: 'agent@agents.test', name: 'Ågent "Q", Esq. <x@y>' },
       to: [{ email: 'a@example.com', name: '山田 太郎' }, { email: 'b@example.com' }],
@@ -117,7 +117,7 @@ describe('what is written comes back', () => {
     expect(parsed.html).toBe('<p>Hé</p>');
   });
 
-  test('attachments, inline pictures beside the HTML that shows them', async () => {
+  test('attachments, and inline images next to their HTML', async () => {
     const picture = {
       ...attachment('logo.png', '\u0000\u00ff', 'image/png'),
       contentId: 'logo@x',
@@ -155,7 +155,7 @@ describe('what is written comes back', () => {
     expect(raw).toContain('multipart/related');
   });
 
-  test('whatever text is given', async () => {
+  test('any text unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 400 }), async (text) => {
         const raw = await build({ text });
@@ -167,23 +167,23 @@ describe('what is written comes back', () => {
     );
   });
 
-  test('a text is derived from HTML that came alone', async () => {
+  test('text derived from HTML if there is only HTML', async () => {
     const parsed = await parse({
       text: null,
       html: '<h1>Hi</h1><p>See <a href="https://x.test">this</a></p>',
     });
     expect(parsed.text).toBe('Hi\n\nSee this <https://x.test>');
-    // Deeper than it is read: cut off, or without its tags where the machine is too busy to read it in time.
+    // Nested too deep: truncated, or without tags if the conversion times out on a busy machine.
     expect(['', 'deep']).toContain(htmlToText(`${'<div>'.repeat(50_000)}deep`).trim());
   });
 
-  test('a stream that breaks breaks the mail', async () => {
+  test('an error if the stream of an attachment fails', async () => {
     const broken = { ...attachment('a.bin', ''), open: () => Promise.reject(new Error('storage is down')) };
     await expect(build({ attachments: [broken] })).rejects.toThrow('storage is down');
   });
 });
 
-describe('nobody adds a field', () => {
+describe('no header injection', () => {
   const hostile = fc.oneof(
     fc.string(),
     fc.string().map((text) => `x\r\nBcc: victim@example.com\r\n${text}`),
@@ -226,11 +226,11 @@ describe('nobody adds a field', () => {
     ['X-A', 'x\r\nBcc: victim@example.com'],
     ['X-A', 'x\u0000'],
     ['X-', 'x'],
-  ])('by the own field %j: %j', (name, value) => {
+  ])('through the custom field %j: %j', (name, value) => {
     expect(() => buildMime({ ...BASE, headers: { [name]: value } })).toThrow();
   });
 
-  test('through a file’s name or type', async () => {
+  test('through name or type of a file', async () => {
     const names = fieldNames(await build({ attachments: [attachment('x', 'x')] }));
     await fc.assert(
       fc.asyncProperty(hostile, hostile, async (filename, contentType) => {
@@ -243,10 +243,10 @@ describe('nobody adds a field', () => {
   });
 });
 
-describe('the chain of references', () => {
+describe('References', () => {
   const ids = fc.array(fc.stringMatching(/^[a-z0-9]{1,120}@[a-z]{1,20}\.test$/), { maxLength: 60 });
 
-  test('fits in a line, keeps its root and the newest', () => {
+  test('keeps the root and the newest ids within one line', () => {
     fc.assert(
       fc.property(ids, (chain) => {
         const field = buildReferencesField(chain);
@@ -261,7 +261,7 @@ describe('the chain of references', () => {
     );
   });
 
-  test('is whole where it fits', () => {
+  test('keeps all ids that fit', () => {
     expect(buildReferencesField(['a@x', 'b@x', 'a@x', 'c@x'])).toBe('<a@x> <b@x> <c@x>');
     expect(buildReferencesField(['<a@x>', ' b@x\r\n'])).toBe('<a@x> <b@x>');
   });

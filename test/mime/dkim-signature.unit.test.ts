@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** By a verifier that is not ours, which finds the key in DNS. */
+/** Verifies with an independent implementation, which finds the key in DNS. */
 async function verify(mail: Buffer | string) {
   const resolver = createResolver({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 1000, DNS_TRIES: 2 });
   const { results } = await dkimVerify(mail, {
@@ -56,7 +56,7 @@ const message: MimeMessage = {
 };
 const PASS = ['shop.example pass'];
 
-describe('mail as it is built', () => {
+describe('verifies a message with', () => {
   test.each<[string, Partial<MimeMessage>]>([
     ['plain text', {}],
     ['an empty body', { text: '' }],
@@ -93,7 +93,7 @@ describe('mail as it is built', () => {
   });
 });
 
-test('whatever the lines, and wherever the chunks end', async () => {
+test('verifies any lines, wherever the chunks end', async () => {
   const line = fc.stringMatching(/^[ \t\x21-\x7e\x80-\xff]{0,80}$/);
   await fc.assert(
     fc.asyncProperty(
@@ -115,7 +115,7 @@ test('whatever the lines, and wherever the chunks end', async () => {
   );
 });
 
-describe('what breaks it', () => {
+describe('the signature breaks with', () => {
   const signed = async () =>
     (await signBytes(await buffer(buildMime(message)), KEY, SIGNED_AT)).toString('latin1');
 
@@ -131,13 +131,13 @@ describe('what breaks it', () => {
     expect(result).toMatch(/^shop\.example (fail|neutral)/);
   });
 
-  test('not what relays do: fields of their own, lines folded anew', async () => {
+  test('survives what relays do: added fields, refolded lines', async () => {
     const mail = (await signed()).replace('Subject: ', 'Subject:\r\n   ');
     expect(await verify(`Received: from a by b; now\r\n${mail}`)).toEqual(PASS);
   });
 });
 
-test('leaves out the fields SES writes anew', async () => {
+test('does not sign fields that SES overwrites', async () => {
   const rewritten = async (unsigned: string[]) => {
     const mail = (
       await signBytes(
@@ -157,7 +157,7 @@ test('leaves out the fields SES writes anew', async () => {
   for (const field of SES_OVERWRITTEN_FIELDS) expect(await rewritten([field])).not.toEqual(PASS);
 });
 
-test('a mail that is written differently the second time breaks the stream', async () => {
+test('fails the stream if the second write differs', async () => {
   const bodies = ['first', 'second'].values();
   const write = () =>
     Readable.from([
@@ -165,5 +165,5 @@ test('a mail that is written differently the second time breaks the stream', asy
 
 ${bodies.next().value}`),
     ]);
-  await expect(buffer(await signStream(write, KEY, SIGNED_AT))).rejects.toThrow('differently');
+  await expect(buffer(await signStream(write, KEY, SIGNED_AT))).rejects.toThrow('differs');
 });

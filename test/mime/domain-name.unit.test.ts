@@ -9,10 +9,10 @@ const label = fc
 const name = fc
   .tuple(fc.array(label, { minLength: 1, maxLength: 4 }), fc.constantFrom('com', 'example', 'museum', 'de'))
   .map(([labels, top]) => [...labels, top].join('.'))
-  // `uk.com` and the like.
+  // Excludes public suffixes such as `uk.com`.
   .filter((text) => getDomain(text, { allowPrivateDomains: true }) !== null);
 
-describe('a domain name', () => {
+describe('parseDomainName', () => {
   test.each([
     ['Shop.Example.COM', 'shop.example.com'],
     ['shop.example.', 'shop.example'],
@@ -23,7 +23,7 @@ describe('a domain name', () => {
     ['faß.example', 'xn--fa-hia.example'],
     ['例え.テスト', 'xn--r8jz45g.xn--zckzah'],
     ['1and1.com', '1and1.com'],
-  ])('%s is %s', (given, expected) => {
+  ])('parses %s: %s', (given, expected) => {
     expect(parseDomainName(given)).toEqual({ name: expected });
   });
 
@@ -54,11 +54,11 @@ describe('a domain name', () => {
     ['CO.UK', 'public_suffix'],
     ['github.io', 'public_suffix'],
     [`${'a.'.repeat(120)}example`, 'too_long'],
-  ])('%s is %s', (given, problem) => {
+  ])('parses %s: %s', (given, problem) => {
     expect(parseDomainName(given)).toEqual({ problem });
   });
 
-  test('is the same in any case, with and without a trailing dot, and when it is given again', () => {
+  test('ignores case and a trailing dot, and is idempotent', () => {
     fc.assert(
       fc.property(name, (given) => {
         const parsed = parseDomainName(given);
@@ -69,7 +69,7 @@ describe('a domain name', () => {
     );
   });
 
-  test('of whatever text is refused or fit for DNS', () => {
+  test('rejects any text or returns a valid DNS name', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl(), fc.ipV4(), fc.ipV6(), fc.domain());
     fc.assert(
       fc.property(text, (given) => {
@@ -86,7 +86,7 @@ describe('a domain name', () => {
   });
 });
 
-test('is within a domain by whole labels', () => {
+test('compares whole labels', () => {
   expect(isWithinDomain('mail.example', 'Mail.Example')).toBe(true);
   expect(isWithinDomain('a.mail.example', 'mail.example')).toBe(true);
   expect(isWithinDomain('notmail.example', 'mail.example')).toBe(false);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { sanitizeFileName } from '../../domain/mime/file-name.ts';
 
-describe('the name of a received file', () => {
+describe('sanitizeFileName', () => {
   test.each([
     ['../../etc/pass\x01wd', 'passwd'],
     ['..\\..\\windows\\win.ini', 'win.ini'],
@@ -18,7 +18,7 @@ describe('the name of a received file', () => {
     ['\x01 ', undefined],
     ['', undefined],
     ['\ud800.txt', '\ufffd.txt'],
-  ])('%j is %j', (given, expected) => {
+  ])('turns %j into %j', (given, expected) => {
     expect(sanitizeFileName(given)).toBe(expected);
   });
 
@@ -33,17 +33,17 @@ describe('the name of a received file', () => {
     '\u200fחשבונית\u200e.pdf',
     '👩\u200d👩\u200d👧.png',
     'e\u0301te\u0301.txt',
-  ])('stays as it is: %j', (name) => {
+  ])('keeps %j', (name) => {
     expect(sanitizeFileName(name)).toBe(name);
   });
 
-  test('is cut to 255 characters and keeps its extension, pairs whole', () => {
+  test('truncates to 255 characters, keeps the extension and does not split surrogate pairs', () => {
     expect(sanitizeFileName(`${'a'.repeat(400)}.tar.gz`)).toBe(`${'a'.repeat(252)}.gz`);
     expect(sanitizeFileName(`a${'👧'.repeat(200)}.pdf`)).toBe(`a${'👧'.repeat(125)}.pdf`);
     expect(sanitizeFileName(`${'a'.repeat(10)}.${'b'.repeat(400)}`)).toHaveLength(255);
   });
 
-  test('is safe whatever was given', () => {
+  test('returns a safe name for any input', () => {
     const pieces = fc.constantFrom('/', '\\', '.', '..', '\0', '\u202e', ' ', 'a', '\ud83d', '👧', 'é');
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 400 }), (given) => {

@@ -8,10 +8,10 @@ const FILE = ['--b', 'Content-Disposition: attachment; filename=f', '', 'file'];
 const mailOf = (...parts: string[][]) =>
   ['Subject: Slow', 'Content-Type: multipart/mixed; boundary=b', '', ...parts.flat(), ''].join('\r\n');
 
-const takeFile: ParseOptions['consumeFile'] = async (_file, content) => void (await buffer(content));
+const consumeFile: ParseOptions['consumeFile'] = async (_file, content) => void (await buffer(content));
 
-describe('a mail that storage hands over', () => {
-  test('slowly, but steadily, is read to its end', async () => {
+describe('parseMail', () => {
+  test('reads a slow source to its end', async () => {
     const raw = mailOf(...Array.from({ length: 10 }, () => FILE), ['--b--']);
     async function* trickle() {
       for (let at = 0; at < raw.length; at += 40) {
@@ -19,22 +19,22 @@ describe('a mail that storage hands over', () => {
         yield Buffer.from(raw.slice(at, at + 40));
       }
     }
-    const parsed = await parseMail(Readable.from(trickle()), { consumeFile: takeFile });
+    const parsed = await parseMail(Readable.from(trickle()), { consumeFile });
     expect(parsed).toMatchObject({ parseError: null, subject: 'Slow' });
     expect(parsed.attachments).toHaveLength(10);
   });
 
-  test('and breaks off is read again: the error is thrown', async () => {
+  test('throws an error of the source', async () => {
     const raw = Readable.from(
       (async function* () {
         yield Buffer.from(mailOf(FILE));
         throw new Error('connection lost');
       })(),
     );
-    await expect(parseMail(raw, { consumeFile: takeFile })).rejects.toThrow('connection lost');
+    await expect(parseMail(raw, { consumeFile })).rejects.toThrow('connection lost');
   });
 
-  test('whose file cannot be stored is read again: the error is thrown, the streams are closed', async () => {
+  test('throws an error of the file consumer and closes the source', async () => {
     const raw = Readable.from([Buffer.from(mailOf(FILE, FILE, ['--b--']))]);
     const failing = parseMail(raw, {
       consumeFile: async () => {
@@ -46,7 +46,7 @@ describe('a mail that storage hands over', () => {
   });
 });
 
-test('files get names that are safe to save under, by their position where they bring none', async () => {
+test('gives files safe names, and a numbered name if they have none', async () => {
   const names = ['../../etc/pass\x01wd', 'C:\\\\a\\\\b.txt', '..', '文.txt'];
   const files = names.map((name) => [
     '--b',
@@ -55,11 +55,11 @@ test('files get names that are safe to save under, by their position where they 
     'file',
   ]);
   const raw = Readable.from([Buffer.from(mailOf(...files, ['--b--']))]);
-  const { attachments } = await parseMail(raw, { consumeFile: takeFile });
+  const { attachments } = await parseMail(raw, { consumeFile });
   expect(attachments.map(({ filename }) => filename)).toEqual(['passwd', 'b.txt', 'attachment-3', '文.txt']);
 });
 
-describe('a mail of too many parts keeps what was read: its header, text and files', () => {
+describe('keeps header, text and files of a message with', () => {
   const TEXT = ['--b', 'Content-Type: text/plain', '', 'Hello'];
   const nested = Array.from({ length: 2_000 }, (_, n) => [
     '--b',
@@ -77,23 +77,23 @@ describe('a mail of too many parts keeps what was read: its header, text and fil
     for (const chunkCharacters of [mail.length, 7]) {
       const chunks = mail.match(new RegExp(`[^]{1,${chunkCharacters}}`, 'g')) ?? [];
       const raw = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-      const parsed = await parseMail(raw, { consumeFile: takeFile });
+      const parsed = await parseMail(raw, { consumeFile });
       expect(parsed).toMatchObject({
         subject: 'Slow',
         text: expect.stringMatching(/^Hello/),
-        parseError: 'The mail has more than 900 parts; the rest is in the raw message alone.',
+        parseError: 'The message has more than 900 parts; only the raw message contains the rest.',
       });
       expect(parsed.attachments).toMatchObject([{ filename: 'f' }, { filename: 'f' }]);
       expect(raw.destroyed).toBe(true);
     }
   });
 
-  test('lines that only look like the start of a part do not count', async () => {
+  test('does not count lines that only resemble delimiters', async () => {
     const dashes = ['--', '--b2', '---b', ' --b', '--c'].flatMap((line) =>
       Array.from({ length: 1_000 }, () => line),
     );
     const raw = Readable.from([Buffer.from(mailOf([...TEXT, ...dashes], FILE, ['--b--']))]);
-    const parsed = await parseMail(raw, { consumeFile: takeFile });
+    const parsed = await parseMail(raw, { consumeFile });
     expect(parsed.parseError).toBeNull();
     expect(parsed.attachments).toHaveLength(1);
   });

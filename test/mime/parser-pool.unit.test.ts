@@ -124,7 +124,7 @@ describe('the parser pool', () => {
   });
 });
 
-describe('the parser pool', () => {
+describe('the parser pool, with a misbehaving parser,', () => {
   const read = (
     order: string,
     limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs' | 'maxResidentBytes'>,

@@ -15,7 +15,7 @@ type Bodies = Parameters<typeof extractReply>[0];
 const fromText = (text: string) => extractReply({ text, html: null });
 const fromHtml = (html: string) => extractReply({ text: null, html });
 
-describe('the reply in a text', () => {
+describe('extracts the reply from text', () => {
   test.each([
     ['alone', 'Yes, Friday works.\r\nSee you!\r\n', 'Yes, Friday works.\nSee you!'],
     [
@@ -51,13 +51,13 @@ describe('the reply in a text', () => {
       '> Friday?\n\nYes.\n\n> Noon?\n\nNo, one.\n',
       '> Friday?\n\nYes.\n\n> Noon?\n\nNo, one.',
     ],
-    ['that is none: all is quoted', '> Friday?\n> Noon?\n', ''],
+    ['that is fully quoted', '> Friday?\n> Noon?\n', ''],
     ['that is empty', ' \n\n', ''],
   ])('%s', (_what, text, expected) => {
     expect(fromText(text).replaceAll('\r\n', '\n')).toBe(expected);
   });
 
-  test('is preferred to that in the HTML, unless only that tells what is quoted', () => {
+  test('prefers text, unless only the HTML marks the quote', () => {
     expect(extractReply({ text: 'text', html: '<p>html</p>' })).toBe('text');
     const html = '<p>Oo.</p><div class="gmail_quote">Noong Lun<blockquote>Biyernes?</blockquote></div>';
     expect(extractReply({ text: 'Oo.\n\nNoong Lun\n\nBiyernes?', html })).toBe('Oo.');
@@ -69,19 +69,19 @@ describe('the reply in a text', () => {
 
 const parser = new EmailReplyParser();
 
-/** The library by itself, given the text a reader of the HTML would see. */
+/** The library alone, applied to the text of the HTML. */
 function libraryReply({ text, html }: ReplyFixture): string {
   return parser.parseReply((text ?? htmlToText(html ?? '')).replaceAll('\r\n', '\n')).trim();
 }
 
-describe('the replies of many clients in many languages', () => {
+describe('extracts the replies of many clients in many languages:', () => {
   test.each([
-    ['announced in the client’s way', announcedReplies(), 148],
-    ['whole texts', wholeMails('text.txt', 'text'), 53],
-    ['whole HTML', wholeMails('html.txt', 'html'), 37],
-    ['texts written after the code', wholeMails('fresh-text.txt', 'text'), 30],
-    ['texts of a second look', wholeMails('second-look.txt', 'text'), 40],
-    ['HTML written after the code', wholeMails('fresh-html.txt', 'html'), 10],
+    ['client-specific attributions', announcedReplies(), 148],
+    ['complete text messages', wholeMails('text.txt', 'text'), 53],
+    ['complete HTML messages', wholeMails('html.txt', 'html'), 37],
+    ['text messages written after the code', wholeMails('fresh-text.txt', 'text'), 30],
+    ['more text messages written after the code', wholeMails('second-look.txt', 'text'), 40],
+    ['HTML messages written after the code', wholeMails('fresh-html.txt', 'html'), 10],
   ])('%s', (_what, fixtures, atLeast) => {
     const wrong = fixtures.filter((mail) => extractReply(mail).replaceAll('\r\n', '\n') !== mail.reply);
     const ofLibrary = fixtures.filter((mail) => libraryReply(mail) === mail.reply).length;
@@ -91,7 +91,7 @@ describe('the replies of many clients in many languages', () => {
   });
 });
 
-describe('whatever the mail', () => {
+describe('for any message', () => {
   const line = fc.constantFrom(
     ...[
       'Yes.',
@@ -135,7 +135,7 @@ describe('whatever the mail', () => {
   );
   const mail = fc.array(line, { maxLength: 25 }).map((lines) => lines.join('\n'));
 
-  test('the reply is made of its lines, in their order', () => {
+  test('the reply consists of its lines in order', () => {
     fc.assert(
       fc.property(fc.oneof(mail, fc.string()), (text) => {
         const lines = text.split(/\r\n|\n|\r/).map((word) => word.trim());
@@ -152,7 +152,7 @@ describe('whatever the mail', () => {
     );
   });
 
-  test('a reply has nothing more to strip', () => {
+  test('extraction is idempotent', () => {
     fc.assert(
       fc.property(fc.oneof(mail, fc.string()), (text) => {
         const reply = fromText(text);
@@ -162,7 +162,7 @@ describe('whatever the mail', () => {
     );
   });
 
-  test('words that announce nothing are all kept', () => {
+  test('text without a quote is kept', () => {
     const words = fc.array(
       fc.constantFrom('Yes,', 'noon', 'is fine', 'ünï', '3 pm', '', 'to him: no', 'from me'),
     );
@@ -177,7 +177,7 @@ describe('whatever the mail', () => {
 
 const QUOTED = '<div>Friday?</div>';
 
-describe('the reply in HTML', () => {
+describe('extracts the reply from HTML', () => {
   test.each([
     [
       'of Gmail',
@@ -215,24 +215,24 @@ describe('the reply in HTML', () => {
       'with quotes in quotes',
       `Yes.<blockquote type=cite>a<blockquote type=cite>b</blockquote>${QUOTED}</blockquote>`,
     ],
-    ['whose quote is not closed', `<p>Yes.</p><blockquote type="cite">${QUOTED}<p>more`],
+    ['with an unclosed quote', `<p>Yes.</p><blockquote type="cite">${QUOTED}<p>more`],
     ['with a signature below', 'Yes.<br><br>-- <br>Bob'],
   ])('%s', (_what, html) => {
     expect(fromHtml(html)).toBe('Yes.');
   });
 
-  test('goes on after a quote that is closed', () => {
+  test('continues after a closed quote', () => {
     expect(
       fromHtml(`<p>Above.</p><blockquote type="cite">${QUOTED}<img><br></blockquote><p>Below.</p>`),
     ).toBe('Above.\n\nBelow.');
   });
 
-  test('that is nothing but a forwarded mail is that mail', () => {
+  test('returns the forwarded message of a bare forward', () => {
     const html = `<div class="gmail_quote">---------- Forwarded message ---------<br>${QUOTED}</div>`;
     expect(fromHtml(html)).toContain('Friday?');
   });
 
-  test('is the source where nothing is quoted', () => {
+  test('leaves HTML without quotes unchanged', () => {
     fc.assert(
       fc.property(fc.string(), (html) => {
         fc.pre(!/<|[\ue001-\ue006]/.test(html));
@@ -242,8 +242,8 @@ describe('the reply in HTML', () => {
   });
 });
 
-describe('bounded', () => {
-  test('whatever is put in, it ends, and never grows', () => {
+describe('time and size', () => {
+  test('the reply is never longer than the message', () => {
     const pieces = fc.constantFrom(
       ...[
         '<blockquote type=cite>',
@@ -267,22 +267,22 @@ describe('bounded', () => {
   });
 
   const HOSTILE: [string, Bodies][] = [
-    ['expressions that run away', { text: 'Op schreef\n'.repeat(5_000), html: null }],
-    ['one endless line', { text: `On ${'a '.repeat(400_000)}`, html: null }],
+    ['catastrophic backtracking', { text: 'Op schreef\n'.repeat(5_000), html: null }],
+    ['one very long line', { text: `On ${'a '.repeat(400_000)}`, html: null }],
     ['empty lines', { text: `x${'\n'.repeat(2_000_000)}x`, html: null }],
     ['deep HTML', { text: null, html: '<div>'.repeat(200_000) }],
-    ['deep HTML that ends in words', { text: null, html: `${'<b><p>'.repeat(80_000)}words` }],
+    ['deep HTML that ends with text', { text: null, html: `${'<b><p>'.repeat(80_000)}words` }],
     ['deep quotes', { text: null, html: `Yes.${'<blockquote type=cite>'.repeat(30_000)}` }],
     ['broad HTML', { text: null, html: `<p>${'x<br>'.repeat(200_000)}` }],
-    ['endless attributes', { text: null, html: `<div ${'a=b '.repeat(200_000)}>` }],
-    ['endless classes', { text: null, html: `<div class="${'a '.repeat(200_000)}">` }],
+    ['many attributes', { text: null, html: `<div ${'a=b '.repeat(200_000)}>` }],
+    ['many classes', { text: null, html: `<div class="${'a '.repeat(200_000)}">` }],
   ];
 
   test.each(HOSTILE)('returns bounded text for %s', (_what, bodies) => {
     expect(extractReply(bodies).length).toBeLessThanOrEqual(524_288);
   });
 
-  /** What `extractReply` runs, without its time limits: they would hide a rule that never ends. */
+  /** The rules of `extractReply` without its time limits, which would hide a rule that never ends. */
   const applyRules = ({ text, html }: Bodies) =>
     extractReplyLines(
       html === null
@@ -298,7 +298,7 @@ describe('bounded', () => {
         reply = runWithTimeout(60_000, () => applyRules(bodies));
       });
       expect(reply).not.toBeNull();
-      // A rule out of proportion takes minutes; the garbage collector of a busy process alone takes seconds.
+      // A superlinear rule takes minutes; garbage collection in a busy process may take seconds.
       expect(costMs).toBeLessThan(20_000);
     },
     70_000,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A mail as a client writes it, and what its writer said. Made for these tests, none is a real person's. */
+/** A message as a client writes it, and its reply. Invented for these tests. */
 export interface ReplyFixture {
   name: string;
   text: string | null;
@@ -27,7 +27,7 @@ function sectionsOf(file: string): Section[] {
     });
 }
 
-/** The same reply below which each client says in its way what it quotes. */
+/** One reply with the attribution of each client. */
 export function announcedReplies(): ReplyFixture[] {
   return sectionsOf('announcements.txt').map(({ title, body }) => {
     const quoted = title.endsWith(', quoted');
@@ -36,7 +36,7 @@ export function announcedReplies(): ReplyFixture[] {
   });
 }
 
-/** Pairs of a mail and, below `%%%% reply`, what is to be found in it. */
+/** Pairs of a message and, below `%%%% reply`, the expected reply. */
 export function wholeMails(file: string, type: 'text' | 'html'): ReplyFixture[] {
   const sections = sectionsOf(file);
   return sections.flatMap(({ title, body }, at) => {

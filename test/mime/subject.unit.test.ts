@@ -47,7 +47,7 @@ describe('base subject', () => {
     expect(getBaseSubject(subject)).toBe(expected);
   });
 
-  test('is its own base, whatever the subject', () => {
+  test('is idempotent', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (subject) => {
         const base = getBaseSubject(subject);
@@ -57,12 +57,12 @@ describe('base subject', () => {
     );
   });
 
-  test('of a subject made of marks alone is found in no time', () => {
+  test('of a subject of many prefixes takes little time', () => {
     const cost = cpuTimeMs(() => {
       expect(getBaseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
       expect(getBaseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
     });
-    // What is not in proportion takes minutes; the collector of a busy test process alone takes seconds.
+    // Superlinear time would be minutes; garbage collection in a busy process may take seconds.
     expect(cost).toBeLessThan(20_000);
   });
 });
@@ -75,11 +75,11 @@ test.each([
   ['WG: x', false],
   ['x', false],
   ['Are: x', false],
-])('%j says of itself that it is a reply: %j', (subject, expected) => {
+])('isReplySubject(%j) is %j', (subject, expected) => {
   expect(isReplySubject(subject)).toBe(expected);
 });
 
-test('a mark that stands there is not written again, whatever else stands there', () => {
+test('never repeats a prefix', () => {
   const piece = fc.constantFrom(
     ...[
       'Re:',
@@ -115,7 +115,7 @@ test('a mark that stands there is not written again, whatever else stands there'
   );
 });
 
-test('marks are written once', () => {
+test('writes one prefix', () => {
   expect(toReplySubject('AW: Re: Lunch')).toBe('Re: Lunch');
   expect(toReplySubject('')).toBe('Re:');
   expect(toForwardSubject('Re: Lunch')).toBe('Fwd: Lunch');

@@ -43,7 +43,7 @@ interface Handed {
   mail?: string;
   timestamp?: string;
   secret?: string;
-  /** What is sent in place of what was signed. */
+  /** Sent instead of the signed values. */
   sent?: { mail?: string; rcptTo?: string[]; mailFrom?: string; signature?: string };
 }
 
@@ -84,8 +84,8 @@ function requestOf(
   };
 }
 
-describe('a raw mail that is signed', () => {
-  test('is taken in with its envelope, and told of addresses nobody has', async () => {
+describe('a signed raw message', () => {
+  test('is accepted with its envelope; the response lists unknown addresses', async () => {
     const inbox = await arrange();
     const response = await hand([inbox.email, 'nobody@mail.test']);
     expect(response.statusCode).toBe(200);
@@ -102,7 +102,7 @@ describe('a raw mail that is signed', () => {
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 10_000)).toString()).toBe(MAIL);
   });
 
-  test('is taken in over a connection, where its body is a stream with a socket behind', async () => {
+  test('is accepted over a real connection', async () => {
     const inbox = await arrange();
     const address = await app.app.listen({ host: '127.0.0.1', port: 0 });
     const { path, mail, headers } = requestOf([inbox.email]);
@@ -114,7 +114,7 @@ describe('a raw mail that is signed', () => {
     expect(await response.json()).toEqual({ accepted: [inbox.email], unknown: [] });
   });
 
-  test('is taken in once, however often it is handed over', async () => {
+  test('is accepted once, however often it is handed over', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
     const answers = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
@@ -123,7 +123,7 @@ describe('a raw mail that is signed', () => {
     expect(await receiptsOf(inbox.id)).toHaveLength(1);
   });
 
-  test('with an id of its server is taken in once, also when it is signed anew', async () => {
+  test('with an id is accepted once, even with a new signature', async () => {
     const inbox = await arrange();
     const envelope = { id: `queue-${inbox.id}` };
     await hand([inbox.email], { envelope, timestamp: seconds(-10) });
@@ -132,7 +132,7 @@ describe('a raw mail that is signed', () => {
   });
 });
 
-describe('over a connection, where the body is its own stream,', () => {
+describe('over a real connection', () => {
   const served = useTestApp(() => ({
     config: {
       ...objects.environment,
@@ -147,7 +147,7 @@ describe('over a connection, where the body is its own stream,', () => {
 
   const largeMail = (to: string) =>
     Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);
-  /** The script of docs/mail.md, as Postfix calls it. */
+  /** Runs the script of docs/mail.md as Postfix does. */
   const handOver = async (args: string[], raw: Buffer, settings: string) => {
     const script = resolve(import.meta.dirname, '../../docs/hand-over.sh');
     const child = spawn('sh', [script, ...args], { env: { ...process.env, HAND_OVER_SETTINGS: settings } });
@@ -157,7 +157,7 @@ describe('over a connection, where the body is its own stream,', () => {
     return code as number;
   };
 
-  // What the script needs is the mail server's, not ours to install.
+  // The mail server provides what the script needs.
   (hasTools() ? test : test.skip).each([
     ['as it came', 0],
     ['of the sender <>', 0],
@@ -165,7 +165,7 @@ describe('over a connection, where the body is its own stream,', () => {
     ['of another secret', 75],
     ['over the size limit', 69],
     ['without settings', 75],
-  ])('the script for Postfix hands a mail over %s: %i', async (what, status) => {
+  ])('the Postfix script hands over a message %s: %i', async (what, status) => {
     const inbox = await arrange();
     const folder = await mkdtemp(join(tmpdir(), 'agent-email-hand-over-'));
     const settings = join(folder, 'settings');
@@ -188,7 +188,7 @@ describe('over a connection, where the body is its own stream,', () => {
   });
 });
 
-describe('a raw mail is refused, and nothing stored,', () => {
+describe('a raw message is rejected without storing anything', () => {
   test.each<[string, Handed, ErrorCode]>([
     ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
@@ -205,11 +205,11 @@ describe('a raw mail is refused, and nothing stored,', () => {
     expect(await receiptsOf(inbox.id)).toEqual([]);
   });
 
-  test('for recipients nobody has', async () => {
+  test('for unknown recipients', async () => {
     expectProblem(await hand(['nobody@mail.test']), 'not_found');
   });
 
-  test('with more recipients than were signed', async () => {
+  test('with an unsigned recipient', async () => {
     const [inbox, other] = [await arrange(), await arrange()];
     const response = await hand([inbox.email], { sent: { rcptTo: [inbox.email, other.email] } });
     expectProblem(response, 'unauthenticated');
@@ -221,14 +221,14 @@ describe('a raw mail is refused, and nothing stored,', () => {
     ['JSON', { 'content-type': 'application/json' }, '{}'],
     ['a form', { 'content-type': 'multipart/form-data; boundary=x' }, '--x--'],
     ['nothing', {}, ''],
-  ])('where it is %s', async (_name, type, raw) => {
+  ])('if it is %s', async (_name, type, raw) => {
     const { path, headers } = requestOf(['a@b.example'], { mail: raw });
     const { 'content-type': _mail, ...signed } = headers;
     const response = await app.call(path, { method: 'POST', raw, headers: { ...signed, ...type } });
     expect(expectProblem(response, 'unsupported_media_type').fix).toContain('message/rfc822');
   });
 
-  test('a stolen signature with other bytes does not touch what was taken in', async () => {
+  test('a reused signature with other bytes does not affect the accepted message', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
     await hand([inbox.email], { timestamp });

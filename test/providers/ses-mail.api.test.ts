@@ -47,7 +47,7 @@ afterAll(async () => {
   sesObjects?.close();
 });
 
-/** An inbox, and a service on a real database and S3; `opened` names what was read of the buckets of SES. */
+/** An inbox, and a service with a real database and S3. `opened` lists the objects read from SES buckets. */
 async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
   const inbox = await createInbox(app.worker, await createOrganization(app.worker));
   const { outbox } = recordingOutbox();
@@ -98,7 +98,7 @@ interface Received {
   messageId?: string;
 }
 
-/** As SES publishes it. */
+/** A notification as SES publishes it. */
 function received({ recipients, action, source = 'ada@people.example', ...more }: Received) {
   const passed = { status: 'PASS' };
   return {
@@ -131,8 +131,8 @@ function received({ recipients, action, source = 'ada@people.example', ...more }
 const inS3 = (objectKey: string, bucketName = BUCKET) => ({ type: 'S3', bucketName, objectKey });
 const signed = (notification: object) => JSON.stringify(signSnsMessage(signer, notification));
 
-describe('a mail SES received', () => {
-  test('is read from its bucket and taken in with envelope, time and verdicts, once', async () => {
+describe('a message that SES received', () => {
+  test('is read from its bucket and accepted once, with envelope, time and verdicts', async () => {
     const { inbox, service, opened, unknown, receipts } = await arrange();
     const key = await putMail();
     const notification = received({
@@ -161,7 +161,7 @@ describe('a mail SES received', () => {
     expect(opened).toEqual([`${BUCKET}/${key}`]);
   });
 
-  test('told of twice at once is one mail', async () => {
+  test('is accepted once for concurrent notifications', async () => {
     const { inbox, service, receipts } = await arrange();
     const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
     const outcomes = await Promise.allSettled([
@@ -177,7 +177,7 @@ describe('a mail SES received', () => {
   test.each([
     ['UTF8', 'Grüße', mail({ Subject: 'x' }, 'Grüße'), (raw: string) => raw],
     ['BASE64', 'Gr\xfc\xdfe', mail({ Subject: 'x' }, 'Gr\xfc\xdfe'), null],
-  ])('comes within the notification, too (%s)', async (encoding, _words, raw, asText) => {
+  ])('may be part of the notification (%s)', async (encoding, _words, raw, asText) => {
     const { inbox, service, opened, receipts } = await arrange();
     const bytes = Buffer.from(raw, asText ? 'utf8' : 'latin1');
     const notification = received({
@@ -195,7 +195,7 @@ describe('a mail SES received', () => {
     expect(opened).toEqual([]);
   });
 
-  test('for nobody here is ignored, unread, and logged', async () => {
+  test('for unknown recipients is ignored, unread and logged', async () => {
     const { service, opened, unknown } = await arrange();
     const notification = received({ recipients: ['nobody@mail.test'], action: inS3(await putMail()) });
     expect(await service.take(signed(notification))).toBe('ignored');
@@ -215,7 +215,7 @@ describe('a mail SES received', () => {
   );
 });
 
-describe('what SES says of the sender is on the message, and nothing looked up again:', () => {
+describe('the verdicts of SES are on the message, without further lookups:', () => {
   const failed = { status: 'FAIL' };
   test.each<[string, object, Partial<Authentication>, string[]]>([
     ['all is well', { dmarcVerdict: { status: 'PASS' } }, { spf: 'pass', dkim: 'pass', dmarc: 'pass' }, []],
@@ -261,8 +261,8 @@ describe('what SES says of the sender is on the message, and nothing looked up a
   });
 });
 
-describe('refused, with nothing stored, is', () => {
-  test('a bucket that is not ours, whoever signed: nothing is read', async () => {
+describe('rejected without storing anything:', () => {
+  test('an unlisted bucket, unread, whatever the signature', async () => {
     const { inbox, service, opened, receipts } = await arrange();
     const notification = received({
       recipients: [inbox.email],
@@ -313,7 +313,7 @@ describe('refused, with nothing stored, is', () => {
     expect(await receipts()).toEqual([]);
   });
 
-  test('an object that breaks off: the next time it is whole', async () => {
+  test('a truncated object, which a retry reads completely', async () => {
     const key = await putMail();
     const broken = {
       open: async () =>
@@ -336,7 +336,7 @@ describe('refused, with nothing stored, is', () => {
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toString()).toBe(MAIL);
   });
 
-  test('an object we may not read', async () => {
+  test('a forbidden object', async () => {
     const stranger = createSesObjects({ ...app.config, SES_SECRET_ACCESS_KEY: 'wrong' });
     const { inbox, service, receipts } = await arrange(stranger);
     const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
@@ -348,7 +348,7 @@ describe('refused, with nothing stored, is', () => {
     stranger.close();
   });
 
-  test('nothing for ever: an object that was missing is taken in when SNS comes again', async () => {
+  test('nothing forever: a missing object is accepted when SNS retries', async () => {
     const { inbox, service, receipts } = await arrange();
     const objectKey = `ses/${randomUUID()}`;
     const notification = received({ recipients: [inbox.email], action: inS3(objectKey) });

@@ -7,7 +7,7 @@ import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
 
-/** A message SES took, an id a recipient, and the inbox its answers come to. */
+/** A message sent with SES, with one SES id per recipient, and the inbox that receives the replies. */
 async function arrange(...to: string[]) {
   const sending = await arrangeSending(database);
   const sesIds = to.map(() => `0102-${randomUUID()}-000000`);
@@ -23,12 +23,12 @@ async function arrange(...to: string[]) {
   return { receive, sesIds, threadId: message.threadId, rfcMessageId: message.rfcMessageId };
 }
 
-describe('an answer to a mail that SES gave a Message-ID of its own', () => {
+describe('a reply to a message whose Message-ID SES replaced', () => {
   test.each([
     ['In-Reply-To', 'eu-west-1'],
     ['References', 'eu-west-1'],
     ['In-Reply-To', 'email'],
-  ])('joins its thread by %s at %s, whoever answers', async (field, host) => {
+  ])('joins its thread by %s at %s, from any sender', async (field, host) => {
     const { receive, sesIds, threadId } = await arrange('ada@people.example', 'bob@people.example');
     for (const id of sesIds) {
       const { message } = await receive(
@@ -38,7 +38,7 @@ describe('an answer to a mail that SES gave a Message-ID of its own', () => {
     }
   });
 
-  test('joins the thread of In-Reply-To, be that an alias or not', async () => {
+  test('joins the thread of In-Reply-To, whether an alias or not', async () => {
     const { receive, sesIds, threadId } = await arrange('ada@people.example');
     const other = await receive(mail({ Subject: 'Other', 'Message-ID': `<${sesIds[0]}@people.example>` }));
     const byAlias = await receive(
@@ -71,7 +71,7 @@ describe('an answer to a mail that SES gave a Message-ID of its own', () => {
     expect([theirs.threadId, mine.threadId]).not.toContain(message?.threadId);
   });
 
-  test('a mail that took the alias as its own Message-ID draws no answers', async () => {
+  test('a message that uses the alias as Message-ID attracts no replies', async () => {
     const { receive, sesIds, threadId } = await arrange('ada@people.example');
     const id = `<${sesIds[0]}@email.amazonses.com>`;
     const copy = await receive(mail({ Subject: 'Copied', 'Message-ID': id }, 'Copy'));

@@ -33,7 +33,7 @@ beforeAll(async () => {
 const snsMessage = (message: object | string, over: Partial<SnsMessage> = {}, signer = pair) =>
   signSnsMessage(signer, message, over);
 
-/** A mail SES took, and the service its notifications come to. */
+/** A message sent with SES, and the service for its notifications. */
 async function arrange(certificate = pair.cert) {
   const sesId = `0102-${randomUUID()}`;
   const sending = await arrangeSending(database);
@@ -93,7 +93,7 @@ describe('a signed notification', () => {
     ],
     ['Reject', { reject: { reason: 'Bad content' } }, 'bounced'],
     ['DeliveryDelay', { deliveryDelay: { delayedRecipients: [{ ...told, status: '4.4.1' }] } }, 'sent'],
-  ])('of %s (%j) makes the message %s, in both shapes and versions, once', async (type, more, status) => {
+  ])('of %s (%j) makes the message %s once, in both formats and versions', async (type, more, status) => {
     const { service, event, fetched, state } = await arrange();
     expect(await service.take(JSON.stringify(snsMessage(event(type, more))))).toBe('folded');
     const first = await state();
@@ -107,7 +107,7 @@ describe('a signed notification', () => {
     expect(fetched).toEqual([CERTIFICATE_URL]);
   });
 
-  test('of a mail that is not ours is ignored, of one that may yet be is asked for again', async () => {
+  test('of an unknown message is ignored, or retried if the message is recent', async () => {
     const { service, event } = await arrange();
     const unknown = { ...event('Bounce', bounce('Permanent', 'General')) };
     const at = (timestamp: string) => ({ ...unknown, mail: { messageId: 'other', timestamp } });
@@ -123,7 +123,7 @@ describe('a signed notification', () => {
     expect((await state()).status).toBe('sent');
   });
 
-  test('confirms a subscription, at SNS alone', async () => {
+  test('confirms a subscription only at SNS', async () => {
     const { service, fetched } = await arrange();
     const over = { Type: 'SubscriptionConfirmation', Token: 't' } as const;
     expect(await service.take(snsMessage('hello', { ...over, SubscribeURL: SUBSCRIBE_URL }))).toBe(
@@ -141,7 +141,7 @@ describe('a signed notification', () => {
   });
 });
 
-describe('refused, with nothing changed, is', () => {
+describe('rejected without any change:', () => {
   test.each<[string, (signed: SnsMessage) => unknown, string]>([
     [
       'an altered message',
@@ -174,14 +174,14 @@ describe('refused, with nothing changed, is', () => {
     expect((await state()).status).toBe('sent');
   });
 
-  test('a message signed with a certificate out of force', async () => {
+  test('a message signed with an expired certificate', async () => {
     const { service, event, state } = await arrange(expired.cert);
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
     await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
     expect((await state()).status).toBe('sent');
   });
 
-  test('a message signed by somebody else', async () => {
+  test('a message with a foreign signature', async () => {
     const { service, event } = await arrange();
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
     await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
@@ -197,11 +197,11 @@ test.each([
   ['https://bucket.s3.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem', false],
   ['https://sns.eu-west-1.amazonaws.com/other.pem', false],
   ['https://sns.eu-west-1.amazonaws.com:8443/SimpleNotificationService-0123456789abcdef.pem', false],
-])('a certificate at %s is of SNS: %s', (url, expected) => {
+])('%s is a certificate URL of SNS: %s', (url, expected) => {
   expect(isSnsCertificateUrl(url)).toBe(expected);
 });
 
-test('the route takes what SNS sends as text, and refuses other topics', async () => {
+test('the route accepts text/plain of SNS, and rejects other topics', async () => {
   const app = await startTestApp({ config: { SES_TOPIC_ARNS: TOPIC } });
   try {
     const post = (raw: string, type = 'text/plain; charset=UTF-8') =>
