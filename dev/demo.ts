@@ -9,9 +9,9 @@ import { Webhook } from 'standardwebhooks';
 import type { FirstRun } from './first-run.ts';
 
 const USAGE = `npm run demo -- [--first-run FILE]
-  Plays the whole story against a running service (npm start): inbox, draft, send, delivered, a person's reply,
+  Runs the whole story against a running service (npm start): inbox, draft, send, delivery, a person's reply,
   thread, signed webhooks.`;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const PERSON = 'ada@people.example';
 
 interface Delivered {
@@ -19,7 +19,7 @@ interface Delivered {
   body: string;
 }
 
-/** The fields of the API's answers that the story looks at; each answer has those of its kind. */
+/** The fields of API responses that the demo reads. Each response has those of its resource. */
 interface Answer {
   id: string;
   email: string;
@@ -75,34 +75,29 @@ async function demo(firstRunFile: string): Promise<void> {
 
     const sent = await call('POST', `/drafts/${draft.id}/send`);
     step('Sent', `${sent.id}  ${sent.status}`);
-    expectEvent(await receiver.next('message.sent'), endpoint.secret, sent.id, 'The relay took it');
-    expectEvent(
-      await receiver.next('message.delivered'),
-      endpoint.secret,
-      sent.id,
-      'Delivered, says its report',
-    );
+    expectEvent(await receiver.next('message.sent'), endpoint.secret, sent.id, 'Accepted by the relay');
+    expectEvent(await receiver.next('message.delivered'), endpoint.secret, sent.id, 'Reported as delivered');
     const after = await call('GET', `/messages/${sent.id}`);
     step('The message', `${after.status}, delivered at ${after.delivered_at}`);
 
     await replyAsPerson(service, inbox.email, sent);
-    step('Ada answers', `by SMTP to ${service.inbound_smtp.host}:${service.inbound_smtp.port}`);
+    step('Ada replies', `by SMTP to ${service.inbound_smtp.host}:${service.inbound_smtp.port}`);
     const received = expectEvent(
       await receiver.next('message.received'),
       endpoint.secret,
       undefined,
-      'Her mail came in',
+      'Her reply arrives',
     );
     if (received.data.extracted_text !== 'Yes, please send it.') {
       throw new Error(`extracted_text is ${JSON.stringify(received.data.extracted_text)}`);
     }
-    step('What she said, without the quote', String(received.data.extracted_text));
+    step('Her reply without the quote', String(received.data.extracted_text));
 
     const thread = await call('GET', `/threads/${sent.thread_id}`);
     if (thread.message_count !== 2) throw new Error(`The thread has ${thread.message_count} messages, not 2`);
     step('The thread', `${thread.id}: "${thread.subject}", ${thread.message_count} messages`);
 
-    console.log(`\nEverything worked. The mails: ${service.mail_ui}`);
+    console.log(`\nEverything worked. The messages: ${service.mail_ui}`);
     if (service.temporal_ui) console.log(`The workflows: ${service.temporal_ui}`);
   } finally {
     receiver.stop();
@@ -113,9 +108,12 @@ function readFirstRun(file: string): FirstRun {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as FirstRun;
   } catch (cause) {
-    throw new Error(`${file} is not there: start the service first (npm start) and wait for its table.`, {
-      cause,
-    });
+    throw new Error(
+      `${file} does not exist: start the service first (npm start) and wait until it is ready.`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -135,16 +133,16 @@ function caller({ base_url, agent_key }: FirstRun) {
       ...(body ? { body: JSON.stringify(body) } : {}),
     }).catch((error: Error) => {
       const { code = error.message } = (error.cause ?? {}) as NodeJS.ErrnoException;
-      throw new Error(`${base_url} does not answer (${code}): start the service first (npm start).`);
+      throw new Error(`${base_url} does not respond (${code}): start the service first (npm start).`);
     });
     const answer = await response.json();
     if (!response.ok)
-      throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(answer)}`);
+      throw new Error(`${method} ${path} returned ${response.status}: ${JSON.stringify(answer)}`);
     return answer as Answer;
   };
 }
 
-/** A webhook receiver as a customer would write one, keeping what it gets until it is asked for. */
+/** A webhook receiver as a customer would write one. It keeps requests until `next` takes them. */
 async function startReceiver() {
   const arrived: Delivered[] = [];
   const server = createServer((request, response) => {
@@ -161,19 +159,19 @@ async function startReceiver() {
     url: `http://127.0.0.1:${port}/hook`,
     stop: () => server.close().closeAllConnections(),
     async next(type: string): Promise<Delivered> {
-      const deadline = Date.now() + PATIENCE_MS;
+      const deadline = Date.now() + TIMEOUT_MS;
       for (;;) {
         const index = arrived.findIndex(({ body }) => (JSON.parse(body) as EventEnvelope).type === type);
         const [found] = index < 0 ? [] : arrived.splice(index, 1);
         if (found) return found;
-        if (Date.now() > deadline) throw new Error(`No ${type} within ${PATIENCE_MS / 1000} s`);
+        if (Date.now() > deadline) throw new Error(`No ${type} within ${TIMEOUT_MS / 1000} s`);
         await new Promise((done) => setTimeout(done, 50));
       }
     },
   };
 }
 
-/** Verifies both signatures: the specification's own, and Standard Webhooks' by its public library. */
+/** Verifies both signatures: the service's own, and the Standard Webhooks one with its public library. */
 function expectEvent(
   { headers, body }: Delivered,
   secret: string,
@@ -189,7 +187,7 @@ function expectEvent(
   new Webhook(secret).verify(body, headers as Record<string, string>);
   const event = JSON.parse(body) as EventEnvelope;
   if (messageId !== undefined && event.data.message_id !== messageId)
-    throw new Error(`${event.type} is of another message`);
+    throw new Error(`${event.type} belongs to another message`);
   step(what, `${event.type}  (${event.id}, signature verified)`);
   return event;
 }

@@ -1,25 +1,25 @@
 import type { OutsideParts } from './outside-parts.ts';
 import type { DevSettings } from './settings.ts';
 
-/** The facts of a running stack for programs and tests: `.data/first-run.json`. */
+/** Addresses and credentials of a running stack, for programs and tests: `.data/first-run.json`. */
 export interface FirstRun {
   base_url: string;
-  /** Every permission of the first organization. */
+  /** Has every permission in the first organization. */
   api_key: string;
-  /** What an agent gets, bound to the production environment. */
+  /** Has an agent's permissions, bound to the production environment. */
   agent_key: string;
   owner: { email: string; password: string };
   org_id: string;
   env_id: string;
   inbound_smtp: { host: string; port: number };
   relay_smtp: { host: string; port: number };
-  /** STARTTLS with a certificate nobody signed; user and password are an inbox's (`…/credentials/rotate`). */
+  /** STARTTLS with a self-signed certificate. User and password belong to an inbox (`…/credentials/rotate`). */
   submission_smtp: { host: string; port: number };
   temporal_address: string;
-  /** Null where the Temporal server was there before. */
+  /** Null if the Temporal server was not started by this stack. */
   temporal_ui: string | null;
   mail_ui: string;
-  /** As the owner of the schema. */
+  /** Connects as the owner of the schema. */
   database_url: string;
 }
 
@@ -42,12 +42,12 @@ export function describeFirstRun({ ports }: DevSettings, parts: OutsideParts): F
   };
 }
 
-/** What a person sees when everything answers. */
+/** Printed once every service is ready. */
 export function closingTable(facts: FirstRun, files: { firstRun: string; logs: string }): string {
   const rows = [
     ['API', `${facts.base_url}/api/v1`],
     ['API docs', `${facts.base_url}/docs`],
-    ['Temporal UI', facts.temporal_ui ?? `of the server at ${facts.temporal_address}`],
+    ['Temporal UI', facts.temporal_ui ?? `see the server at ${facts.temporal_address}`],
     ['Mail UI', facts.mail_ui],
     ['Inbound SMTP', `${facts.inbound_smtp.host}:${facts.inbound_smtp.port}`],
     ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
@@ -59,16 +59,16 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     '',
     ...lines,
     '',
-    'Make an inbox:',
+    'Create an inbox:',
     '',
     `  ${createInboxCommand(facts)}`,
     '',
-    `The same for programs: ${files.firstRun}   Logs: ${files.logs}   Ctrl-C stops everything.`,
+    `As JSON: ${files.firstRun}   Logs: ${files.logs}   Ctrl-C stops everything.`,
     '',
   ].join('\n');
 }
 
-/** Pasted twice it answers with the same inbox: the `client_id` says so. */
+/** Running it twice returns the same inbox because of `client_id`. */
 export function createInboxCommand({ base_url, api_key }: FirstRun): string {
   const body = JSON.stringify({ username: 'first-agent', client_id: 'first-inbox' });
   return `curl -sS ${base_url}/api/v1/inboxes -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' -d '${body}'`;

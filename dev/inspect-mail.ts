@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type MailReport, readMailReport } from '../domain/delivery-reports/read-report.ts';
-import { createMailReader, type MailReader } from '../domain/mime/parser/pool.ts';
+import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
 
 /**
  * `npm run mail:inspect -- <file or folder>…`: one line of JSON a mail, as the service would read it. Folders are read
@@ -24,9 +24,9 @@ async function* filesIn(path: string): AsyncGenerator<string> {
   }
 }
 
-async function inspect(reader: MailReader, file: string) {
+async function inspect(reader: ParserPool, file: string) {
   const report = readMailReport(await readFile(file));
-  const mail = await reader.read(createReadStream(file), {
+  const mail = await reader.parse(createReadStream(file), {
     storeFile: (_index, content) => measure(content),
   });
   return {
@@ -80,7 +80,7 @@ async function main(paths: string[]): Promise<void> {
     process.exitCode = 2;
     return;
   }
-  const reader = createMailReader({ entry: PARSER_ENTRY, processes: MAILS_AT_ONCE });
+  const reader = createParserPool({ entry: PARSER_ENTRY, processes: MAILS_AT_ONCE });
   const waiting: Promise<unknown>[] = [];
   try {
     for (const path of paths) {

@@ -94,7 +94,7 @@ async function seed({ settings, folder, log }: PartsContext, workerUrl: string):
     });
     if (made) {
       folder.writeSeed(made);
-      log('Made the first organization, its owner and its keys');
+      log('Created the first organization, its owner and its keys');
     }
   } finally {
     await database.close();

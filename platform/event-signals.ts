@@ -56,11 +56,11 @@ export function createEventSignals({ url, logger, pollMs = POLL_MS }: EventSigna
   return {
     subscribe(topic, wake) {
       start();
-      const wakes = subscribers.get(topic) ?? new Set();
-      subscribers.set(topic, wakes.add(wake));
+      const wakeCallbacks = subscribers.get(topic) ?? new Set();
+      subscribers.set(topic, wakeCallbacks.add(wake));
       return () => {
-        wakes.delete(wake);
-        if (wakes.size === 0 && subscribers.get(topic) === wakes) subscribers.delete(topic);
+        wakeCallbacks.delete(wake);
+        if (wakeCallbacks.size === 0 && subscribers.get(topic) === wakeCallbacks) subscribers.delete(topic);
       };
     },
     async close() {

@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 
-/** JSON lines on standard output. Nothing logs bodies, addresses or secrets; these paths are a second line. */
+/** JSON lines on standard output. No code logs bodies, addresses or secrets; redaction is a second line of defense. */
 export function createLogger(config: Pick<Config, 'LOG_LEVEL'>, processName: string): Logger {
   return pino({
     level: config.LOG_LEVEL,

@@ -4,21 +4,21 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { sha256 } from './crypto.ts';
 import type { Database } from './database/database.ts';
 
-/** What a process tells Prometheus of itself, whatever it is. @param process named as its command is. */
-export function createMeters(process: string): Registry {
+/** The Prometheus metrics that every process has. @param process the name of its command. */
+export function createMetricsRegistry(process: string): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'agent_email_build_info',
-    help: 'Always 1; which version of which process runs.',
+    help: 'Always 1; the labels name the version and the process.',
     labelNames: ['version', 'process'],
     registers: [registry],
   }).set({ version: readVersion(), process }, 1);
   return registry;
 }
 
-/** How many connections a process holds to PostgreSQL, and how many callers wait for one. */
-export function meterConnections(registry: Registry, database: Pick<Database, 'poolUsage'>): void {
+/** Adds the number of PostgreSQL connections of the process, and of callers that wait for one. */
+export function addConnectionMetrics(registry: Registry, database: Pick<Database, 'poolUsage'>): void {
   new Gauge({
     name: 'agent_email_database_connections',
     help: 'Connections to PostgreSQL in use and idle, and callers waiting for one.',
@@ -30,7 +30,7 @@ export function meterConnections(registry: Registry, database: Pick<Database, 'p
   });
 }
 
-/** Whether a header `Authorization` has the token; compared in constant time. */
+/** Whether an `Authorization` header has the token. Compares in constant time. */
 export function isMetricsToken(token: string, authorization: string | undefined): boolean {
   return timingSafeEqual(sha256(authorization ?? ''), sha256(`Bearer ${token}`));
 }

@@ -2,7 +2,7 @@ import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Config } from './config.ts';
 
-/** Every run carries these, so an operator finds it by tenant, by thing and by where it stands. All are Keyword. */
+/** Every run has these, so that operators find it by tenant, resource and stage. All are of type Keyword. */
 export const SEARCH_ATTRIBUTES = ['OrgId', 'EnvId', 'InboxId', 'ResourceId', 'RelatedId', 'Stage'] as const;
 export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
 
@@ -25,7 +25,7 @@ export function temporalConnectionOptions(
   };
 }
 
-/** A client that connects when first used, so that a process starts while Temporal is down. */
+/** Connects on first use, so that a process can start while Temporal is down. */
 export function createTemporalClient(config: TemporalConfig): Client {
   return new Client({
     connection: Connection.lazy(temporalConnectionOptions(config)),
@@ -35,7 +35,7 @@ export function createTemporalClient(config: TemporalConfig): Client {
 
 const PING_TIMEOUT_MS = 2_000;
 
-/** @throws when the Temporal frontend does not answer in time. */
+/** @throws Error if the Temporal frontend does not respond in time. */
 export async function pingTemporal({ connection }: Pick<Client, 'connection'>): Promise<void> {
   await connection.withDeadline(Date.now() + PING_TIMEOUT_MS, async () => {
     await connection.workflowService.getSystemInfo({});

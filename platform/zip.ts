@@ -187,7 +187,7 @@ export function buildLocalHeader(entry: ZipEntry): Buffer {
 }
 
 /** Section 4.3.9, with the signature recommended by section 4.3.9.3. */
-export function buildDataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: ZipEntry): Buffer {
+function buildDataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: ZipEntry): Buffer {
   if (zip64 || sizeBytes > MAX_32 || compressedBytes > MAX_32)
     return new RecordBuilder(24).u32(0x08074b50).u32(sum).u64(compressedBytes).u64(sizeBytes).bytes;
   return new RecordBuilder(16).u32(0x08074b50).u32(sum).u32(compressedBytes).u32(sizeBytes).bytes;

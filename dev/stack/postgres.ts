@@ -68,7 +68,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dataDir = ownedDataDir(resolve(options.dataDir), owner, options.log);
   await endLeftoverPostgres(dataDir, options.log);
   if (!existsSync(join(dataDir, 'PG_VERSION'))) {
-    options.log('Making the PostgreSQL data directory (first start)');
+    options.log('Creating the PostgreSQL data directory (first start)');
     initialize({ ...options, dataDir }, binaries, owner);
   }
   const child = await startServer({ ...options, dataDir }, binaries, owner);

@@ -118,8 +118,8 @@ export function createEgress(options: EgressOptions): Egress {
     try {
       const addresses = await rejectAfter(resolve(target), deadline);
       const socket = await connect(target, addresses, deadline);
-      const answer = await exchange(socket, target, { method, ...post }, deadline);
-      return { kind: 'response', ...answer, durationMs: durationMs() };
+      const response = await exchange(socket, target, { method, ...post }, deadline);
+      return { kind: 'response', ...response, durationMs: durationMs() };
     } catch (error) {
       if (error instanceof BlockedTargetError) return { kind: 'blocked', reason: error.message };
       return { kind: 'failed', error: errorCode(error, deadline), durationMs: durationMs() };
@@ -141,8 +141,8 @@ function blockIfRefused(refusal: string | null): void {
 }
 
 async function systemLookup(hostname: string): Promise<string[]> {
-  const found = await dnsLookup(hostname, { all: true });
-  return found.map(({ address }) => address);
+  const addresses = await dnsLookup(hostname, { all: true });
+  return addresses.map(({ address }) => address);
 }
 
 /** Pins the connection to the addresses that were checked, against DNS rebinding. */
@@ -215,11 +215,11 @@ async function readBody(
   response: IncomingMessage,
   { maxResponseBytes, retainBytes }: EgressRequest,
 ): Promise<string> {
-  const kept: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let receivedBytes = 0;
   try {
     for await (const chunk of response) {
-      if (receivedBytes < retainBytes) kept.push(chunk.subarray(0, retainBytes - receivedBytes));
+      if (receivedBytes < retainBytes) chunks.push(chunk.subarray(0, retainBytes - receivedBytes));
       receivedBytes += chunk.length;
       if (receivedBytes >= maxResponseBytes) break;
     }
@@ -227,7 +227,7 @@ async function readBody(
     // The status counts. A body that breaks off or stalls is only for people to read.
   }
   // PostgreSQL cannot store NUL in text.
-  return Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd');
+  return Buffer.concat(chunks).toString('utf8').replaceAll('\u0000', '\ufffd');
 }
 
 /** Parses seconds or a date (RFC 9110 section 10.2.3) to milliseconds from now; null if it is neither. */

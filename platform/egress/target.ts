@@ -3,7 +3,7 @@ import type { AddressPolicy } from './address-policy.ts';
 
 export interface TargetRules {
   addresses: AddressPolicy;
-  /** Ports beside 80, 443, 8080 and 8443; `any` for all. */
+  /** Ports besides 80, 443, 8080 and 8443; `any` for all. */
   allowPorts: number[] | 'any';
   requireHttps: boolean;
 }

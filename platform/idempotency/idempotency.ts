@@ -33,7 +33,7 @@ export interface IdempotencyStore {
   /** Stores a response in the transaction of the change: both commit or neither. */
   save(
     transaction: Transaction,
-    entry: { id: Buffer; organizationId: string; requestHash: Buffer; answer: StoredResponse },
+    entry: { id: Buffer; organizationId: string; requestHash: Buffer; response: StoredResponse },
   ): Promise<void>;
 }
 
@@ -54,27 +54,27 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
     },
 
     async find({ em }, id, requestHash) {
-      const kept = await em.findOne(IdempotencyKeyEntity, {
+      const stored = await em.findOne(IdempotencyKeyEntity, {
         id,
         createdAt: { $gt: new Date(Date.now() - IDEMPOTENCY_RETENTION_MS) },
       });
-      if (!kept) return null;
-      if (!requestHash.equals(kept.requestHash)) return 'different-request';
+      if (!stored) return null;
+      if (!requestHash.equals(stored.requestHash)) return 'different-request';
       return {
-        status: kept.status,
-        contentType: kept.contentType,
-        body: secretBox.open(kept.body, sealContext(id)),
+        status: stored.status,
+        contentType: stored.contentType,
+        body: secretBox.open(stored.body, sealContext(id)),
       };
     },
 
-    async save({ em }, { id, organizationId, requestHash, answer }) {
+    async save({ em }, { id, organizationId, requestHash, response }) {
       await em.upsert(IdempotencyKeyEntity, {
         id,
         organizationId,
         requestHash,
-        status: answer.status,
-        contentType: answer.contentType,
-        body: secretBox.seal(answer.body, sealContext(id)),
+        status: response.status,
+        contentType: response.contentType,
+        body: secretBox.seal(response.body, sealContext(id)),
         createdAt: new Date(),
       });
     },

@@ -4,14 +4,14 @@ export interface StartCommand {
   workflowType: string;
   workflowId: string;
   taskQueue: string;
-  /** Ids only: histories are readable by operators. */
+  /** Ids only: operators can read histories. */
   input: object;
   searchAttributes: Partial<Record<SearchAttributeName, string>>;
   /** One line for the Temporal UI. Ids only. */
   summary: string;
-  /** Runs of one key share the queue with those of others, each key its part; 64 bytes at most. Empty: one for all. */
+  /** Temporal divides the task queue fairly between keys. At most 64 bytes. Unset: all such runs share one key. */
   fairnessKey?: string;
-  /** The API request that led to it; in the run's memo. Empty for what a lifecycle starts. */
+  /** The API request that caused it, for the run's memo. Unset if a workflow caused it. */
   requestId?: string;
 }
 
@@ -21,7 +21,7 @@ export interface SignalCommand {
   args: unknown[];
 }
 
-/** `signal` with `start` is signal-with-start: the run is made where it does not exist yet. */
+/** Both `start` and `signal`: signal-with-start, which starts the run if it does not exist. */
 export interface OutboxCommand {
   start?: StartCommand;
   signal?: SignalCommand;

@@ -3,7 +3,7 @@ import { createdAt, idColumn, timestamp } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 
-/** A workflow start or signal that belongs to a committed change. The row goes when Temporal has taken it. */
+/** A workflow start or signal that belongs to a committed change. Deleted once Temporal has accepted it. */
 export const OutboxEntity = defineEntity({
   name: 'Outbox',
   tableName: 'outbox',
@@ -22,11 +22,11 @@ export const OutboxEntity = defineEntity({
     id: p.bigint('string').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     command: p.json().$type<OutboxCommand>(),
-    /** The sweep leaves the row alone until then: the process that committed it dispatches first. */
+    /** The sweep ignores the row until then: the process that committed it dispatches first. */
     availableAt: timestamp(),
     attempts: p.integer().default(0),
     lastError: p.text().strictNullable(),
-    /** Given up after many attempts; an operator looks at these. */
+    /** Set after the last attempt; an operator has to clear it. */
     deadAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },

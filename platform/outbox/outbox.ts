@@ -10,9 +10,9 @@ import type { WorkflowGateway } from './workflow-gateway.ts';
 export interface Outbox {
   /** Writes the command in the caller's transaction and dispatches it right after the commit. */
   enqueue(transaction: Transaction, organizationId: string, command: OutboxCommand): void;
-  /** Takes commands whose process died before it dispatched them. Returns how many it dispatched. */
+  /** Dispatches commands whose process died before it did. Returns how many. */
   sweep(limit: number): Promise<number>;
-  /** Waits until what was enqueued so far is dispatched or left to the sweep. */
+  /** Resolves once every command enqueued so far is dispatched or left to the sweep. */
   drain(): Promise<void>;
 }
 
@@ -22,19 +22,19 @@ export interface OutboxOptions {
   logger: Logger;
 }
 
-/** The sweep leaves young rows to the process that wrote them. */
+/** The sweep leaves newer rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
-/** Calls under way from one process: more would only wait for one another at the server. */
-const CALLS_AT_ONCE = 50;
-/** Commands that wait in one process, of about 1 KiB; beyond it a burst is left to the sweep. */
+/** Per process: more calls would only queue at the Temporal server. */
+const MAX_CONCURRENT_CALLS = 50;
+/** Commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
   const waiting = new Set<Promise<void>>();
-  const calls = createSemaphore(CALLS_AT_ONCE);
-  const removeRow = batchedRemoval(database);
+  const calls = createSemaphore(MAX_CONCURRENT_CALLS);
+  const deleteRow = createBatchedDelete(database);
 
   async function dispatchCommitted(
     organizationId: string,
@@ -44,7 +44,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     try {
       const release = await calls.acquire();
       await workflows.dispatch(command).finally(release);
-      await removeRow(organizationId, id);
+      await deleteRow(organizationId, id);
     } catch (error) {
       logger.warn({ outboxId: id, organizationId, err: error }, 'outbox dispatch left to the sweep');
     }
@@ -54,7 +54,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     try {
       const release = await calls.acquire();
       await workflows.dispatch(command).finally(release);
-      await removeRow(organizationId, id);
+      await deleteRow(organizationId, id);
       return true;
     } catch (error) {
       const isDead = attempts >= MAX_ATTEMPTS;
@@ -70,7 +70,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
       );
       logger[isDead ? 'error' : 'warn'](
         { outboxId: id, organizationId, attempts, err: error },
-        isDead ? 'outbox command given up' : 'outbox command failed',
+        isDead ? 'outbox command is dead' : 'outbox command failed',
       );
       return false;
     }
@@ -106,18 +106,18 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
   };
 }
 
-/** Long enough to gather rows under load, far shorter than the time after which the sweep takes them. */
-const GATHER_MS = 50;
+/** Long enough to collect rows under load, far shorter than `FIRST_SWEEP_AFTER_MS`. */
+const BATCH_DELAY_MS = 50;
 
 /**
- * Removes rows of dispatched commands together, a moment later: a transaction of its own for each would double what
- * the outbox costs. A row that a crash leaves is dispatched once more, which changes nothing.
+ * Deletes rows of dispatched commands in batches: a transaction for each row would double the cost of the outbox. A row
+ * that a crash leaves behind is dispatched again, which has no effect.
  */
-function batchedRemoval(database: Database): (organizationId: string, id: string) => Promise<void> {
+function createBatchedDelete(database: Database): (organizationId: string, id: string) => Promise<void> {
   let batch: { idsOf: Map<string, string[]>; removed: Promise<void> } | undefined;
 
   async function removeLater(idsOf: Map<string, string[]>): Promise<void> {
-    await pause(GATHER_MS);
+    await pause(BATCH_DELAY_MS);
     batch = undefined;
     for (const [organizationId, ids] of idsOf) {
       await database.transaction({ organizationId }, ({ em }) =>
@@ -145,7 +145,7 @@ interface LeasedRow {
   attempts: number;
 }
 
-/** Marks due rows as taken (by moving their time) in one statement, so that two sweeps never take the same row. */
+/** Leases due rows by moving `available_at` in one statement, so that two sweeps never take the same row. */
 async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
   return database.autocommit((em) =>
     em.execute<LeasedRow[]>(

@@ -21,16 +21,16 @@ export type RunStatus =
   | 'UNSPECIFIED'
   | 'NOT_FOUND';
 
-/** What this service asks of Temporal from outside a workflow. */
+/** The calls to Temporal from outside workflows. */
 export interface WorkflowGateway {
   /**
-   * Hands a command over. A run that exists already, or is gone when it should be signalled, is success: ids are the
-   * idempotency key, and a signal only wakes what the database already says.
+   * Succeeds also if the run to start already exists or the run to signal is closed: workflow ids are the idempotency
+   * key, and a signal only makes a run read the database again.
    *
-   * @throws when Temporal does not answer.
+   * @throws Error if Temporal does not respond.
    */
   dispatch(command: OutboxCommand): Promise<void>;
-  /** By `describe`, since Temporal's listing lags behind. */
+  /** Uses `describe`, since Temporal's visibility lags behind. */
   statusOf(workflowId: string): Promise<RunStatus>;
 }
 

@@ -118,15 +118,15 @@ export function leaseFromDatabase(database: Database): LeaseTokens {
 
 /** For limits local to one process. */
 export function leaseFromMemory(now: () => number = Date.now): LeaseTokens {
-  const levels = new Map<string, { tokens: number; at: number }>();
+  const levels = new Map<string, { tokens: number; usedAt: number }>();
   return async (bucket, { burst, perSecond }, count) => {
     const at = now();
-    const level = levels.get(bucket) ?? { tokens: burst, at };
-    const available = Math.min(burst, level.tokens + ((at - level.at) / 1000) * perSecond);
+    const level = levels.get(bucket) ?? { tokens: burst, usedAt: at };
+    const available = Math.min(burst, level.tokens + ((at - level.usedAt) / 1000) * perSecond);
     const granted = Math.max(0, Math.min(count, Math.floor(available)));
     levels.delete(bucket);
-    levels.set(bucket, { tokens: available - granted, at });
-    for (const [id, { at: usedAt }] of levels) {
+    levels.set(bucket, { tokens: available - granted, usedAt: at });
+    for (const [id, { usedAt }] of levels) {
       if (levels.size < EVICT_AT_SIZE || at - usedAt < 60_000) break;
       levels.delete(id);
     }

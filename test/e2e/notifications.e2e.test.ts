@@ -50,7 +50,7 @@ test('a receiver that is gone: its endpoint is disabled, and the owner finds one
   expect(mail?.html).toContain(endpoint.body.id);
   expect(mail?.text).toContain('410 Gone');
   const { body } = await call('GET', `/webhooks/endpoints/${endpoint.body.id}`);
-  expect(body).toMatchObject({ disabled: true, disabled_reason: 'The receiver answered 410 Gone.' });
+  expect(body).toMatchObject({ disabled: true, disabled_reason: 'The receiver responded with 410 Gone.' });
   await historiesHoldIdsAlone();
   await receiver.stop();
 });

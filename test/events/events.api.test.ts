@@ -39,7 +39,7 @@ async function record(
       environmentId,
       inboxId: isOrganizationWide(type) ? null : inboxId,
       type,
-      data: buildSampleData(type, { inboxId, at: new Date() }),
+      data: buildSampleData(type, { inboxId, time: new Date() }),
     }),
   );
 }
@@ -98,7 +98,7 @@ describe('GET /events', () => {
           inboxId: newId('inbox'),
           type: 'message.received',
           data: {
-            ...buildSampleData('message.received', { inboxId: 'inb_a', at: new Date() }),
+            ...buildSampleData('message.received', { inboxId: 'inb_a', time: new Date() }),
             extracted_text: text,
           },
         }),
@@ -191,7 +191,7 @@ describe('GET /events', () => {
 
 test('an event over 256 KiB is recorded with truncated text and a flag', async () => {
   const organization = await createOrganization(app.worker);
-  const sample = buildSampleData('message.received', { inboxId: newId('inbox'), at: new Date() });
+  const sample = buildSampleData('message.received', { inboxId: newId('inbox'), time: new Date() });
   const extracted_text = 'Grüße 😀 '.repeat(30_000);
   await app.worker.systemTransaction((transaction) =>
     events.record(transaction, {

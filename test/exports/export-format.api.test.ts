@@ -10,7 +10,7 @@ import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
-import { exportRunner, queueExport, useExportApp, writeToTheEnd } from '../support/exports.ts';
+import { exportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
 import {
   asOwner,
@@ -31,7 +31,7 @@ beforeAll(() => {
 
 async function exported(organization: RichOrganization): Promise<string> {
   const id = await queueExport(organization);
-  await writeToTheEnd(runner, id);
+  await runExport(runner, id);
   return download(id);
 }
 

@@ -4,7 +4,7 @@ import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import { exportRow, exportRunner, queueExport, useExportApp, writeToTheEnd } from '../support/exports.ts';
+import { exportRow, exportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
 import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
@@ -98,9 +98,9 @@ describe('writing an export', () => {
       },
     }));
     const runner = exportRunner(app, { storage });
-    await expect(writeToTheEnd(runner, exportId)).rejects.toMatchObject({ failure: 'unavailable' });
+    await expect(runExport(runner, exportId)).rejects.toMatchObject({ failure: 'unavailable' });
     expect(await exportRow(exportId)).toMatchObject({ status: 'running' });
-    await writeToTheEnd(runner, exportId);
+    await runExport(runner, exportId);
     expect(completed).toBe(1);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
@@ -123,9 +123,9 @@ describe('writing an export', () => {
         },
       }));
       const runner = exportRunner(app, { storage });
-      await expect(writeToTheEnd(runner, exportId)).rejects.toMatchObject({ failure });
+      await expect(runExport(runner, exportId)).rejects.toMatchObject({ failure });
       expect(await exportRow(exportId)).toMatchObject({ status: 'queued', size_bytes: '0' });
-      await writeToTheEnd(runner, exportId);
+      await runExport(runner, exportId);
       expect(uploadsBegun).toBe(2);
       expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
     },
@@ -142,7 +142,7 @@ describe('writing an export', () => {
       ]),
     );
     expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'queued' });
-    await writeToTheEnd(runner, exportId);
+    await runExport(runner, exportId);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
     await expect(
       app.storage.multipartUploads.uploadPart(
@@ -176,7 +176,7 @@ describe('writing an export', () => {
     await slow.write(exportId, { deadlineMs: 0 });
     expect(overtaken).toBe(true);
     expect(Number((await exportRow(exportId)).checkpoint)).toBe(before + 1);
-    await writeToTheEnd(slow, exportId);
+    await runExport(slow, exportId);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
 
@@ -188,7 +188,7 @@ describe('writing an export', () => {
       signal: AbortSignal.abort(reason),
     });
     await expect(write).rejects.toBe(reason);
-    await writeToTheEnd(exportRunner(app), exportId);
+    await runExport(exportRunner(app), exportId);
   });
 
   test('omits rows deleted or created meanwhile and keeps the manifest correct', async () => {
@@ -204,7 +204,7 @@ describe('writing an export', () => {
         [organization.organizationId],
       );
     });
-    await writeToTheEnd(runner, exportId);
+    await runExport(runner, exportId);
     const files = await filesOf(exportId);
     const manifest = JSON.parse(String(await files.get('manifest.json')?.read()));
     expect(manifest).toMatchObject({ files: { messages: 16 }, missing_files: 0 });
@@ -238,7 +238,7 @@ describe('writing an export', () => {
         [threadId],
       );
     });
-    await writeToTheEnd(runner, exportId);
+    await runExport(runner, exportId);
     const threads = await linesOf((await filesOf(exportId)).get('data/threads.jsonl') as never);
     const ids = threads.map(({ id }) => id);
     expect(ids).toContain(threadId);
@@ -259,7 +259,7 @@ describe('writing an export', () => {
         },
       },
     });
-    await writeToTheEnd(runner, exportId);
+    await runExport(runner, exportId);
     const files = await filesOf(exportId);
     const cut = [...files.keys()].filter((name) => name.endsWith('/long.bin'));
     expect(cut).toHaveLength(2);
@@ -273,7 +273,7 @@ describe('writing an export', () => {
 
   test('stores its state in segments and removes them at the end', async () => {
     const { exportId } = await arrange();
-    await writeToTheEnd(exportRunner(app), exportId);
+    await runExport(exportRunner(app), exportId);
     expect(await exportRow(exportId)).toMatchObject({
       status: 'ready',
       upload_id: null,
@@ -324,7 +324,7 @@ describe('an export without a run', () => {
     const ready = await arrange();
     const runner = exportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(canceled.exportId, { deadlineMs: 0 });
-    await writeToTheEnd(runner, ready.exportId);
+    await runExport(runner, ready.exportId);
     await asOwner((client) =>
       client.query(
         `update exports set status = 'canceled', updated_at = now() - interval '1 hour' where id = $1`,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { exportRow, exportRunner, useExportApp, writeToTheEnd } from '../support/exports.ts';
+import { exportRow, exportRunner, useExportApp, runExport } from '../support/exports.ts';
 import {
   createInbox,
   createKey,
@@ -57,7 +57,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(running.progress.rows_total).toBeGreaterThan(4);
     expect(running.progress.bytes_written).toBeGreaterThan(0);
 
-    await writeToTheEnd(runner, id);
+    await runExport(runner, id);
     const ready = await ask(organization);
     expect(ready.statusCode).toBe(200);
     const { download_url: url, size_bytes: sizeBytes, ...record } = ready.json();
@@ -115,7 +115,7 @@ describe('GET /organizations/{id}/export', () => {
   test('starts another export on request, and when the last one is a day old', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: first } = (await ask(organization)).json();
-    await writeToTheEnd(runner, first);
+    await runExport(runner, first);
     // Polling with `fresh` eventually returns the archive.
     const polled = await ask(organization, '?fresh=true');
     expect([polled.statusCode, polled.json().export_id]).toEqual([200, first]);
@@ -128,7 +128,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(second).not.toBe(first);
     expect(previous).toBeNull();
     expect((await one(organization, first)).json()).toMatchObject({ status: 'ready' });
-    await writeToTheEnd(runner, second);
+    await runExport(runner, second);
 
     await asOwner((client) =>
       client.query(`update exports set expires_at = now() - interval '1 second' where id = $1`, [second]),
@@ -229,7 +229,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
   test('deletes a ready archive', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await ask(organization)).json();
-    await writeToTheEnd(runner, id);
+    await runExport(runner, id);
     const removed = await one(organization, id, { method: 'DELETE' });
     expect(removed.json()).toMatchObject({ status: 'expired', download_url: null });
     const { rows } = await asOwner((client) =>

@@ -17,7 +17,7 @@ import { createDnsLookup } from '../../platform/dns.ts';
 import { newId } from '../../platform/ids.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publish } from '../support/domains.ts';
-import { misfitOf } from '../support/event-shape.ts';
+import { findSchemaError } from '../support/event-shape.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { allowOnly } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
@@ -114,5 +114,5 @@ test.each(EVENT_TYPES)('%s is emitted by the service, as its schema says', async
   const organizationId = await EMITTERS[type]();
   const [event] = await database.autocommit((em) => em.find(EventEntity, { organizationId, type }));
   if (!event) throw new Error(`No event of type ${type} was emitted`);
-  expect(misfitOf(serializeEnvelope(event))).toBeUndefined();
+  expect(findSchemaError(serializeEnvelope(event))).toBeUndefined();
 });

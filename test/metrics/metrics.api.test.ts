@@ -19,19 +19,19 @@ type Hour = Counts & { timestamp: string };
 
 const app = useTestApp();
 
-const report = (world: Sending, id: string, kind: 'delivered' | 'bounced' | 'complained', position = 0) =>
+const report = (setup: Sending, id: string, kind: 'delivered' | 'bounced' | 'complained', position = 0) =>
   app.worker.systemTransaction((transaction) =>
-    world.outcomes.apply(transaction, id, [
-      { position, kind, statusCode: kind === 'bounced' ? '5.1.1' : '2.0.0', diagnosticCode: 'told' },
+    setup.outcomes.apply(transaction, id, [
+      { position, kind, statusCode: kind === 'bounced' ? '5.1.1' : '2.0.0', diagnosticCode: 'reported' },
     ]),
   );
 
 /** An organization with a key for its environment. */
 async function arrange() {
-  const world = await arrangeSending(app.worker);
-  const { organizationId, environmentId } = world.inbox;
+  const setup = await arrangeSending(app.worker);
+  const { organizationId, environmentId } = setup.inbox;
   const { token } = await createKey(app.worker, { organizationId, environmentId });
-  return { ...world, token };
+  return { ...setup, token };
 }
 
 async function activity(token: string, query = ''): Promise<Hour[]> {
@@ -43,15 +43,15 @@ async function activity(token: string, query = ''): Promise<Hour[]> {
 const busy = (hours: Hour[]) => hours.filter((hour) => PUBLIC_COUNTS.some((name) => hour[name] > 0));
 
 /** Creates one of every event that is counted. */
-async function mixedMail(world: Sending): Promise<void> {
-  world.transport.answerWith(async ({ recipient }) => {
+async function mixedMail(setup: Sending): Promise<void> {
+  setup.transport.answerWith(async ({ recipient }) => {
     if (recipient.startsWith('unknown')) return refused;
     if (recipient.startsWith('content')) return { ...refused, scope: 'message' };
     return recipient.startsWith('later') ? deferred : accepted;
   });
   const sent = async (...to: string[]) => {
-    const id = await world.send(...to.map((name) => `${name}-${newId('message')}@people.example`));
-    await dispatchOnce(world, id);
+    const id = await setup.send(...to.map((name) => `${name}-${newId('message')}@people.example`));
+    await dispatchOnce(setup, id);
     return id;
   };
   const [first, second, third] = [await sent('a'), await sent('b'), await sent('c', 'd')];
@@ -60,15 +60,15 @@ async function mixedMail(world: Sending): Promise<void> {
   await sent('later');
   // The relay rejects one recipient and accepts the other at the second attempt.
   const mixed = await sent('unknown', 'later');
-  world.transport.answerWith(async () => accepted);
-  await dispatchOnce(world, mixed);
-  await report(world, first ?? '', 'delivered');
-  await report(world, second ?? '', 'delivered');
-  await report(world, second ?? '', 'complained');
-  await report(world, second ?? '', 'complained');
-  await report(world, third ?? '', 'delivered', 0);
-  await report(world, third ?? '', 'bounced', 1);
-  const { receive } = await arrangeInbox(app.worker, {}, world.inbox);
+  setup.transport.answerWith(async () => accepted);
+  await dispatchOnce(setup, mixed);
+  await report(setup, first ?? '', 'delivered');
+  await report(setup, second ?? '', 'delivered');
+  await report(setup, second ?? '', 'complained');
+  await report(setup, second ?? '', 'complained');
+  await report(setup, third ?? '', 'delivered', 0);
+  await report(setup, third ?? '', 'bounced', 1);
+  const { receive } = await arrangeInbox(app.worker, {}, setup.inbox);
   await receive(mail({ Subject: 'One', 'Message-ID': `<${newId('message')}@people.example>` }));
   await receive(mail({ Subject: 'Two', 'Message-ID': `<${newId('message')}@people.example>` }), {
     receivedAt: new Date(Date.now() - 3 * HOUR_MS),
@@ -93,9 +93,9 @@ async function fullCount(inboxId: string): Promise<Hour[]> {
 
 describe('counts', () => {
   test('match the messages before and after deltas are applied, also by two concurrent sweeps', async () => {
-    const world = await arrange();
-    await mixedMail(world);
-    const expected = await fullCount(world.inbox.id);
+    const setup = await arrange();
+    await mixedMail(setup);
+    const expected = await fullCount(setup.inbox.id);
     const total = (name: keyof Counts) => expected.reduce((sum, hour) => sum + hour[name], 0);
     expect(Object.fromEntries(PUBLIC_COUNTS.map((name) => [name, total(name)]))).toEqual({
       sent: 4,
@@ -105,84 +105,84 @@ describe('counts', () => {
       rejected: 1,
       received: 2,
     });
-    const questions = ['', `inbox_id=${world.inbox.id}`, `domain=${world.inbox.domain.toUpperCase()}`];
-    const answers = () => Promise.all(questions.map((query) => activity(world.token, query).then(busy)));
+    const questions = ['', `inbox_id=${setup.inbox.id}`, `domain=${setup.inbox.domain.toUpperCase()}`];
+    const answers = () => Promise.all(questions.map((query) => activity(setup.token, query).then(busy)));
     expect(await answers()).toEqual([expected, expected, expected]);
     await Promise.all([applyMetricDeltas(app.worker), applyMetricDeltas(app.worker)]);
     expect(await answers()).toEqual([expected, expected, expected]);
     // Some deltas applied, some pending.
-    await mixedMail(world);
-    const later = await fullCount(world.inbox.id);
+    await mixedMail(setup);
+    const later = await fullCount(setup.inbox.id);
     expect(await answers()).toEqual([later, later, later]);
     await applyMetricDeltas(app.worker);
     expect(await answers()).toEqual([later, later, later]);
   });
 
   test('remain after the messages are deleted', async () => {
-    const world = await arrange();
-    await mixedMail(world);
-    const before = busy(await activity(world.token));
+    const setup = await arrange();
+    await mixedMail(setup);
+    const before = busy(await activity(setup.token));
     await app.worker.systemTransaction(({ em }) =>
-      em.nativeDelete(MessageEntity, { inboxId: world.inbox.id }),
+      em.nativeDelete(MessageEntity, { inboxId: setup.inbox.id }),
     );
-    expect(busy(await activity(world.token))).toEqual(before);
+    expect(busy(await activity(setup.token))).toEqual(before);
     await applyMetricDeltas(app.worker);
-    expect(busy(await activity(world.token))).toEqual(before);
+    expect(busy(await activity(setup.token))).toEqual(before);
   });
 
   test('include a send that is rejected without creating a message', async () => {
-    const world = await arrange();
+    const setup = await arrange();
     const blocked = await app.call('/lists/send/block', {
       method: 'POST',
-      token: world.token,
+      token: setup.token,
       body: { entry: 'nobody@people.example' },
     });
     expect(blocked.statusCode).toBe(201);
-    const refusedSend = await app.call(`/inboxes/${world.inbox.id}/messages`, {
+    const refusedSend = await app.call(`/inboxes/${setup.inbox.id}/messages`, {
       method: 'POST',
-      token: world.token,
+      token: setup.token,
       body: { to: [{ email: 'nobody@people.example' }], subject: 'Hello', text_body: 'Hello' },
     });
     expectProblem(refusedSend, 'message_rejected');
-    const summary = await app.call('/metrics/summary', { token: world.token });
+    const summary = await app.call('/metrics/summary', { token: setup.token });
     expect(summary.json()).toMatchObject({ rejected: 1, sent: 0 });
     await applyMetricDeltas(app.worker);
-    expect(busy(await activity(world.token))).toMatchObject([{ rejected: 1 }]);
+    expect(busy(await activity(setup.token))).toMatchObject([{ rejected: 1 }]);
   });
 
   test('include hidden messages once they are shown, in the hour they were received', async () => {
-    const world = await arrange();
+    const setup = await arrange();
     const { receive } = await arrangeInbox(
       app.worker,
       { scanForSpam: async () => ({ verdict: 'spam', score: 20 }) },
-      world.inbox,
+      setup.inbox,
     );
     const receivedAt = new Date(Date.now() - 5 * HOUR_MS);
     const { message } = await receive(mail({ Subject: 'Buy' }), { receivedAt });
-    expect(busy(await activity(world.token))).toEqual([]);
+    expect(busy(await activity(setup.token))).toEqual([]);
     const label = (method: 'DELETE' | 'POST', path: string, body?: object) =>
       app.call(`/messages/${message?.id}/labels${path}`, {
         method,
-        token: world.token,
+        token: setup.token,
         ...(body && { body }),
       });
     expect((await label('DELETE', '/spam')).statusCode).toBe(200);
     // Hidden and shown again, it still counts once.
     await label('POST', '', { labels: ['spam'] });
     await label('DELETE', '/spam');
-    expect(busy(await activity(world.token))).toMatchObject([
+    expect(busy(await activity(setup.token))).toMatchObject([
       { timestamp: startOfHour(receivedAt).toISOString(), received: 1 },
     ]);
   });
 
   test('assign a message and its report to different hours, even in one change', async () => {
-    const world = await arrange();
-    const id = await world.send('ada@people.example');
+    const setup = await arrange();
+    const id = await setup.send('ada@people.example');
     const [early, late] = [new Date(Date.now() - 4 * HOUR_MS), new Date(Date.now() - 2 * HOUR_MS)];
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id }, { status: 'delivered', sentAt: early, deliveredAt: late }),
     );
-    expect(busy(await activity(world.token))).toMatchObject([
+    expect(busy(await activity(setup.token))).toMatchObject([
       { timestamp: startOfHour(early).toISOString(), sent: 1, delivered: 0 },
       { timestamp: startOfHour(late).toISOString(), sent: 0, delivered: 1 },
     ]);
@@ -191,35 +191,35 @@ describe('counts', () => {
 
 describe('the credential', () => {
   test('sees only its environment and inbox', async () => {
-    const world = await arrange();
-    const { organizationId, environmentId } = world.inbox;
+    const setup = await arrange();
+    const { organizationId, environmentId } = setup.inbox;
     const other = await createInbox(
       app.worker,
       { organizationId, productionEnvironmentId: environmentId },
       { domain: `${newId('message').slice(-12)}.test` },
     );
-    await dispatchOnce(world, await world.send('ada@people.example'));
+    await dispatchOnce(setup, await setup.send('ada@people.example'));
     const bound = await createKey(app.worker, { organizationId, environmentId, inboxId: other.id });
     expect(busy(await activity(bound.token))).toEqual([]);
-    expect(busy(await activity(bound.token, `domain=${world.inbox.domain}`))).toEqual([]);
+    expect(busy(await activity(bound.token, `domain=${setup.inbox.domain}`))).toEqual([]);
     expectProblem(
-      await app.call(`/metrics/activity?inbox_id=${world.inbox.id}`, { token: bound.token }),
+      await app.call(`/metrics/activity?inbox_id=${setup.inbox.id}`, { token: bound.token }),
       'not_found',
     );
-    const own = await createKey(app.worker, { organizationId, environmentId, inboxId: world.inbox.id });
+    const own = await createKey(app.worker, { organizationId, environmentId, inboxId: setup.inbox.id });
     expect(busy(await activity(own.token))).toMatchObject([{ sent: 1 }]);
-    expect(busy(await activity(world.token, `domain=${other.domain}`))).toEqual([]);
-    expect(busy(await activity(world.token, `domain=${other.domain}&inbox_id=${world.inbox.id}`))).toEqual(
+    expect(busy(await activity(setup.token, `domain=${other.domain}`))).toEqual([]);
+    expect(busy(await activity(setup.token, `domain=${other.domain}&inbox_id=${setup.inbox.id}`))).toEqual(
       [],
     );
     const stranger = await createOrganization(app.worker);
     for (const path of ['activity', 'summary', 'deliverability'])
       expectProblem(
-        await app.call(`/metrics/${path}?inbox_id=${world.inbox.id}`, { token: stranger.token }),
+        await app.call(`/metrics/${path}?inbox_id=${setup.inbox.id}`, { token: stranger.token }),
         'not_found',
       );
-    expect(busy(await activity(stranger.token, `domain=${world.inbox.domain}`))).toEqual([]);
-    expectProblem(await app.call('/metrics/summary?inbox_id=inb_none', { token: world.token }), 'not_found');
+    expect(busy(await activity(stranger.token, `domain=${setup.inbox.domain}`))).toEqual([]);
+    expectProblem(await app.call('/metrics/summary?inbox_id=inb_none', { token: setup.token }), 'not_found');
   });
 
   test('can be an agent', () => {
@@ -270,9 +270,9 @@ describe('the range', () => {
 });
 
 test('returns all three in one response', async () => {
-  const world = await arrange();
-  await mixedMail(world);
-  const response = await app.call('/metrics', { token: world.token });
+  const setup = await arrange();
+  await mixedMail(setup);
+  const response = await app.call('/metrics', { token: setup.token });
   const { activity: hours, summary, deliverability } = response.json();
   expect(hours.data).toHaveLength(24);
   expect(summary).toEqual({ sent: 4, delivered: 3, bounced: 3, complained: 1, rejected: 1, received: 2 });
@@ -286,7 +286,7 @@ test('returns all three in one response', async () => {
     warnings: [expect.stringContaining('at least 20 sends')],
   });
   for (const path of ['summary', 'deliverability'])
-    expect((await app.call(`/metrics/${path}`, { token: world.token })).json()).toEqual(
+    expect((await app.call(`/metrics/${path}`, { token: setup.token })).json()).toEqual(
       response.json()[path],
     );
 });

@@ -8,11 +8,11 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   addChunk,
-  closeEntry,
-  completeEntry,
   buildDirectoryHeader,
   buildEndRecords,
   buildLocalHeader,
+  closeEntry,
+  completeEntry,
   openEntry,
   type ZipEntry,
 } from '../../platform/zip.ts';

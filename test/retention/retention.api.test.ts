@@ -41,7 +41,7 @@ async function arrange() {
     return { ...review, deleted: deleted ? deleted.messages : 0 };
   };
   /** Simulates the daily runs at 03:00 UTC until a time; returns the days on which something was deleted. */
-  const passUntil = async (moment: string) => {
+  const advanceTo = async (moment: string) => {
     const days: string[] = [];
     while (time < Date.parse(moment)) {
       const nextRun = Math.floor((time - 3 * 3_600_000) / DAY_MS + 1) * DAY_MS + 3 * 3_600_000;
@@ -55,8 +55,8 @@ async function arrange() {
   const startsToday = async () => {
     const before = commands.length;
     await retention.startDailyRuns(() => undefined);
-    const own = `retention/${organizationId}/${now().toISOString().slice(0, 10)}`;
-    return commands.slice(before).some(({ start }) => start?.workflowId === own);
+    const workflowId = `retention/${organizationId}/${now().toISOString().slice(0, 10)}`;
+    return commands.slice(before).some(({ start }) => start?.workflowId === workflowId);
   };
   const emails = () =>
     database.systemTransaction(async ({ em }) => {
@@ -67,14 +67,14 @@ async function arrange() {
         params.firstDeletionAt ?? params.before,
       ]);
     });
-  const is = (status: 'active' | 'suspended') =>
+  const setStatus = (status: 'active' | 'suspended') =>
     database.systemTransaction(({ em }) =>
       em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status }),
     );
-  const set = (days: number) => policies.set(scope, organizationId, days);
+  const setPolicy = (days: number) => policies.set(scope, organizationId, days);
   const postpone = (days: number) => policies.postpone(scope, organizationId, days);
-  const mailOf = (day: string) => createAgedMail(database, inbox, { at: new Date(day) });
-  const left = () =>
+  const createMessageOn = (day: string) => createAgedMail(database, inbox, { at: new Date(day) });
+  const remainingDays = () =>
     database.systemTransaction(async ({ em }) => {
       const rows = await em.find(MessageEntity, { organizationId }, { orderBy: { id: 'asc' } });
       return rows.map(({ createdAt }) => createdAt.toISOString().slice(0, 10));
@@ -83,14 +83,14 @@ async function arrange() {
     organizationId,
     commands,
     run,
-    passUntil,
+    advanceTo,
     startsToday,
     emails,
-    is,
-    set,
+    setStatus,
+    setPolicy,
     postpone,
-    mailOf,
-    left,
+    createMessageOn,
+    remainingDays,
     policies,
     scope,
   };
@@ -98,116 +98,126 @@ async function arrange() {
 
 describe('a policy of 30 days', () => {
   test('warns, deletes daily from its start and sends a monthly reminder', async () => {
-    const { set, run, passUntil, emails, mailOf, left } = await arrange();
-    await mailOf('2026-10-01');
-    await mailOf('2026-11-20');
-    await mailOf('2026-12-20');
-    await set(30);
+    const { setPolicy, run, advanceTo, emails, createMessageOn, remainingDays } = await arrange();
+    await createMessageOn('2026-10-01');
+    await createMessageOn('2026-11-20');
+    await createMessageOn('2026-12-20');
+    await setPolicy(30);
     expect(await run()).toEqual({ cutoff: null, warnings: 1, deleted: 0 });
     expect(await run()).toMatchObject({ warnings: 0 });
-    expect(await passUntil('2026-12-15T14:59:00Z')).toEqual([]);
+    expect(await advanceTo('2026-12-15T14:59:00Z')).toEqual([]);
     expect(await emails()).toEqual([
       ['retention-notice', 30, '2026-12-15 15:00 UTC'],
       ['retention-final-notice', 30, '2026-12-16 03:00 UTC'],
     ]);
-    expect(await passUntil('2026-12-20T00:00:00Z')).toEqual(['2026-12-16']);
-    expect(await left()).toEqual(['2026-11-20', '2026-12-20']);
-    expect(await passUntil('2027-04-20T00:00:00Z')).toEqual(['2026-12-20', '2027-01-19']);
-    expect(await left()).toEqual([]);
+    expect(await advanceTo('2026-12-20T00:00:00Z')).toEqual(['2026-12-16']);
+    expect(await remainingDays()).toEqual(['2026-11-20', '2026-12-20']);
+    expect(await advanceTo('2027-04-20T00:00:00Z')).toEqual(['2026-12-20', '2027-01-19']);
+    expect(await remainingDays()).toEqual([]);
     // In January messages are about to be deleted; after that none are left.
     expect((await emails()).slice(2)).toEqual([['retention-reminder', 30, '2027-01-02 03:00 UTC']]);
   });
 
   test('stops while postponed and warns the owners before it resumes', async () => {
-    const { set, run, passUntil, postpone, emails, mailOf, left, policies, scope, organizationId } =
-      await arrange();
-    await mailOf('2026-10-01');
-    await set(30);
+    const {
+      setPolicy,
+      run,
+      advanceTo,
+      postpone,
+      emails,
+      createMessageOn,
+      remainingDays,
+      policies,
+      scope,
+      organizationId,
+    } = await arrange();
+    await createMessageOn('2026-10-01');
+    await setPolicy(30);
     await run();
-    await passUntil('2026-12-15T10:00:00Z');
+    await advanceTo('2026-12-15T10:00:00Z');
     await postpone(10);
     expect(await policies.get(scope, organizationId)).toMatchObject({
       effectiveDays: 0,
       firstDeletionAt: new Date('2026-12-25T15:00:00Z'),
     });
-    expect(await passUntil('2026-12-25T14:00:00Z')).toEqual([]);
+    expect(await advanceTo('2026-12-25T14:00:00Z')).toEqual([]);
     expect((await emails()).slice(2)).toEqual([['retention-final-notice', 30, '2026-12-26 03:00 UTC']]);
-    expect(await passUntil('2026-12-28T00:00:00Z')).toEqual(['2026-12-26']);
-    await mailOf('2026-10-02');
+    expect(await advanceTo('2026-12-28T00:00:00Z')).toEqual(['2026-12-26']);
+    await createMessageOn('2026-10-02');
     await postpone(1);
-    expect(await passUntil('2026-12-28T23:00:00Z')).toEqual([]);
-    expect(await left()).toEqual(['2026-10-02']);
-    expect(await passUntil('2026-12-31T00:00:00Z')).toEqual(['2026-12-29']);
+    expect(await advanceTo('2026-12-28T23:00:00Z')).toEqual([]);
+    expect(await remainingDays()).toEqual(['2026-10-02']);
+    expect(await advanceTo('2026-12-31T00:00:00Z')).toEqual(['2026-12-29']);
   });
 
   test('reverted and set again is announced once on the same day, and again on a later day', async () => {
-    const { organizationId, set, run, passUntil, emails } = await arrange();
+    const { organizationId, setPolicy, run, advanceTo, emails } = await arrange();
     const countNotices = async () =>
       (await emails()).filter(([template]) => template === 'retention-notice').length;
     for (const days of [30, 0, 30, 0, 30]) {
-      await set(days);
+      await setPolicy(days);
       await run();
     }
     expect(await countNotices()).toBe(1);
-    await set(0);
-    await passUntil('2026-12-10T12:00:00Z');
+    await setPolicy(0);
+    await advanceTo('2026-12-10T12:00:00Z');
     // Like an operator's change: the row's version restarts.
     await database.query(sql`delete from retention_policies where org_id = ${organizationId}`);
-    await set(30);
+    await setPolicy(30);
     await run();
     expect(await countNotices()).toBe(2);
   });
 
   test('starts no run on a day without work', async () => {
-    const { set, run, passUntil, startsToday, mailOf } = await arrange();
+    const { setPolicy, run, advanceTo, startsToday, createMessageOn } = await arrange();
     expect(await startsToday()).toBe(false);
-    await set(30);
+    await setPolicy(30);
     expect(await startsToday()).toBe(true);
     await run();
-    await passUntil('2026-12-20T00:00:00Z');
+    await advanceTo('2026-12-20T00:00:00Z');
     expect(await startsToday()).toBe(false);
-    await mailOf('2026-10-01');
+    await createMessageOn('2026-10-01');
     expect(await startsToday()).toBe(true);
   });
 
   test('neither warns nor deletes while the organization is suspended', async () => {
-    const { set, run, passUntil, emails, is, mailOf, left } = await arrange();
-    await mailOf('2026-10-01');
-    await set(30);
-    await is('suspended');
+    const { setPolicy, run, advanceTo, emails, setStatus, createMessageOn, remainingDays } = await arrange();
+    await createMessageOn('2026-10-01');
+    await setPolicy(30);
+    await setStatus('suspended');
     expect(await run()).toEqual({ cutoff: null, warnings: 0, deleted: 0 });
-    expect(await passUntil('2026-12-30T00:00:00Z')).toEqual([]);
-    expect([await emails(), await left()]).toEqual([[], ['2026-10-01']]);
+    expect(await advanceTo('2026-12-30T00:00:00Z')).toEqual([]);
+    expect([await emails(), await remainingDays()]).toEqual([[], ['2026-10-01']]);
   });
 
   test.each([
     ['had begun to delete', '2026-12-17T00:00:00Z'],
     ['had countNotices its owners that it begins tomorrow', '2026-12-15T10:00:00Z'],
   ])('that %s before its organization was suspended warns again', async (_name, suspendedAt) => {
-    const { set, run, passUntil, emails, is, mailOf, left } = await arrange();
-    await set(30);
+    const { setPolicy, run, advanceTo, emails, setStatus, createMessageOn, remainingDays } = await arrange();
+    await setPolicy(30);
     await run();
-    await passUntil(suspendedAt);
-    await mailOf('2026-12-01');
-    await is('suspended');
+    await advanceTo(suspendedAt);
+    await createMessageOn('2026-12-01');
+    await setStatus('suspended');
     const before = await emails();
-    expect(await passUntil('2027-02-10T10:00:00Z')).toEqual([]);
+    expect(await advanceTo('2027-02-10T10:00:00Z')).toEqual([]);
     expect(await emails()).toEqual(before);
-    await is('active');
-    expect(await passUntil('2027-02-12T02:00:00Z')).toEqual([]);
+    await setStatus('active');
+    expect(await advanceTo('2027-02-12T02:00:00Z')).toEqual([]);
     expect((await emails()).slice(before.length)).toContainEqual([
       'retention-final-notice',
       30,
       '2027-02-12 03:00 UTC',
     ]);
-    expect(await left()).toEqual(['2026-12-01']);
-    expect(await passUntil('2027-02-12T10:00:00Z')).toEqual(['2027-02-12']);
+    expect(await remainingDays()).toEqual(['2026-12-01']);
+    expect(await advanceTo('2027-02-12T10:00:00Z')).toEqual(['2027-02-12']);
   });
 });
 
 test('the daily start includes every organization once across pages', async () => {
-  const { organizationId, set, startsToday, commands } = await arrange();
-  await set(30);
+  const { organizationId, setPolicy, startsToday, commands } = await arrange();
+  await setPolicy(30);
   const others = Array.from({ length: 230 }, (_, n) => `${organizationId}${String(n).padStart(3, '0')}`);
   await database.systemTransaction(async ({ em }) => {
     for (const id of others) {

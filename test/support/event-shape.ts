@@ -8,7 +8,7 @@ ajvFormats.default(ajv, ['date-time']);
 for (const schema of eventSchemas) ajv.addSchema(schema);
 
 /** @returns what is wrong with a webhook's body by the schema served for its type; nothing where it fits. */
-export function misfitOf(body: string): string | undefined {
+export function findSchemaError(body: string): string | undefined {
   const event = JSON.parse(body) as { type?: string };
   const type = EVENT_TYPES.find((name) => name === event.type);
   if (!type) return `${event.type} is no event type`;

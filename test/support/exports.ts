@@ -72,7 +72,7 @@ export async function queueExport({
 const MAX_CALLS = 3_000;
 
 /** Writes to the end, each call to the runner one step: what it knows it knows from the database. */
-export async function writeToTheEnd(runner: ExportRunner, exportId: string): Promise<void> {
+export async function runExport(runner: ExportRunner, exportId: string): Promise<void> {
   for (let calls = 0; calls < MAX_CALLS; calls += 1) {
     const { status, progress } = await runner.write(exportId, { deadlineMs: 0 });
     if (status === 'ready') return;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { misfitOf } from './event-shape.ts';
+import { findSchemaError } from './event-shape.ts';
 
 export interface ReceivedWebhook {
   path: string;
@@ -42,7 +42,7 @@ export class WebhookReceiver {
     this.#server.closeAllConnections();
     await closed;
     const misfits = this.received.flatMap(({ body, headers }) =>
-      headers['webhook-id'] ? (misfitOf(body) ?? []) : [],
+      headers['webhook-id'] ? (findSchemaError(body) ?? []) : [],
     );
     if (misfits.length > 0) throw new Error(`No event as described: ${misfits.join('\n')}`);
   }

@@ -45,9 +45,9 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
     ),
   );
   const applying = Array.from({ length: 5 }, () => applyUsageDeltas(app.worker));
-  const won = (await Promise.all(counting)).reduce((sum: number, one) => sum + one, 0);
+  const accepted = (await Promise.all(counting)).reduce((sum: number, one) => sum + one, 0);
   await Promise.all(applying);
-  expect(won).toBe(30);
+  expect(accepted).toBe(30);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
   await applyUsageDeltas(app.worker);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
@@ -61,27 +61,27 @@ test('a refund frees quota once, even if it is applied while another change wait
   const { organizationId, token } = await createOrganization(app.worker);
   await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
-  const giveBack = () =>
+  const refund = () =>
     app.worker.systemTransaction(({ em }) =>
       recordUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
-  const late = await app.worker.systemTransaction(async ({ em }) => {
-    const [own] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
-    const given = sql`select id from usage_deltas where org_id = ${organizationId} and amount < 0 for update`;
+  const result = await app.worker.systemTransaction(async ({ em }) => {
+    const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+    const refundRows = sql`select id from usage_deltas where org_id = ${organizationId} and amount < 0 for update`;
     // Another test may apply it before it is locked.
-    while ((await em.execute<object[]>(given)).length === 0) await giveBack();
+    while ((await em.execute<object[]>(refundRows)).length === 0) await refund();
     await em.execute(sql`select from usage_counters where org_id = ${organizationId} for update`);
     // It sees the refund and waits for this transaction, which applies it and takes the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
     await eventually(async () => {
-      const blocked = sql`select pid from pg_stat_activity where ${own?.pid} = any(pg_blocking_pids(pid))`;
+      const blocked = sql`select pid from pg_stat_activity where ${backend?.pid} = any(pg_blocking_pids(pid))`;
       expect(await app.worker.query(blocked)).toHaveLength(1);
     });
     await em.execute(sql`delete from usage_deltas where org_id = ${organizationId} and amount < 0`);
     await em.execute(sql`update usage_counters set amount = 3 where org_id = ${organizationId}`);
     return { waiting };
   });
-  expect(await late.waiting).toMatchObject({ code: 'usage_limit_exceeded' });
+  expect(await result.waiting).toMatchObject({ code: 'usage_limit_exceeded' });
   expect((await currentOf(token)).messages_sent.current).toBe(3);
 });
 

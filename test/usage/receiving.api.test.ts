@@ -64,10 +64,10 @@ describe('the SMTP listener', () => {
     const { listener, objects } = await listen({ receipts: receiptsOf() });
     const client = await greeted(listener.port);
 
-    const first = await deliver(client, to, 'Of two recipients one finds room');
+    const first = await deliver(client, to, 'One of two recipients is over the limit');
     expect(first.recipients).toEqual([
       expect.stringMatching(/^250 /),
-      expect.stringMatching(/^452 4\.2\.2 The recipient has used up/),
+      expect.stringMatching(/^452 4\.2\.2 The recipient has reached its receive limit/),
     ]);
     expect(first.end).toMatch(/^250 2\.0\.0/);
     expect(await received()).toBe(1);

@@ -41,8 +41,8 @@ test('lets one of 50 concurrent sends take the last unit and writes nothing for 
   await send();
   const before = app.commands.length;
   const answers = await Promise.all(Array.from({ length: 50 }, () => send()));
-  const won = answers.filter(({ statusCode }) => statusCode === 201);
-  expect(won).toHaveLength(1);
+  const accepted = answers.filter(({ statusCode }) => statusCode === 201);
+  expect(accepted).toHaveLength(1);
   for (const answer of answers.filter(({ statusCode }) => statusCode !== 201)) {
     expectProblem(answer, 'usage_limit_exceeded');
     expect(answer.headers['retry-after']).toBeUndefined();

@@ -72,7 +72,7 @@ async function record({ organization }: Arranged, type: EventType, inboxId = new
       environmentId: organization.productionEnvironmentId,
       inboxId: isOrganizationWide(type) ? null : inboxId,
       type,
-      data: buildSampleData(type, { inboxId, at: new Date() }),
+      data: buildSampleData(type, { inboxId, time: new Date() }),
     }),
   );
 }
@@ -121,7 +121,7 @@ const disable = (endpointId: string, disabled: boolean) =>
     em.nativeUpdate(
       WebhookEndpointEntity,
       { id: endpointId },
-      { disabled, disabledReason: 'The receiver answered 410 Gone.' },
+      { disabled, disabledReason: 'The receiver responded with 410 Gone.' },
     ),
   );
 

@@ -195,7 +195,10 @@ describe('a delivery', () => {
     const { service, id, read } = await arrange([answered(410)]);
     await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'settled', status: 'held' });
     const { endpoint, delivery } = await read();
-    expect(endpoint).toMatchObject({ disabled: true, disabledReason: 'The receiver answered 410 Gone.' });
+    expect(endpoint).toMatchObject({
+      disabled: true,
+      disabledReason: 'The receiver responded with 410 Gone.',
+    });
     expect(delivery).toMatchObject({ status: 'held', completedAt: null });
   });
 

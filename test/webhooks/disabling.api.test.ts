@@ -139,7 +139,7 @@ test('a 410 response notifies the owners too', async () => {
   const arranged = await arrangeDeliveries(database, 1);
   await arranged.worker(async () => answered(410)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
   expect(await mailsOf(arranged.organization.organizationId)).toMatchObject([
-    { params: { reason: 'The receiver answered 410 Gone.', failingSince: expect.any(String) } },
+    { params: { reason: 'The receiver responded with 410 Gone.', failingSince: expect.any(String) } },
   ]);
 });
 

@@ -35,14 +35,14 @@ describe('attempt slots', () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 25);
     const receiver = slowReceiver();
     const workers = [worker(receiver.answer), worker(receiver.answer), worker(receiver.answer)];
-    let turnedAway = 0;
+    let busy = 0;
     const outcomes = deliveryIds.map(async (id, index) => {
       const outcome = await workers[index % 3]?.attempt(id, false, 1);
-      if (outcome?.kind === 'busy') turnedAway += 1;
+      if (outcome?.kind === 'busy') busy += 1;
       return outcome;
     });
     await eventually(() => expect(receiver.waiting()).toBe(MAX_CONCURRENT_ATTEMPTS));
-    await eventually(() => expect(turnedAway).toBe(15));
+    await eventually(() => expect(busy).toBe(15));
     const waiting = (await deliveries()).filter(({ attempts }) => attempts === 0);
     expect(waiting).toHaveLength(15);
     expect(waiting.every(({ nextAttemptAt, createdAt }) => (nextAttemptAt ?? 0) > createdAt)).toBe(true);
@@ -178,11 +178,11 @@ describe('retry pacing', () => {
 
   test('spaces out the retries of each endpoint separately', () => {
     let now = 0;
-    const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => now });
-    expect([1, 2, 3].map(() => turns.nextDelayMs('a', pace))).toEqual([1_000, 1_200, 1_400]);
-    expect(turns.nextDelayMs('b', pace)).toBe(1_000);
+    const pacing = createRetryPacing({ maxDelayMs: 60_000, now: () => now });
+    expect([1, 2, 3].map(() => pacing.nextDelayMs('a', pace))).toEqual([1_000, 1_200, 1_400]);
+    expect(pacing.nextDelayMs('b', pace)).toBe(1_000);
     now = 1_300;
-    expect(turns.nextDelayMs('a', pace)).toBe(1_000);
+    expect(pacing.nextDelayMs('a', pace)).toBe(1_000);
   });
 
   test('never exceeds the maximum delay', () => {
@@ -197,17 +197,17 @@ describe('waiting for a slot in the worker', () => {
   const slow = { maxWaiters: 1, recentReleaseMs: 500, now: () => 1_000 };
 
   test('serves each endpoint separately, first come, first served', async () => {
-    const freed = createSlotWaiters(slow);
+    const slotWaiters = createSlotWaiters(slow);
     const served: string[] = [];
     const waits = ['first', 'second'].map(async (name) => {
-      await freed.wait('a', 10_000);
+      await slotWaiters.wait('a', 10_000);
       served.push(name);
     });
-    freed.slotReleased('b');
-    freed.slotReleased('a');
+    slotWaiters.slotReleased('b');
+    slotWaiters.slotReleased('a');
     await waits[0];
     expect(served).toEqual(['first']);
-    freed.slotReleased('a');
+    slotWaiters.slotReleased('a');
     await waits[1];
     expect(served).toEqual(['first', 'second']);
   });

@@ -41,7 +41,7 @@ function fakes({ cutoff = BEFORE as string | null, deletions = [] as Deletion[] 
   const activities: RetentionActivities = {
     async reviewRetention() {
       reviews += 1;
-      return { cutoff: cutoff, warnings: 1 };
+      return { cutoff, warnings: 1 };
     },
     async deleteExpiredMail({ from }) {
       froms.push(from);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { activityInfo } from '@temporalio/activity';
 import {
-  INGEST_AT_ONCE_BYTES,
+  MAX_LOCAL_INGEST_BYTES,
   RECEIVE_MESSAGE,
   type ReceiveMessageInput,
 } from '../../workflows/inbound/receive-message.contract.ts';
@@ -40,13 +40,13 @@ const failing = (times: number) => async (call: number) => {
 
 describe('receiveMessage', () => {
   test('takes ordinary mail in at once: at most 6 events', async () => {
-    const run = await receive({ receiptId: 'rcp_1', sizeBytes: INGEST_AT_ONCE_BYTES }, stored);
+    const run = await receive({ receiptId: 'rcp_1', sizeBytes: MAX_LOCAL_INGEST_BYTES }, stored);
     expect(run).toMatchObject({ calls: ['local'], result: 'stored as msg_1' });
     expect(run.events).toBeLessThanOrEqual(6);
   });
 
   test.each([
-    { what: 'large mail', sizeBytes: INGEST_AT_ONCE_BYTES + 1 },
+    { what: 'large mail', sizeBytes: MAX_LOCAL_INGEST_BYTES + 1 },
     { what: 'mail of a run older than the field', sizeBytes: undefined },
   ])('takes $what in by an activity: at most 11 events', async ({ sizeBytes }) => {
     const run = await receive({ receiptId: 'rcp_1', ...(sizeBytes ? { sizeBytes } : {}) }, stored);

@@ -23,11 +23,11 @@ function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number }
   const stopped: string[] = [];
   let startedAt: number | undefined;
   const activities: Pick<DomainActivities, 'checkDomainRecords' | 'stopVerification'> = {
-    async checkDomainRecords({ lookNow }) {
+    async checkDomainRecords({ checkImmediately }) {
       const now = await environment.temporal.currentTimeMs();
       startedAt ??= now;
       const elapsedMs = now - startedAt;
-      if (elapsedMs > 0 || lookNow) looks.push(elapsedMs);
+      if (elapsedMs > 0 || checkImmediately) looks.push(elapsedMs);
       if (looks.length >= verifiedAt) return 'verified';
       if (elapsedMs >= VERIFICATION_WINDOW_MS) return 'failed';
       throw ApplicationFailure.create({
