@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { entities } from '../domain/entities.ts';
-import { type Config, loadConfig, takesFromProviders } from '../platform/config.ts';
+import { type Config, loadConfig, acceptsProviderDeliveries } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
@@ -66,7 +66,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
 
 /** A few connections as a worker, where providers hand something over. @throws Error where the login is missing. */
 async function connectWorker(config: Config): Promise<Database | undefined> {
-  if (!takesFromProviders(config)) return undefined;
+  if (!acceptsProviderDeliveries(config)) return undefined;
   if (!config.WORKER_DATABASE_URL)
     throw new Error('WORKER_DATABASE_URL is required where providers hand mail or reports over');
   return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE, entities });

@@ -11,7 +11,7 @@ import {
 } from '../workflows/domains/recheck-domains.contract.ts';
 import {
   RECONCILE,
-  RECONCILE_EVERY_MS,
+  RECONCILE_INTERVAL_MS,
   RECONCILE_SCHEDULE_ID,
 } from '../workflows/maintenance/reconcile.contract.ts';
 import {
@@ -27,7 +27,7 @@ import {
 import { MAINTENANCE_QUEUE } from '../workflows/task-queues.contract.ts';
 import {
   CHECK_USAGE,
-  CHECK_USAGE_EVERY_MS,
+  CHECK_USAGE_INTERVAL_MS,
   CHECK_USAGE_SCHEDULE_ID,
 } from '../workflows/usage-alerts/check-usage.contract.ts';
 
@@ -35,13 +35,13 @@ import {
 export async function ensureSchedules(temporal: Client): Promise<void> {
   await ensureSchedule(temporal, {
     scheduleId: RECONCILE_SCHEDULE_ID,
-    spec: { intervals: [{ every: RECONCILE_EVERY_MS }] },
+    spec: { intervals: [{ every: RECONCILE_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
     action: { type: 'startWorkflow', workflowType: RECONCILE, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });
   await ensureSchedule(temporal, {
     scheduleId: CHECK_USAGE_SCHEDULE_ID,
-    spec: { intervals: [{ every: CHECK_USAGE_EVERY_MS }] },
+    spec: { intervals: [{ every: CHECK_USAGE_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '15 minutes' },
     action: { type: 'startWorkflow', workflowType: CHECK_USAGE, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
-import { createMeters, isMetricsToken, meterConnections } from '../platform/telemetry.ts';
+import { createMetricsRegistry, isMetricsToken, addConnectionMetrics } from '../platform/telemetry.ts';
 import { MAIL_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
@@ -30,7 +30,7 @@ export async function startWorkers(
   }: { queues: readonly TaskQueue[]; listeners?: readonly Listener[]; registry: Registry },
 ): Promise<StartedProcess> {
   const parts = { ...(await compose(config, logger, queues)), registry };
-  meterConnections(registry, parts.database);
+  addConnectionMetrics(registry, parts.database);
   if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.mailReader());
   // The same in every process: one kind of them tells it.
   if (queues.includes(MAINTENANCE_QUEUE)) meterBacklog(registry, { database: parts.database, logger });
@@ -58,7 +58,7 @@ export async function runWorkerProcess(
 ): Promise<void> {
   const config = loadConfig();
   const logger = createLogger(config, name);
-  const registry = createMeters(name);
+  const registry = createMetricsRegistry(name);
   installRuntime(logger, config);
   const health = await serveHealth(config, registry);
   const started = await startWorkers(config, logger, { ...serve, registry });
