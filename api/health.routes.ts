@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { AppError } from '../platform/errors.ts';
 import { enumOf, problems, strictObject } from './schemas.ts';
 
-/** Rejects where the dependency cannot be reached. */
+/** Rejects if the dependency is unavailable. */
 export type Probe = () => Promise<void>;
 
 export interface HealthOptions {

@@ -101,14 +101,14 @@ export const eventStreamRoutes =
         if (signal.aborted) follower.close();
         reply.raw.setTimeout(STALL_TIMEOUT_MS);
         reply.headers(HEADERS);
-        const blocks = writeStream({
+        const chunks = writeStream({
           request,
           follower,
           signal,
           heartbeatMs,
           encodePosition: positions.encode,
         });
-        return reply.send(Readable.from(blocks, { objectMode: false, highWaterMark: BUFFER_BYTES }));
+        return reply.send(Readable.from(chunks, { objectMode: false, highWaterMark: BUFFER_BYTES }));
       },
     );
     done();
@@ -143,14 +143,15 @@ async function* writeStream({
   encodePosition,
 }: StreamContext): AsyncGenerator<string> {
   try {
-    const pause = RECONNECT_DELAY_MS.min + Math.random() * (RECONNECT_DELAY_MS.max - RECONNECT_DELAY_MS.min);
-    yield `retry: ${Math.round(pause)}\nid: ${encodePosition(follower.position)}\n: connected\n\n`;
-    let beatAt = performance.now() + heartbeatMs;
+    const reconnectDelayMs =
+      RECONNECT_DELAY_MS.min + Math.random() * (RECONNECT_DELAY_MS.max - RECONNECT_DELAY_MS.min);
+    yield `retry: ${Math.round(reconnectDelayMs)}\nid: ${encodePosition(follower.position)}\n: connected\n\n`;
+    let nextHeartbeatAt = performance.now() + heartbeatMs;
     while (!signal.aborted) {
-      const events = await follower.next(Math.max(0, beatAt - performance.now()));
+      const events = await follower.next(Math.max(0, nextHeartbeatAt - performance.now()));
       for (const event of events)
         yield `id: ${encodePosition(positionOf(event))}\nevent: ${event.type}\ndata: ${serializeEnvelope(event)}\n\n`;
-      if (signal.aborted || performance.now() < beatAt) continue;
+      if (signal.aborted || performance.now() < nextHeartbeatAt) continue;
       const refusal = await findAccessRefusal(request);
       if (refusal) {
         yield `: closing, ${refusal.code}\n\n`;
@@ -158,7 +159,7 @@ async function* writeStream({
       }
       // A block without data dispatches no event but still updates the client's last event id.
       yield `id: ${encodePosition(follower.position)}\n: alive\n\n`;
-      beatAt = performance.now() + heartbeatMs;
+      nextHeartbeatAt = performance.now() + heartbeatMs;
     }
   } finally {
     follower.close();

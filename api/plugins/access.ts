@@ -52,9 +52,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     routes.push(route);
   });
   app.addHook('onReady', async () => {
-    const open = routes.filter(({ config }) => !config?.permission === !config?.public);
-    if (open.length > 0)
-      throw new Error(`Routes need either a permission or public: ${open.map(({ url }) => url).join(', ')}`);
+    const isPublic = routes.filter(({ config }) => !config?.permission === !config?.public);
+    if (isPublic.length > 0)
+      throw new Error(
+        `Routes need either a permission or public: ${isPublic.map(({ url }) => url).join(', ')}`,
+      );
   });
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {

@@ -66,25 +66,30 @@ async function respondOnce(
   });
   const prepare = request.routeOptions.config.prepare;
   // A body that `prepare` itself reads cannot be compared with the stored one beforehand.
-  const known =
+  const alreadyStored =
     prepare && request.body !== undefined ? await findStoredResponse({ database, store }, request, id) : null;
-  if (!known) await prepare?.(request);
+  if (!alreadyStored) await prepare?.(request);
   const requestHash = hashRequest(request);
 
-  const answer = await database.transaction(scope, async (transaction) => {
+  const response = await database.transaction(scope, async (transaction) => {
     if (!(await store.claim(transaction, id))) throw requestInProgress();
-    const kept = await store.find(transaction, id, requestHash);
-    if (kept === 'different-request') throw idempotencyKeyReused();
-    if (kept) {
+    const stored = await store.find(transaction, id, requestHash);
+    if (stored === 'different-request') throw idempotencyKeyReused();
+    if (stored) {
       reply.header('idempotent-replayed', 'true');
-      return kept;
+      return stored;
     }
-    const answer = await runHandler(transaction, { request, reply, handle, publicUrl });
-    await store.save(transaction, { id, organizationId: scope.organizationId, requestHash, answer });
-    return answer;
+    const fresh = await runHandler(transaction, { request, reply, handle, publicUrl });
+    await store.save(transaction, {
+      id,
+      organizationId: scope.organizationId,
+      requestHash,
+      response: fresh,
+    });
+    return fresh;
   });
-  reply.code(answer.status).type(answer.contentType);
-  return answer.body;
+  reply.code(response.status).type(response.contentType);
+  return response.body;
 }
 
 /** Looks for a stored response without claiming the key, to skip a needless `prepare`. */
@@ -113,51 +118,53 @@ interface HandlerRun {
  * Runs the handler inside a savepoint: a rejection rolls back the handler's changes but is stored as the response. An error
  * with `commitsTransaction` keeps the changes.
  */
-async function runHandler(outer: Transaction, work: HandlerRun): Promise<StoredResponse> {
-  const { request, reply, handle, publicUrl } = work;
-  const hooks: (() => void)[] = [];
-  let refusal: AppError | undefined;
+async function runHandler(
+  outer: Transaction,
+  { request, reply, handle, publicUrl }: HandlerRun,
+): Promise<StoredResponse> {
+  const afterCommitHooks: (() => void)[] = [];
+  let rejection: AppError | undefined;
   let body = '';
   try {
     await outer.em.transactional(async (em) => {
-      const last: (() => Promise<void>)[] = [];
+      const beforeCommitHooks: (() => Promise<void>)[] = [];
       const inner: Transaction = {
         em,
-        beforeCommit: (hook) => last.push(hook),
-        afterCommit: (hook) => hooks.push(hook),
+        beforeCommit: (hook) => beforeCommitHooks.push(hook),
+        afterCommit: (hook) => afterCommitHooks.push(hook),
       };
       request.scope = { ...request.scope, transaction: inner } satisfies Scope;
       try {
         const presented = await handle();
-        await runBeforeCommit(em, last);
+        await runBeforeCommit(em, beforeCommitHooks);
         await em.flush();
         body = String(reply.serialize(presented as object));
       } catch (error) {
-        const refused = toAppError(error);
-        if (!refused.commitsTransaction) throw error;
-        refusal = refused;
+        const appError = toAppError(error);
+        if (!appError.commitsTransaction) throw error;
+        rejection = appError;
       }
     });
   } catch (error) {
-    refusal = requireStorable(error);
-    hooks.length = 0;
+    rejection = requireStorable(error);
+    afterCommitHooks.length = 0;
   }
-  for (const hook of hooks) outer.afterCommit(hook);
+  for (const hook of afterCommitHooks) outer.afterCommit(hook);
   // Its changes commit with the outer transaction, even if the response is not stored.
-  if (refusal) requireStorable(refusal);
-  if (!refusal) return { status: reply.statusCode, contentType: JSON_TYPE, body };
+  if (rejection) requireStorable(rejection);
+  if (!rejection) return { status: reply.statusCode, contentType: JSON_TYPE, body };
   return {
-    status: refusal.status,
+    status: rejection.status,
     contentType: PROBLEM_TYPE,
-    body: JSON.stringify(toProblemDocument(refusal, request.id, publicUrl)),
+    body: JSON.stringify(toProblemDocument(rejection, request.id, publicUrl)),
   };
 }
 
 /** @throws the error itself if a repeated request must run again, because permissions, limits or outages may change. */
 function requireStorable(error: unknown): AppError {
-  const refusal = toAppError(error);
-  if (refusal.status >= 500 || [401, 403, 429].includes(refusal.status)) throw error;
-  return refusal;
+  const rejection = toAppError(error);
+  if (rejection.status >= 500 || [401, 403, 429].includes(rejection.status)) throw error;
+  return rejection;
 }
 
 /** The path as routed: the query and the spelling of the path do not distinguish requests. */

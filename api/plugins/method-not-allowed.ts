@@ -27,7 +27,7 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
         if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
       for (const [url, methods] of served) {
         const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
-        const refuse = async (): Promise<never> => {
+        const reject = async (): Promise<never> => {
           throw methodNotAllowed(allow);
         };
         app.route({
@@ -36,8 +36,8 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
           config: { public: true },
           schema: { hide: true },
           // Before the body is read: otherwise its type or size would be reported instead.
-          onRequest: refuse,
-          handler: refuse,
+          onRequest: reject,
+          handler: reject,
         });
       }
     },

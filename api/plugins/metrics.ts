@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
 import { unauthenticated } from '../../domain/api-keys/authentication.service.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { createMeters, isMetricsToken, meterConnections } from '../../platform/telemetry.ts';
+import { createMetricsRegistry, isMetricsToken, addConnectionMetrics } from '../../platform/telemetry.ts';
 import type { OpenResponses } from './open-responses.ts';
 
 export interface MetricsOptions {
@@ -17,8 +17,8 @@ export function installMetrics(
   { token, database, openResponses }: MetricsOptions,
 ): void {
   if (token === undefined) return;
-  const registry = createMeters('api');
-  meterConnections(registry, database);
+  const registry = createMetricsRegistry('api');
+  addConnectionMetrics(registry, database);
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from request to the end of its response.',

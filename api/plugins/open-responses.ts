@@ -31,11 +31,11 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
   // Before the server stops listening: it waits for every response in progress.
   app.addHook('preClose', async () => {
     closing = true;
-    for (const [ending, { raw }] of openResponses) {
+    for (const [controller, { raw }] of openResponses) {
       // Closed explicitly: Node closes idle connections only once, and this one is not idle yet.
       const { socket } = raw;
       raw.once('close', () => socket?.end());
-      ending.abort();
+      controller.abort();
     }
     setTimeout(() => {
       for (const reply of openResponses.values()) reply.raw.destroy();
@@ -48,20 +48,20 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
     },
     admit({ scope, raw: { socket } }, reply) {
       const credential = scope.actor.id;
-      const open = openByCredential.get(credential) ?? 0;
-      if (open >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
+      const openCount = openByCredential.get(credential) ?? 0;
+      if (openCount >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
       if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process has', limits.perProcess);
       const ending = new AbortController();
       if (closing || socket.destroyed) ending.abort();
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
       if (socket.destroyed) return ending.signal;
       openResponses.set(ending, reply);
-      openByCredential.set(credential, open + 1);
+      openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
         ending.abort();
         openResponses.delete(ending);
-        const left = (openByCredential.get(credential) ?? 1) - 1;
-        if (left > 0) openByCredential.set(credential, left);
+        const remaining = (openByCredential.get(credential) ?? 1) - 1;
+        if (remaining > 0) openByCredential.set(credential, remaining);
         else openByCredential.delete(credential);
       });
       return ending.signal;

@@ -114,9 +114,11 @@ function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
 function withResponseDescriptions(schema: FastifySchema): FastifySchema {
   if (!schema?.response) return schema;
   const response = Object.fromEntries(
-    Object.entries(schema.response as Record<string, ResponseSchema>).map(([status, answer]) => [
+    Object.entries(schema.response as Record<string, ResponseSchema>).map(([status, responseSchema]) => [
       status,
-      answer.description || !answer.$ref ? answer : { ...answer, description: describeResponse(answer.$ref) },
+      responseSchema.description || !responseSchema.$ref
+        ? responseSchema
+        : { ...responseSchema, description: describeResponse(responseSchema.$ref) },
     ]),
   );
   return { ...schema, response };

@@ -16,8 +16,8 @@ export function installSerialization(app: FastifyInstance, shared: readonly obje
   const serializers = new Map<string, Serialize>();
   app.setSerializerCompiler<object>(({ schema }) => {
     const key = JSON.stringify(schema);
-    const known = serializers.get(key);
-    if (known) return known;
+    const existing = serializers.get(key);
+    if (existing) return existing;
     const serialize = fastJsonStringify(schema as Schema, { schema: collectReferences(key, byId) });
     serializers.set(key, serialize);
     return serialize;
@@ -29,13 +29,13 @@ const REFERENCE = /"\$ref":"([^"#]+)#"/g;
 /** Collects the shared schemas that a schema refers to, transitively. @param schema as JSON. */
 function collectReferences(schema: string, byId: ReadonlyMap<string, object>): Record<string, Schema> {
   const found = new Map<string, object>();
-  const open = [schema];
-  for (let json = open.pop(); json !== undefined; json = open.pop()) {
+  const queue = [schema];
+  for (let json = queue.pop(); json !== undefined; json = queue.pop()) {
     for (const [, name = ''] of json.matchAll(REFERENCE)) {
       const referred = byId.get(name);
       if (!referred || found.has(name)) continue;
       found.set(name, referred);
-      open.push(JSON.stringify(referred));
+      queue.push(JSON.stringify(referred));
     }
   }
   return Object.fromEntries(found) as Record<string, Schema>;

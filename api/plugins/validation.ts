@@ -81,14 +81,14 @@ function isTooLong(errors: ErrorObject[]): boolean {
 
 /** PostgreSQL cannot store NUL or unpaired surrogates, and messages must not contain them. */
 function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
-  const open: { path: string; value: unknown }[] = [
+  const pending: { path: string; value: unknown }[] = [
     { path: '/params', value: params },
     { path: '/query', value: query },
     // An upload stream is not a value to check.
     ...(body instanceof Readable ? [] : [{ path: '/body', value: body }]),
   ];
   let valueCount = 0;
-  for (let entry = open.pop(); entry; entry = open.pop()) {
+  for (let entry = pending.pop(); entry; entry = pending.pop()) {
     const { path, value } = entry;
     valueCount += 1;
     if (valueCount > MAX_VALUES) throw invalidAt('/body', `must not contain more than ${MAX_VALUES} values`);
@@ -98,7 +98,7 @@ function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
     for (const [name, member] of Object.entries(value)) {
       rejectUnstorableString(path, name);
       rejectPrototypeName(path, name);
-      open.push({ path: truncatePath(`${path}/${pointer(name)}`), value: member });
+      pending.push({ path: truncatePath(`${path}/${pointer(name)}`), value: member });
     }
   }
 }

@@ -25,11 +25,11 @@ export function hashApiKeyToken(token: string): Buffer {
 }
 
 function checksum(body: string): string {
-  let rest = crc32(body);
+  let remainder = crc32(body);
   let text = '';
   for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
-    text = ALPHABET.charAt(rest % ALPHABET.length) + text;
-    rest = Math.floor(rest / ALPHABET.length);
+    text = ALPHABET.charAt(remainder % ALPHABET.length) + text;
+    remainder = Math.floor(remainder / ALPHABET.length);
   }
   return text;
 }

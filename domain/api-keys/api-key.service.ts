@@ -91,10 +91,10 @@ function keysInScope(scope: Scope): FilterQuery<ApiKey> {
   };
 }
 
-function resolvePermissions(scope: Scope, wanted: Permission[] | undefined): Permission[] {
-  if (!wanted) return AGENT_PERMISSIONS.filter((permission) => scope.permissions.has(permission));
-  for (const permission of wanted) requirePermission(scope, permission);
-  return [...new Set(wanted)];
+function resolvePermissions(scope: Scope, requested: Permission[] | undefined): Permission[] {
+  if (!requested) return AGENT_PERMISSIONS.filter((permission) => scope.permissions.has(permission));
+  for (const permission of requested) requirePermission(scope, permission);
+  return [...new Set(requested)];
 }
 
 async function resolveBinding(
@@ -103,8 +103,8 @@ async function resolveBinding(
   input: NewApiKey,
 ): Promise<{ environment: Environment | null; inboxId: string | null }> {
   const inboxId = input.inboxId ?? scope.inboxId ?? null;
-  const bound = scope.environmentBound || inboxId !== null;
-  const environmentId = input.environmentId ?? (bound ? scope.environmentId : null);
+  const isBound = scope.environmentBound || inboxId !== null;
+  const environmentId = input.environmentId ?? (isBound ? scope.environmentId : null);
   if (environmentId === null) return { environment: null, inboxId: null };
   const environment =
     scope.environmentBound && environmentId !== scope.environmentId

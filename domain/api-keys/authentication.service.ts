@@ -52,18 +52,18 @@ export function createAuthenticationService({
   database: Database;
   logger: Logger;
 }): AuthenticationService {
-  const recording = new Set<string>();
+  const pendingUpdates = new Set<string>();
 
   /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
   function recordUse(row: KeyRow): void {
-    if (row.recently_used || recording.has(row.key_id)) return;
-    recording.add(row.key_id);
+    if (row.recently_used || pendingUpdates.has(row.key_id)) return;
+    pendingUpdates.add(row.key_id);
     database
       .transaction({ organizationId: row.org_id }, ({ em }) =>
         em.nativeUpdate(ApiKeyEntity, { id: row.key_id }, { lastUsedAt: new Date() }),
       )
       .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
-      .finally(() => recording.delete(row.key_id));
+      .finally(() => pendingUpdates.delete(row.key_id));
   }
 
   return {

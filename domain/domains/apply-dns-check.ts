@@ -59,14 +59,14 @@ export async function applyDnsCheck(
 }
 
 function activatePublishedKey(keys: DkimKey[], dnsCheck: DnsCheck, now: Date): void {
-  const waiting = keys.find(({ state }) => state === 'pending');
-  if (!waiting || dnsCheck.get(dkimRecordKey(waiting))?.status !== 'valid') return;
+  const pending = keys.find(({ state }) => state === 'pending');
+  if (!pending || dnsCheck.get(dkimRecordKey(pending))?.status !== 'valid') return;
   for (const key of keys) {
     if (key.state !== 'active') continue;
     key.state = 'retiring';
     key.retiredAt = now;
   }
-  waiting.state = 'active';
+  pending.state = 'active';
 }
 
 /** Purposes with a status of their own. The DKIM status is that of the active key. */
@@ -141,7 +141,7 @@ function recheckVerified(
   records: DomainRecord[],
   dnsCheck: DnsCheck,
 ): void {
-  const missed = records.filter(({ required, key }) => {
+  const failing = records.filter(({ required, key }) => {
     const observation = dnsCheck.get(key);
     return required && observation && observation.status !== 'valid';
   });
@@ -151,7 +151,7 @@ function recheckVerified(
   }
   const dmarc = dnsCheck.get('dmarc');
   if (dmarc && dmarc.status !== 'valid' && domain.dmarcStatus === 'verified') domain.dmarcStatus = 'failed';
-  if (missed.length === 0) {
+  if (failing.length === 0) {
     const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
     if (answered) domain.failedChecks = 0;
     domain.statusReason = answered ? null : describeMissing(domain, records, dnsCheck);
@@ -159,7 +159,7 @@ function recheckVerified(
   }
   if (countMissedChecks) domain.failedChecks += 1;
   domain.statusReason = describeMissing(domain, records, dnsCheck);
-  if (domain.failedChecks > MAX_MISSED_CHECKS) failVerified(domain, missed);
+  if (domain.failedChecks > MAX_MISSED_CHECKS) failVerified(domain, failing);
 }
 
 function failVerified(domain: Domain, missed: DomainRecord[]): void {
@@ -184,9 +184,9 @@ export function failPending(domain: Domain, reason: string): void {
 /** `Required records missing: spf. Invalid: dkim. No DNS answer for: ownership.` The present reason if there is nothing to say. */
 export function describeMissing(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): string | null {
   const required = records.filter((record) => record.required);
-  const purposesOf = (which: (record: DomainRecord) => boolean) =>
+  const purposesOf = (matches: (record: DomainRecord) => boolean) =>
     required
-      .filter(which)
+      .filter(matches)
       .map(({ purpose }) => purpose)
       .join(', ');
   const parts = [

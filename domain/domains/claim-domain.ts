@@ -48,11 +48,11 @@ export async function claimDomain(
     ...(await loadKeys(em, domain)),
     created,
   });
-  const known = await database.transaction(scope, async (transaction) => {
+  const existing = await database.transaction(scope, async (transaction) => {
     const found = await find(transaction);
     return found && claimed(transaction, found, false);
   });
-  if (known) return known;
+  if (existing) return existing;
   const name = parseClaimableName(domainName, ownDomains);
   const pair = await createDkimKeyPair();
   return database.transaction(scope, async (transaction) => {
@@ -142,8 +142,8 @@ const NAME_PROBLEMS: Record<DomainNameProblem, [string, string]> = {
   public_suffix: ['is a public suffix, not a registrable domain', 'Use a domain you have registered.'],
 };
 
-function parseClaimableName(given: string, ownDomains: string[]): string {
-  const parsed = parseDomainName(given);
+function parseClaimableName(input: string, ownDomains: string[]): string {
+  const parsed = parseDomainName(input);
   if ('problem' in parsed) throw invalid('/body/domain_name', ...NAME_PROBLEMS[parsed.problem]);
   if (ownDomains.some((own) => isWithinDomain(parsed.name, own)))
     throw invalid(

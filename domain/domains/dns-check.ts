@@ -41,8 +41,8 @@ async function findInheritedPolicy(
   { name, evaluate }: DomainRecord,
 ): Promise<Observation | null> {
   const labels = name.split('.').slice(1);
-  for (let up = 1; up <= Math.min(MAX_PARENT_LOOKUPS, labels.length - 2); up += 1) {
-    const answer = await dns.txt(`_dmarc.${labels.slice(up).join('.')}`);
+  for (let level = 1; level <= Math.min(MAX_PARENT_LOOKUPS, labels.length - 2); level += 1) {
+    const answer = await dns.txt(`_dmarc.${labels.slice(level).join('.')}`);
     if (answer.kind === 'unknown') return null;
     const observation = evaluate(answer.kind === 'found' ? answer.records : []);
     if (observation.status !== 'missing') return observation;

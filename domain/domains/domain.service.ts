@@ -73,7 +73,7 @@ export interface DomainServiceOptions extends ClaimOptions {
 
 export function createDomainService(options: DomainServiceOptions): DomainService {
   const { database, outbox, dns, settings } = options;
-  const detailsOf = ({ domain, keys }: DomainWithKeys): DomainDetails => ({
+  const toDetails = ({ domain, keys }: DomainWithKeys): DomainDetails => ({
     domain,
     records: buildDomainRecords(domain, keys, settings),
   });
@@ -81,7 +81,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
   return {
     async create(scope, input) {
       const { created, ...claimed } = await claimDomain(options, scope, input);
-      return { ...detailsOf(claimed), created };
+      return { ...toDetails(claimed), created };
     },
 
     list: (scope, page) =>
@@ -95,20 +95,20 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         );
         const keysOf = Map.groupBy(keys, ({ domainId }) => domainId);
         return {
-          items: items.map((domain) => detailsOf({ domain, keys: keysOf.get(domain.id) ?? [] })),
+          items: items.map((domain) => toDetails({ domain, keys: keysOf.get(domain.id) ?? [] })),
           next,
         };
       }),
 
     get: (scope, domainId) =>
       database.transaction(scope, async ({ em }) =>
-        detailsOf(await loadKeys(em, await findDomain(em, scope, domainId))),
+        toDetails(await loadKeys(em, await findDomain(em, scope, domainId))),
       ),
 
     async checkDns(scope, domainId) {
       const { records } = await database.transaction(
         { organizationId: scope.organizationId },
-        async ({ em }) => detailsOf(await loadKeys(em, await findManageableDomain(em, scope, domainId))),
+        async ({ em }) => toDetails(await loadKeys(em, await findManageableDomain(em, scope, domainId))),
       );
       return checkRecords(dns, records);
     },
@@ -118,7 +118,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         const domain = await lockDomain(transaction.em, scope, domainId);
         const locked = await loadKeys(transaction.em, domain);
         await applyRequestedCheck(options, transaction, locked, dnsCheck);
-        return detailsOf(locked);
+        return toDetails(locked);
       }),
 
     async rotateDkim(scope, domainId) {
@@ -129,7 +129,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         const domain = await lockDomain(em, scope, domainId);
         await rotateDkim(options, transaction, await loadKeys(em, domain), pair);
         await em.flush();
-        return detailsOf(await loadKeys(em, domain));
+        return toDetails(await loadKeys(em, domain));
       });
     },
 

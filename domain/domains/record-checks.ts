@@ -14,7 +14,7 @@ export const MAX_FOUND_LENGTH = 1024;
 export const isOwnershipRecord =
   (value: string): RecordEvaluator =>
   (published) =>
-    observe(published, (texts) => texts.some((text) => text.trim() === value));
+    buildObservation(published, (texts) => texts.some((text) => text.trim() === value));
 
 /**
  * The only SPF record must contain the mechanism before `all` (RFC 7208: several records are a permanent error, terms after
@@ -23,19 +23,19 @@ export const isOwnershipRecord =
 export const isSpfRecord =
   (mechanism: string): RecordEvaluator =>
   (published) =>
-    observe(
+    buildObservation(
       published.filter((text) => /^v=spf1(?:\s|$)/i.test(text.trim())),
       ([record = '', ...others]) => {
         const terms = record.trim().toLowerCase().split(/\s+/).slice(1);
         const all = terms.findIndex((term) => /^[+?~-]?all$/.test(term));
-        const counted = all === -1 ? terms : terms.slice(0, all);
-        return others.length === 0 && counted.some((term) => sameTerm(term, mechanism));
+        const effectiveTerms = all === -1 ? terms : terms.slice(0, all);
+        return others.length === 0 && effectiveTerms.some((term) => equalsTerm(term, mechanism));
       },
     );
 
-function sameTerm(term: string, mechanism: string): boolean {
-  const bare = (text: string) => text.toLowerCase().replace(/^\+/, '').replace(/\.$/, '');
-  return bare(term) === bare(mechanism);
+function equalsTerm(term: string, mechanism: string): boolean {
+  const normalize = (text: string) => text.toLowerCase().replace(/^\+/, '').replace(/\.$/, '');
+  return normalize(term) === normalize(mechanism);
 }
 
 /**
@@ -45,23 +45,23 @@ function sameTerm(term: string, mechanism: string): boolean {
 export const isDkimRecord =
   (publicKey: string): RecordEvaluator =>
   (published) =>
-    observe(published, ([record = '', ...others]) => {
+    buildObservation(published, ([record = '', ...others]) => {
       const tags = readTags(record);
       if (!tags || others.length > 0) return false;
-      const listed = (name: string) => tags.get(name)?.toLowerCase().split(':');
+      const tagList = (name: string) => tags.get(name)?.toLowerCase().split(':');
       return (
         (tags.get('v') ?? 'DKIM1') === 'DKIM1' &&
         (tags.get('k') ?? 'rsa').toLowerCase() === 'rsa' &&
-        (listed('h')?.includes('sha256') ?? true) &&
-        (listed('s')?.some((service) => service === '*' || service === 'email') ?? true) &&
-        !listed('t')?.includes('y') &&
+        (tagList('h')?.includes('sha256') ?? true) &&
+        (tagList('s')?.some((service) => service === '*' || service === 'email') ?? true) &&
+        !tagList('t')?.includes('y') &&
         tags.get('p') === publicKey
       );
     });
 
 /** Accepts any valid policy (RFC 7489 section 6.3: `v` comes first, `p` is required). */
 export const isDmarcRecord: RecordEvaluator = (published) =>
-  observe(
+  buildObservation(
     published.filter((text) => /^\s*v\s*=\s*DMARC1\s*(?:;|$)/.test(text)),
     ([record = '', ...others]) =>
       others.length === 0 && /^(?:none|quarantine|reject)$/i.test(readTags(record)?.get('p') ?? ''),
@@ -71,7 +71,7 @@ export const isDmarcRecord: RecordEvaluator = (published) =>
 export const isMxRecord =
   (host: string): RecordEvaluator =>
   (published) =>
-    observe(published, (hosts) =>
+    buildObservation(published, (hosts) =>
       hosts.some(
         (entry) => entry.replace(/^\d+ /, '').replace(/\.$/, '').toLowerCase() === host.toLowerCase(),
       ),
@@ -82,15 +82,15 @@ function readTags(text: string): Map<string, string> | null {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {
     if (part.trim() === '') continue;
-    const at = part.indexOf('=');
-    const name = part.slice(0, at).trim().toLowerCase();
-    if (at < 1 || tags.has(name)) return null;
-    tags.set(name, part.slice(at + 1).replace(/\s+/g, ''));
+    const separator = part.indexOf('=');
+    const name = part.slice(0, separator).trim().toLowerCase();
+    if (separator < 1 || tags.has(name)) return null;
+    tags.set(name, part.slice(separator + 1).replace(/\s+/g, ''));
   }
   return tags;
 }
 
-function observe(candidates: string[], accept: (candidates: string[]) => boolean): Observation {
+function buildObservation(candidates: string[], accept: (candidates: string[]) => boolean): Observation {
   if (candidates.length === 0) return { status: 'missing', found: null };
   // Keeps control characters from foreign zones out of responses and the database.
   const found = candidates

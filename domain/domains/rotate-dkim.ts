@@ -44,10 +44,10 @@ export async function rotateDkim(
       detail: `The domain is ${domain.verificationStatus}; keys can only be rotated on a verified domain.`,
       fix: 'Publish the records and verify the domain first.',
     });
-  const waiting = keys.find(({ state }) => state === 'pending');
-  if (waiting)
+  const pending = keys.find(({ state }) => state === 'pending');
+  if (pending)
     throw new AppError('conflict', {
-      detail: `The key of selector ${waiting.selector} is still waiting for its record.`,
+      detail: `The key of selector ${pending.selector} is still waiting for its record.`,
       fix: 'Publish that record; the key becomes active once it is found.',
     });
   const { em } = transaction;

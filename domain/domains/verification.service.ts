@@ -74,14 +74,14 @@ export function createVerificationService(options: VerificationServiceOptions): 
       for (;;) {
         const ids = await claimDueDomains(database);
         const queue = ids.values();
-        const recheckQueued = async () => {
+        const runRecheckWorker = async () => {
           for (const id of queue) {
             await recheck(options, id);
             rechecked += 1;
             onProgress();
           }
         };
-        await Promise.all(Array.from({ length: MAX_CONCURRENT_RECHECKS }, recheckQueued));
+        await Promise.all(Array.from({ length: MAX_CONCURRENT_RECHECKS }, runRecheckWorker));
         if (ids.length < RECHECK_BATCH_SIZE) return { rechecked, keysDeleted };
       }
     },
@@ -113,10 +113,10 @@ async function check(
 }
 
 /** Returns null while the episode continues. */
-function findEpisodeResult(found: DomainWithKeys | null, episode: number): string | null {
-  if (!found) return 'deleted';
-  if (found.domain.episode !== episode) return 'superseded';
-  return isEpisodeRunning(found) ? null : found.domain.verificationStatus;
+function findEpisodeResult(current: DomainWithKeys | null, episode: number): string | null {
+  if (!current) return 'deleted';
+  if (current.domain.episode !== episode) return 'superseded';
+  return isEpisodeRunning(current) ? null : current.domain.verificationStatus;
 }
 
 /** Whether the episode continues: a check is scheduled and can still change something. */

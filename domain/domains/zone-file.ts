@@ -27,8 +27,10 @@ function formatData({ type, value, priority }: Pick<DomainRecord, 'type' | 'valu
 export function quoteText(text: string): string {
   const octets = Buffer.from(text);
   const strings: string[] = [];
-  for (let at = 0; at === 0 || at < octets.length; at += MAX_STRING_OCTETS)
-    strings.push(`"${Array.from(octets.subarray(at, at + MAX_STRING_OCTETS), escapeOctet).join('')}"`);
+  for (let offset = 0; offset === 0 || offset < octets.length; offset += MAX_STRING_OCTETS)
+    strings.push(
+      `"${Array.from(octets.subarray(offset, offset + MAX_STRING_OCTETS), escapeOctet).join('')}"`,
+    );
   return strings.join(' ');
 }
 

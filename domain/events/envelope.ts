@@ -33,14 +33,14 @@ export function serializeEnvelope(event: Parameters<typeof buildEnvelope>[0]): s
  * Keeps an event's body within {@link MAX_EVENT_BYTES}: truncates `extracted_text`, the only unbounded field, between two
  * characters and sets `truncated`. An envelope that fits is returned unchanged.
  */
-export function truncateToFit(whole: Envelope): Envelope {
-  if (jsonBytes(whole) <= MAX_EVENT_BYTES || !hasText(whole.data)) return whole;
+export function truncateToFit(envelope: Envelope): Envelope {
+  if (jsonBytes(envelope) <= MAX_EVENT_BYTES || !hasText(envelope.data)) return envelope;
   const withText = (text: string): Envelope => ({
-    ...whole,
-    data: { ...whole.data, extracted_text: text, truncated: true },
+    ...envelope,
+    data: { ...envelope.data, extracted_text: text, truncated: true },
   });
   const availableBytes = MAX_EVENT_BYTES - jsonBytes(withText(''));
-  return withText(cutToBytes(whole.data.extracted_text, availableBytes));
+  return withText(cutToBytes(envelope.data.extracted_text, availableBytes));
 }
 
 function hasText(data: Event['data']): data is EventDataByType['message.received'] {
@@ -49,15 +49,15 @@ function hasText(data: Event['data']): data is EventDataByType['message.received
 
 /** The longest prefix of whole characters whose JSON, without its quotes, has at most `maxBytes` bytes. */
 function cutToBytes(text: string, maxBytes: number): string {
-  let fits = 0;
+  let fittingLength = 0;
   // Each UTF-16 code unit takes at least one byte, so a longer prefix never fits.
-  let tooLong = Math.min(text.length, Math.max(0, maxBytes)) + 1;
-  while (tooLong - fits > 1) {
-    const middle = (fits + tooLong) >> 1;
-    if (jsonBytes(wholeCharacters(text, middle)) - QUOTE_BYTES <= maxBytes) fits = middle;
-    else tooLong = middle;
+  let excessiveLength = Math.min(text.length, Math.max(0, maxBytes)) + 1;
+  while (excessiveLength - fittingLength > 1) {
+    const middle = (fittingLength + excessiveLength) >> 1;
+    if (jsonBytes(wholeCharacters(text, middle)) - QUOTE_BYTES <= maxBytes) fittingLength = middle;
+    else excessiveLength = middle;
   }
-  return wholeCharacters(text, fits);
+  return wholeCharacters(text, fittingLength);
 }
 
 const QUOTE_BYTES = 2;

@@ -63,13 +63,13 @@ export async function readEvents(em: EntityManager, scope: FeedScope, query: Fee
 
 /** PostgreSQL computes the sizes, so events beyond the limit are never transferred. */
 function limitBytes(page: Sql, direction: 'asc' | 'desc', maxBytes: number): Sql {
-  const place = raw(`transaction_id ${direction}, id ${direction}`);
+  const order = raw(`transaction_id ${direction}, id ${direction}`);
   return sql`select * from (
-      select page.*, lead(true, 1, false) over (order by ${place}) as more,
+      select page.*, lead(true, 1, false) over (order by ${order}) as more,
         coalesce(sum(octet_length(data::text)) over (
-          order by ${place} rows between unbounded preceding and 1 preceding), 0) as bytes_before
+          order by ${order} rows between unbounded preceding and 1 preceding), 0) as bytes_before
       from (${page}) page) sized
-    where bytes_before < ${maxBytes} order by ${place}`;
+    where bytes_before < ${maxBytes} order by ${order}`;
 }
 
 /** The position after which every event that becomes visible from now on will appear. */
@@ -123,8 +123,8 @@ function buildConditions({ after, types, since, until }: FeedQuery, direction: '
   const conditions: Sql[] = [sql`not test`, sql`transaction_id < pg_snapshot_xmin(pg_current_snapshot())`];
   if (after !== undefined) {
     const [transactionId = '', id] = after.split('.');
-    const beyond = raw(direction === 'asc' ? '>' : '<');
-    conditions.push(sql`(transaction_id, id) ${beyond} (${String(BigInt(transactionId))}::xid8, ${id})`);
+    const comparison = raw(direction === 'asc' ? '>' : '<');
+    conditions.push(sql`(transaction_id, id) ${comparison} (${String(BigInt(transactionId))}::xid8, ${id})`);
   }
   if (types) conditions.push(inList(sql`type`, types));
   if (since) {

@@ -18,9 +18,9 @@ export async function hashPassword(password: string): Promise<string> {
     passes: PASSES,
   });
   const parameters = `m=${MEMORY_KIB},t=${PASSES},p=${PARALLELISM}`;
-  return `$argon2id$v=19$${parameters}$${unpadded(nonce)}$${unpadded(tag)}`;
+  return `$argon2id$v=19$${parameters}$${unpaddedBase64(nonce)}$${unpaddedBase64(tag)}`;
 }
 
-function unpadded(bytes: Buffer): string {
+function unpaddedBase64(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }

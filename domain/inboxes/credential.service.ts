@@ -68,8 +68,8 @@ export function createCredentialService({ database }: { database: Database }): C
         });
         const credential = inbox && (await em.findOne(InboxCredentialEntity, { inboxId: inbox.id }));
         const expected = credential?.passwordHash ?? NO_PASSWORD_HASH;
-        const right = timingSafeEqual(sha256(password), expected);
-        return right && credential ? { inbox, rotatedAt: credential.rotatedAt } : null;
+        const matches = timingSafeEqual(sha256(password), expected);
+        return matches && credential ? { inbox, rotatedAt: credential.rotatedAt } : null;
       }),
   };
 }

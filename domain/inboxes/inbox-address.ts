@@ -64,20 +64,20 @@ const NOUNS =
  *
  * @throws AppError `validation_error`.
  */
-export function parseInboxAddress(wanted: AddressRequest, sharedDomain: string): InboxAddress {
-  if (wanted.email !== undefined) {
-    const at = wanted.email.lastIndexOf('@');
+export function parseInboxAddress(requested: AddressRequest, sharedDomain: string): InboxAddress {
+  if (requested.email !== undefined) {
+    const at = requested.email.lastIndexOf('@');
     if (at < 1)
       throw invalid('/body/email', 'is not an email address', 'Use an address such as name@domain.');
     return validateAddress(
       '/body/email',
-      wanted.email.slice(0, at),
-      wanted.email.slice(at + 1),
+      requested.email.slice(0, at),
+      requested.email.slice(at + 1),
       sharedDomain,
     );
   }
-  const username = wanted.username ?? randomUsername();
-  return validateAddress('/body/username', username, wanted.domain ?? sharedDomain, sharedDomain);
+  const username = requested.username ?? randomUsername();
+  return validateAddress('/body/username', username, requested.domain ?? sharedDomain, sharedDomain);
 }
 
 function validateAddress(
@@ -114,9 +114,9 @@ export function baseAddress(address: string): string {
 }
 
 /** A malformed domain gets the same error as an unverified one, because the caller's next step is the same. */
-function parseCustomDomain(given: string): string {
-  const parsed = parseDomainName(given);
-  if ('problem' in parsed) throw domainNotVerified(given);
+function parseCustomDomain(input: string): string {
+  const parsed = parseDomainName(input);
+  if ('problem' in parsed) throw domainNotVerified(input);
   return parsed.name;
 }
 
@@ -129,10 +129,10 @@ export function domainNotVerified(domain: string): AppError {
 
 /** Such as `amber-falcon-4821`: easy to read aloud, one of 40 million. */
 function randomUsername(): string {
-  return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${randomInt(1_000, 10_000)}`;
+  return `${pickWord(ADJECTIVES)}-${pickWord(NOUNS)}-${randomInt(1_000, 10_000)}`;
 }
 
-function pick(words: string): string {
+function pickWord(words: string): string {
   const list = words.split(' ');
   return list[randomInt(list.length)] ?? words;
 }

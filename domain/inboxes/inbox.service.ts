@@ -199,8 +199,8 @@ async function claimAddress(
   scope: Scope,
   { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
 ): Promise<InboxAddress & { domainId: string | null }> {
-  const named = input.email !== undefined || input.username !== undefined;
-  for (let attemptsLeft = named ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
+  const isNamed = input.email !== undefined || input.username !== undefined;
+  for (let attemptsLeft = isNamed ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
     const domainId = await findDomainId(em, scope, address.domain, options);
     const [row] = await em.execute<{ claimed: boolean }[]>(
@@ -234,8 +234,8 @@ function rejectFeedbackAddress(
   { email, username, domain }: NewInbox,
   { feedbackAddress, mailDomain }: Pick<InboxServiceOptions, 'feedbackAddress' | 'mailDomain'>,
 ): void {
-  const wanted = email ?? `${username}@${domain ?? mailDomain}`;
-  if (wanted.toLowerCase() === feedbackAddress)
+  const address = email ?? `${username}@${domain ?? mailDomain}`;
+  if (address.toLowerCase() === feedbackAddress)
     throw invalid(
       email === undefined ? '/body/username' : '/body/email',
       'is reserved',

@@ -25,8 +25,8 @@ export interface NewAttempt {
  * @returns the slot, or null if none is free; then nothing was written.
  */
 export async function openAttempt(em: EntityManager, attempt: NewAttempt): Promise<number | null> {
-  const taken = await tryOpenAttempt(em, attempt);
-  if (taken.slot !== null || taken.hasSlots) return taken.slot;
+  const lease = await tryOpenAttempt(em, attempt);
+  if (lease.slot !== null || lease.hasSlots) return lease.slot;
   await em.execute(
     sql`insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
      select ${attempt.endpointId}, slot, ${attempt.organizationId}, 'epoch' from generate_series(0, ${MAX_CONCURRENT_ATTEMPTS - 1}) slot on conflict do nothing`,
@@ -100,7 +100,7 @@ export async function closeDelivered(
     responseBody,
   }: Omit<AttemptResult, 'error'>,
 ): Promise<boolean> {
-  const arrived = await em.execute<{ id: string }[]>(
+  const delivered = await em.execute<{ id: string }[]>(
     sql`with arrived as (
        update webhook_deliveries
        set status = 'delivered', last_status_code = ${statusCode}, last_error = null, next_attempt_at = null,
@@ -116,5 +116,5 @@ export async function closeDelivered(
        where delivery_id in (select id from arrived) and number = ${number})
      select id from arrived`,
   );
-  return arrived.length > 0;
+  return delivered.length > 0;
 }

@@ -99,12 +99,12 @@ async function replayBatch(
   const events = await findNextEvents(em, job, endpoint);
   job.position = events.at(-1)?.id ?? job.position;
   const ids = events.map(({ id }) => id);
-  const known = await findDeliveryIds(em, endpoint.id, ids);
-  const missing = events.filter(({ id }) => !known.has(id));
+  const existing = await findDeliveryIds(em, endpoint.id, ids);
+  const missing = events.filter(({ id }) => !existing.has(id));
   for (const event of missing) addDelivery(transaction, outbox, event, endpoint);
   job.deliveries += missing.length;
-  if (known.size > 0)
-    job.deliveries += await restartDeliveries(transaction, outbox, sql`${[...known.values()]}`);
+  if (existing.size > 0)
+    job.deliveries += await restartDeliveries(transaction, outbox, sql`${[...existing.values()]}`);
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
@@ -165,16 +165,16 @@ async function cancelBatch(
   job: BulkJob,
   endpoint: WebhookEndpoint,
 ): Promise<void> {
-  const rows = await transaction.em.execute<{ id: string; episode: number; hadRun: boolean }[]>(
+  const rows = await transaction.em.execute<{ id: string; episode: number; hasRun: boolean }[]>(
     sql`update webhook_deliveries d
      set status = 'canceled', last_error = 'Canceled through the API.', next_attempt_at = null, completed_at = now()
      from (select id, status from webhook_deliveries
            where endpoint_id = ${endpoint.id} and status in ('pending', 'held') and created_at < ${job.until} limit ${BATCH_SIZE} for update) w
      where d.id = w.id
-     returning d.id, d.episode, w.status = 'pending' as "hadRun"`,
+     returning d.id, d.episode, w.status = 'pending' as "hasRun"`,
   );
-  for (const { id, episode, hadRun } of rows) {
-    if (!hadRun) continue;
+  for (const { id, episode, hasRun } of rows) {
+    if (!hasRun) continue;
     outbox.enqueue(transaction, job.organizationId, {
       signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
     });

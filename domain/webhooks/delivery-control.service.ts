@@ -82,8 +82,8 @@ export function createDeliveryControlService({
     list: (scope, endpointId, filter, page) =>
       database.transaction(scope, async ({ em }) => {
         await findEndpoint(em, scope, endpointId);
-        const found = await findDeliveries(em, { endpointId, filter, page });
-        const { items, next } = toPage(found, page.limit, ({ id }) => [id]);
+        const rows = await findDeliveries(em, { endpointId, filter, page });
+        const { items, next } = toPage(rows, page.limit, ({ id }) => [id]);
         return { items: await attachEvents(em, items), next };
       }),
 
@@ -130,7 +130,7 @@ export function createDeliveryControlService({
           environmentId: endpoint.environmentId,
           inboxId,
           type,
-          data: buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), at: createdAt }),
+          data: buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), time: createdAt }),
           createdAt,
         });
         return { delivery: addDelivery(transaction, outbox, event, endpoint), event };

@@ -19,9 +19,9 @@ export function openSecrets(
 ): { secret: string; previousSecret?: string } {
   const open = (sealed: Uint8Array) => secretBox.open(sealed, secretContext(endpoint.id));
   const { previousSecret, previousSecretExpiresAt } = endpoint;
-  const overlaps = previousSecret && previousSecretExpiresAt && previousSecretExpiresAt > new Date();
+  const isOverlapping = previousSecret && previousSecretExpiresAt && previousSecretExpiresAt > new Date();
   return {
     secret: open(endpoint.secret),
-    ...(overlaps ? { previousSecret: open(previousSecret) } : {}),
+    ...(isOverlapping ? { previousSecret: open(previousSecret) } : {}),
   };
 }

@@ -99,7 +99,7 @@ function isFailure(result: EgressResult): boolean {
 }
 
 function findDisableReason(result: EgressResult, health: { failedTooLong: boolean } | null): string | null {
-  if (result.kind === 'response' && result.status === 410) return 'The receiver answered 410 Gone.';
+  if (result.kind === 'response' && result.status === 410) return 'The receiver responded with 410 Gone.';
   return health?.failedTooLong ? `Every attempt failed for ${MAX_FAILING_DAYS} days.` : null;
 }
 

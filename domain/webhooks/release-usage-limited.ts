@@ -32,12 +32,14 @@ export async function releaseUsageLimited(
 }
 
 async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
-  const standings = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], at: now });
-  const roomOf = new Map(
-    standings.map(({ organizationId, limit, current }) => [organizationId, remainingQuota(limit, current)]),
+  const usage = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], at: now });
+  const remainingById = new Map(
+    usage.map(({ organizationId, limit, current }) => [organizationId, remainingQuota(limit, current)]),
   );
-  // Null: nothing is refused.
-  return organizationIds.map((id) => roomOf.get(id) ?? (roomOf.has(id) ? Number.POSITIVE_INFINITY : 0));
+  // Null: the limit is not enforced. Missing: the organization does not exist.
+  return organizationIds.map(
+    (id) => remainingById.get(id) ?? (remainingById.has(id) ? Number.POSITIVE_INFINITY : 0),
+  );
 }
 
 /** Organizations per statement. */
@@ -64,9 +66,9 @@ export async function releaseUsageLimitedOfAll(
   for (let after = ''; ; ) {
     const page = await database.query<{ id: string }>(findOrganizationsSql(after));
     const ids = page.map(({ id }) => id);
-    const rooms = await database.autocommit((em) => readRemaining(em, ids, now()));
+    const remaining = await database.autocommit((em) => readRemaining(em, ids, now()));
     for (const [index, organizationId] of ids.entries()) {
-      if (!rooms[index]) continue;
+      if (!remaining[index]) continue;
       released += await database.systemTransaction((transaction) =>
         releaseUsageLimited(transaction, outbox, { organizationId, now: now() }),
       );

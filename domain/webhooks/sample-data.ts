@@ -4,7 +4,7 @@ import { monthOf } from '../usage/periods.ts';
 
 interface SampleContext {
   inboxId: string;
-  at: Date;
+  time: Date;
 }
 
 /** Made-up data of a test event. The ids refer to nothing, and the addresses are reserved ones (RFC 2606). */
@@ -89,8 +89,8 @@ function messageFields({ inboxId }: SampleContext) {
   return { message_id: newId('message'), thread_id: newId('thread'), inbox_id: inboxId };
 }
 
-function usageFields({ at }: SampleContext, threshold: number): EventDataByType['usage.warning'] {
-  const { start, end } = monthOf(at);
+function usageFields({ time }: SampleContext, threshold: number): EventDataByType['usage.warning'] {
+  const { start, end } = monthOf(time);
   return {
     counter: 'messages_sent',
     current: 10 * threshold,
@@ -102,6 +102,6 @@ function usageFields({ at }: SampleContext, threshold: number): EventDataByType[
   };
 }
 
-function timestampOf({ at }: SampleContext): string {
-  return at.toISOString();
+function timestampOf({ time }: SampleContext): string {
+  return time.toISOString();
 }

@@ -34,7 +34,7 @@ export const cancel = defineSignal(CANCEL_DELIVERY);
  */
 export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInput): Promise<string> {
   let requested = null as 'retry' | 'cancel' | null;
-  let now = false;
+  let attemptNow = false;
   let attempts = new CancellationScope();
   const request = (action: 'retry' | 'cancel') => () => {
     requested = action;
@@ -52,11 +52,11 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
     for (;;) {
       if (requested === 'retry') {
         requested = null;
-        now = true;
+        attemptNow = true;
       }
       attempts = new CancellationScope();
       try {
-        return await attempts.run(() => attemptDelivery({ deliveryId, episode, now }));
+        return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
       } catch (error) {
         // A signal ends the wait. An attempt that was in progress has finished too, failed or canceled.
         if (requested === null) throw error;
