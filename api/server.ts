@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { entities } from '../domain/entities.ts';
-import { type Config, loadConfig, acceptsProviderDeliveries } from '../platform/config.ts';
+import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';

@@ -1,8 +1,8 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifySchemaCompiler } from 'fastify';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
+import { skipBodyValidation } from '../plugins/skip-body-validation.ts';
 import { id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { AttachmentRecord, presentAttachment, presentUpload, UploadRecord } from './attachments.schemas.ts';
 import { storeUpload, UPLOAD_LIMITS } from './upload.ts';
@@ -66,13 +66,3 @@ export const attachmentRoutes =
       },
     );
   };
-
-/** A form is validated while it is read. The schema of its body only documents it. */
-function skipBodyValidation(
-  compiler: FastifySchemaCompiler<object> | undefined,
-): FastifySchemaCompiler<object> {
-  return (route) => {
-    if (route.httpPart === 'body' || !compiler) return () => true;
-    return compiler(route);
-  };
-}

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
 import { unauthenticated } from '../../domain/api-keys/authentication.service.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { createMetricsRegistry, isMetricsToken, addConnectionMetrics } from '../../platform/telemetry.ts';
+import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../../platform/telemetry.ts';
 import type { OpenResponses } from './open-responses.ts';
 
 export interface MetricsOptions {

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifySchemaCompiler } from 'fastify';
 import { Type } from 'typebox';
 import type { RawMailService } from '../../domain/providers/raw-mail.service.ts';
 import { AppError } from '../../platform/errors.ts';
+import { skipBodyValidation } from '../plugins/skip-body-validation.ts';
 import { postProblems, ref, strictObject, text } from '../schemas.ts';
 
 /** Without line breaks: each value is one line of the signed string. */
@@ -122,14 +122,4 @@ function notMail(): AppError {
     detail: 'A raw message has the content type message/rfc822.',
     fix: 'Send "Content-Type: message/rfc822" and the unchanged message.',
   });
-}
-
-/** The body is a stream, so its schema only documents it. */
-function skipBodyValidation(
-  compiler: FastifySchemaCompiler<object> | undefined,
-): FastifySchemaCompiler<object> {
-  return (route) => {
-    if (route.httpPart === 'body' || !compiler) return () => true;
-    return compiler(route);
-  };
 }

@@ -59,15 +59,15 @@ describe('request bodies', () => {
   ])('%s is rejected by name', async (raw, path) => {
     const call = { raw, headers: JSON_TYPE };
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
-    expect(problem.errors).toEqual([{ path, message: 'is a name no field may have' }]);
+    expect(problem.errors).toEqual([{ path, message: 'is not allowed as a field name' }]);
   });
 
   test.each([
     [{ to: 'x' }, '/body/to', 'must be array or null'],
     [{ to: [{ email: 7 }] }, '/body/to/0/email', 'must be string'],
-    [{ labels: [' a'] }, '/body/labels/0', 'must be one line, without a space at either end'],
-    [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('no name of a header')],
-    [{ subject: 'a\nb' }, '/body/subject', 'must not hold control characters, such as line ends'],
+    [{ labels: [' a'] }, '/body/labels/0', 'must be a single line without leading or trailing spaces'],
+    [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('not a header name')],
+    [{ subject: 'a\nb' }, '/body/subject', 'must not contain control characters, such as line breaks'],
     [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
   ])('of %j only the wrong field is reported', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');

@@ -47,8 +47,8 @@ describe('queries', () => {
 });
 
 describe('over a socket', () => {
-  /** Sends 30 MiB as fast as they are taken, and stops when an answer comes. */
-  async function pour(headers: Record<string, string | number>): Promise<{
+  /** Sends 30 MiB as fast as the server reads them, and stops when a response arrives. */
+  async function sendLargeBody(headers: Record<string, string | number>): Promise<{
     status: number | undefined;
     connection: string | undefined;
     body: string;
@@ -60,12 +60,12 @@ describe('over a socket', () => {
       path: '/api/v1/inboxes',
       headers: { ...JSON_TYPE, ...headers },
     });
-    // The service closes the connection while we still write.
+    // The service closes the connection during the upload.
     request.on('error', () => undefined);
     let writtenBytes = 0;
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const pump = (): void => {
-      while (writtenBytes < POURED_BYTES && !request.destroyed) {
+      while (writtenBytes < LARGE_BODY_BYTES && !request.destroyed) {
         writtenBytes += chunk.length;
         if (!request.write(chunk)) return void request.once('drain', pump);
       }
@@ -77,22 +77,22 @@ describe('over a socket', () => {
     return { status: response.statusCode, connection: response.headers.connection, body, writtenBytes };
   }
 
-  const POURED_BYTES = 30 * 1024 * 1024;
+  const LARGE_BODY_BYTES = 30 * 1024 * 1024;
 
   test.each([
-    ['with its length', { 'content-length': POURED_BYTES }],
+    ['with its length', { 'content-length': LARGE_BODY_BYTES }],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
   ])('30 MiB %s are rejected without being read', async (_name, headers) => {
-    const answer = await pour({ authorization: `Bearer ${organization.token}`, ...headers });
-    expect(answer).toMatchObject({ status: 413, connection: 'close' });
-    expect(JSON.parse(answer.body)).toMatchObject({ code: 'payload_too_large' });
-    expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
+    const response = await sendLargeBody({ authorization: `Bearer ${organization.token}`, ...headers });
+    expect(response).toMatchObject({ status: 413, connection: 'close' });
+    expect(JSON.parse(response.body)).toMatchObject({ code: 'payload_too_large' });
+    expect(response.writtenBytes).toBeLessThan(LARGE_BODY_BYTES);
   });
 
   test('nor are they read if the credential is missing', async () => {
-    const answer = await pour({ 'content-length': POURED_BYTES });
+    const answer = await sendLargeBody({ 'content-length': LARGE_BODY_BYTES });
     expect(answer).toMatchObject({ status: 401, connection: 'close' });
-    expect(answer.writtenBytes).toBeLessThan(POURED_BYTES);
+    expect(answer.writtenBytes).toBeLessThan(LARGE_BODY_BYTES);
   });
 
   test.each([
@@ -116,11 +116,11 @@ describe('over a socket', () => {
   );
 
   test('a small rejected request keeps its connection', async () => {
-    const { status, connection } = await pourNothing();
+    const { status, connection } = await sendNothing();
     expect({ status, connection }).toEqual({ status: 401, connection: 'keep-alive' });
   });
 
-  async function pourNothing(): Promise<{ status: number | undefined; connection: string | undefined }> {
+  async function sendNothing(): Promise<{ status: number | undefined; connection: string | undefined }> {
     const request = httpRequest({ port, method: 'POST', path: '/api/v1/inboxes', headers: JSON_TYPE });
     request.end('{}');
     const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -184,7 +184,7 @@ describe('paths and methods', () => {
     expect(await speak('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
   });
 
-  /** Over a socket: the injector knows the usual methods only. */
+  /** Uses a socket, because the injector supports only common methods. */
   async function speak(
     method: string,
     path: string,

@@ -9,7 +9,7 @@ const app = useTestApp({ config: { STREAMS_PER_CREDENTIAL: '0' } });
 let organization: TestOrganization;
 let ids: string[];
 beforeAll(async () => {
-  // Where a stream or a waiting call would begin, it is refused: nobody here ends one.
+  // No open responses: streams and waiting calls are rejected, because nothing here would end them.
   organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const make = async (path: string, body: unknown) =>
@@ -59,7 +59,7 @@ const text = fc.oneof(
 );
 const anything = fc.jsonValue({ maxDepth: 4 });
 
-/** Values that fit a schema often enough to get behind it, and miss it often enough to test it. */
+/** Values that match a schema often enough to pass validation, and violate it often enough to test it. */
 function near(schema: unknown): fc.Arbitrary<unknown> {
   const resolved = resolve(schema);
   const { enum: choices, properties, items, anyOf } = resolved;
@@ -95,7 +95,7 @@ function resolve(schema: unknown): Schema {
 
 const bodySchema = ({ requestBody }: Operation) => requestBody?.content['application/json']?.schema;
 
-/** Any answer is right that the description knows and that is no fault of ours; `call` looks at the first part. */
+/** Accepts any documented response that is not a server error; `call` checks the former. */
 async function attempt(operation: Operation, id: string, query: string, call: Call): Promise<void> {
   const path = operation.path.replace('/api/v1', '').replace(/\{\w+\}/g, encodeURIComponent(id)) + query;
   const method = operation.method as NonNullable<Call['method']>;

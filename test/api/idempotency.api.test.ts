@@ -87,7 +87,7 @@ test('a key is scoped to its credential, path and environment', async () => {
 });
 
 test('a query string does not make it a different request', async () => {
-  const bare = await startRefusing();
+  const bare = await startRejectingApp();
   const headers = { 'idempotency-key': 'query' };
   const first = await bare.app.inject({ method: 'POST', url: '/change', headers });
   for (const url of ['/change?retry=1', '/change#again', '/%63hange']) {
@@ -122,8 +122,8 @@ test('a rejection is stored with its request id', async () => {
   expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
 });
 
-/** One route that changes something, wants a workflow, and then refuses. */
-async function startRefusing(): Promise<{ app: FastifyInstance; started: string[]; runs: () => number }> {
+/** An app with a route that changes data, starts a workflow, and then rejects the request. */
+async function startRejectingApp(): Promise<{ app: FastifyInstance; started: string[]; runs: () => number }> {
   const started: string[] = [];
   let runs = 0;
   const bare = Fastify();
@@ -158,18 +158,18 @@ async function startRefusing(): Promise<{ app: FastifyInstance; started: string[
 }
 
 test('a rejection rolls back its changes, starts nothing and is not retried', async () => {
-  const refusing = await startRefusing();
+  const rejecting = await startRejectingApp();
   const headers = { 'idempotency-key': 'k' };
-  const first = await refusing.app.inject({ method: 'POST', url: '/change', headers });
-  const second = await refusing.app.inject({ method: 'POST', url: '/change', headers });
+  const first = await rejecting.app.inject({ method: 'POST', url: '/change', headers });
+  const second = await rejecting.app.inject({ method: 'POST', url: '/change', headers });
   expect([first.statusCode, second.statusCode]).toEqual([409, 409]);
   expect(second.body).toBe(first.body);
   expect(second.headers['idempotent-replayed']).toBe('true');
-  expect(refusing.runs()).toBe(1);
-  expect(refusing.started).toEqual([]);
+  expect(rejecting.runs()).toBe(1);
+  expect(rejecting.started).toEqual([]);
   const inbox = await app.call(`/inboxes/${inboxId}`, { token: organization.token });
   expect(inbox.json()).toMatchObject({ display_name: null });
-  await refusing.app.close();
+  await rejecting.app.close();
 });
 
 test('a rejection that must be recorded is committed once', async () => {
@@ -204,10 +204,10 @@ test('401, 403 and invalid requests are not stored', async () => {
   expectProblem(await post('/api-keys', 'g', grant, token), 'permission_denied');
   expectProblem(await post('/api-keys', 'g', { nam: 'x' }, token), 'validation_error');
   expect((await post('/api-keys', 'g', { name: 'x' }, token)).statusCode).toBe(201);
-  const kept = await app.worker.systemTransaction(({ em }) =>
+  const stored = await app.worker.systemTransaction(({ em }) =>
     em.count(IdempotencyKeyEntity, { organizationId: organization.organizationId }),
   );
-  expect({ keyId, kept }).toEqual({ keyId, kept: 1 });
+  expect({ keyId, stored }).toEqual({ keyId, stored: 1 });
 });
 
 test('a suspended environment rejects a repeated request like any other change', async () => {

@@ -7,17 +7,17 @@ import type { Scope } from '../../domain/identity/scope.ts';
 import { eventually } from '../support/eventually.ts';
 
 let app: FastifyInstance;
-let openAnswers: OpenResponses;
+let openResponses: OpenResponses;
 afterEach(() => app.close());
 
-/** A route that looks something up, as `lookUp` does, and stays open then until its client has gone. */
-async function start(lookUp: (socket: Socket) => Promise<unknown>): Promise<Socket> {
+/** A route that runs `beforeAdmission` and then stays open until its client disconnects. */
+async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Promise<Socket> {
   app = Fastify();
-  openAnswers = installOpenResponses(app, { perCredential: 3, perProcess: 3 });
+  openResponses = installOpenResponses(app, { perCredential: 3, perProcess: 3 });
   app.get('/', async (request, reply) => {
     request.scope = { actor: { id: 'key_1' } } as Scope;
-    await lookUp(request.raw.socket);
-    const signal = openAnswers.admit(request, reply);
+    await beforeAdmission(request.raw.socket);
+    const signal = openResponses.admit(request, reply);
     if (!signal.aborted) await once(signal, 'abort');
     return 'over';
   });
@@ -39,13 +39,13 @@ test('a client that disconnected during authentication is not counted', async ()
   });
   client.write(REQUEST);
   await admitted.promise;
-  expect(openAnswers.count).toBe(0);
+  expect(openResponses.count).toBe(0);
 });
 
 test('pipelined requests end with the request before them', async () => {
   const client = await start(async () => undefined);
   client.write(REQUEST.repeat(3));
-  await eventually(() => expect(openAnswers.count).toBe(3));
+  await eventually(() => expect(openResponses.count).toBe(3));
   client.destroy();
-  await eventually(() => expect(openAnswers.count).toBe(0));
+  await eventually(() => expect(openResponses.count).toBe(0));
 });

@@ -84,15 +84,15 @@ test('the root redirects to the documentation', async () => {
 });
 
 test('every response has a description', () => {
-  const answers = app.contract.operations.flatMap(({ operationId, responses }) =>
+  const descriptions = app.contract.operations.flatMap(({ operationId, responses }) =>
     Object.entries(responses as Record<string, { description?: string }>).map(
       ([status, { description }]) => `${operationId} ${status}: ${description}`,
     ),
   );
-  expect(answers.filter((answer) => /: (?:Default Response|undefined|)$/.test(answer))).toEqual([]);
-  expect(answers).toContain('messages.get 200: The message.');
-  expect(answers).toContain('webhookEndpoints.create 201: The created webhook endpoint.');
-  expect(answers).toContain('threads.list 200: One page, newest first unless asked otherwise.');
+  expect(descriptions.filter((answer) => /: (?:Default Response|undefined|)$/.test(answer))).toEqual([]);
+  expect(descriptions).toContain('messages.get 200: The message.');
+  expect(descriptions).toContain('webhookEndpoints.create 201: The created webhook endpoint.');
+  expect(descriptions).toContain('threads.list 200: One page, newest first by default.');
 });
 
 test('every error code has an anchor on the page that problems link to', async () => {

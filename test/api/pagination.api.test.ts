@@ -19,7 +19,7 @@ interface Listed {
 }
 const list = async (path: string) => (await app.call(path, { token: organization.token })).json<Listed>();
 
-async function walk(path: string, limit: number): Promise<string[]> {
+async function collectPages(path: string, limit: number): Promise<string[]> {
   const seen: string[] = [];
   let cursor = '';
   for (;;) {
@@ -35,8 +35,8 @@ async function walk(path: string, limit: number): Promise<string[]> {
 test('pages of any size contain every row once, newest first or oldest first', async () => {
   const all = (await list('/inboxes')).data.map(({ id }) => id);
   expect(all).toEqual([...all].sort().reverse());
-  for (const limit of [1, 2, 3, 7, 100]) expect(await walk('/inboxes', limit)).toEqual(all);
-  expect(await walk('/inboxes?order=asc', 3)).toEqual([...all].reverse());
+  for (const limit of [1, 2, 3, 7, 100]) expect(await collectPages('/inboxes', limit)).toEqual(all);
+  expect(await collectPages('/inboxes?order=asc', 3)).toEqual([...all].reverse());
 });
 
 test('rows added while paginating neither repeat nor hide others', async () => {
@@ -69,8 +69,8 @@ test('threads of the same millisecond are ordered by id', async () => {
     await em.flush();
   });
   for (const limit of [1, 2, 4, 5]) {
-    expect(await walk(`/inboxes/${inbox.id}/threads`, limit)).toEqual([...ids].reverse());
-    expect(await walk('/threads?order=asc', limit)).toEqual(ids);
+    expect(await collectPages(`/inboxes/${inbox.id}/threads`, limit)).toEqual([...ids].reverse());
+    expect(await collectPages('/threads?order=asc', limit)).toEqual(ids);
   }
 });
 

@@ -11,7 +11,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((app) => app.close()));
 });
 
-/** One request a second at most: what refills while a test runs is a token for each second it takes. */
+/** One request per second: while a test runs, one token per second is refilled. */
 const TIGHT: NonNullable<TestAppOptions['config']> = { RATE_LIMIT_PER_SECOND: '1', RATE_LIMIT_BURST: '20' };
 
 async function start(config: TestAppOptions['config']): Promise<TestApp> {
@@ -20,11 +20,11 @@ async function start(config: TestAppOptions['config']): Promise<TestApp> {
   return app;
 }
 
-async function fire(
+async function sendRequests(
   apps: TestApp[],
   token: string,
   requests: number,
-): Promise<{ passed: number; refused: number; refilled: number }> {
+): Promise<{ passed: number; rejected: number; refilled: number }> {
   const beganAt = performance.now();
   const responses = await Promise.all(
     Array.from({ length: requests }, (_, index) => apps[index % apps.length]?.call('/org', { token })),
@@ -32,7 +32,7 @@ async function fire(
   const passed = responses.filter((response) => response?.statusCode === 200).length;
   for (const response of responses) if (response?.statusCode === 429) expectProblem(response, 'rate_limited');
   const refilled = Math.ceil((performance.now() - beganAt) / 1000);
-  return { passed, refused: requests - passed, refilled };
+  return { passed, rejected: requests - passed, refilled };
 }
 
 const tenant = (): Promise<TestOrganization> => createOrganization(seeder.worker);
@@ -46,7 +46,7 @@ test('every response states the limit, and a rejection when to retry', async () 
     'ratelimit-remaining': '19',
     'ratelimit-reset': '1',
   });
-  await fire([app], token, 60);
+  await sendRequests([app], token, 60);
   const refused = await app.call('/org', { token });
   expectProblem(refused, 'rate_limited');
   expect(refused.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
@@ -55,14 +55,14 @@ test('every response states the limit, and a rejection when to retry', async () 
 
 test('a full burst passes, plus at most a tenth of it', async () => {
   const app = await start(TIGHT);
-  const { passed, refilled } = await fire([app], (await tenant()).token, 80);
+  const { passed, refilled } = await sendRequests([app], (await tenant()).token, 80);
   expect(passed).toBeGreaterThanOrEqual(20);
   expect(passed).toBeLessThanOrEqual(22 + refilled);
 });
 
 test('two processes share one bucket, each exceeding it by at most a tenth', async () => {
   const apps = [await start(TIGHT), await start(TIGHT)];
-  const { passed, refilled } = await fire(apps, (await tenant()).token, 120);
+  const { passed, refilled } = await sendRequests(apps, (await tenant()).token, 120);
   expect(passed).toBeGreaterThanOrEqual(16);
   expect(passed).toBeLessThanOrEqual(24 + refilled);
 });
@@ -70,7 +70,7 @@ test('two processes share one bucket, each exceeding it by at most a tenth', asy
 test('tokens are refilled over time', async () => {
   const app = await start({ RATE_LIMIT_PER_SECOND: '20', RATE_LIMIT_BURST: '20' });
   const { token } = await tenant();
-  expect((await fire([app], token, 80)).refused).toBeGreaterThan(0);
+  expect((await sendRequests([app], token, 80)).rejected).toBeGreaterThan(0);
   await eventually(async () => expect((await app.call('/org', { token })).statusCode).toBe(200));
 });
 
@@ -78,7 +78,10 @@ test('the credentials of an organization share its limit', async () => {
   const app = await start({ ORGANIZATION_RATE_LIMIT_PER_SECOND: '1', ORGANIZATION_RATE_LIMIT_BURST: '20' });
   const organization = await tenant();
   const second = await createKey(seeder.worker, organization);
-  const results = await Promise.all([fire([app], organization.token, 40), fire([app], second.token, 40)]);
+  const results = await Promise.all([
+    sendRequests([app], organization.token, 40),
+    sendRequests([app], second.token, 40),
+  ]);
   const passed = results.reduce((sum, result) => sum + result.passed, 0);
   expect(passed).toBeGreaterThanOrEqual(20);
   expect(passed).toBeLessThanOrEqual(24);

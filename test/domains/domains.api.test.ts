@@ -7,8 +7,8 @@ import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts'
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { type PublishedRecord, publish } from '../support/domains.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { type PublishedRecord, publishRecords } from '../support/domains.ts';
+import { createMemoryStorage } from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -175,7 +175,7 @@ describe('verification', () => {
     const missing = await verify(organization, domain);
     expect(missing).toMatchObject({ verification_status: 'pending', dkim_status: 'pending' });
     expect(missing.status_reason).toBe('Required records missing: ownership, spf, dkim.');
-    publish(server, domain.records);
+    publishRecords(server, domain.records);
     const verified = await verify(organization, domain);
     expect(verified).toMatchObject({
       verification_status: 'verified',
@@ -220,21 +220,21 @@ describe('verification', () => {
       return response.json<{ id: string }>().id;
     };
     const { productionEnvironmentId, sandboxEnvironmentId, organizationId } = organization;
-    const told = [await subscribe(productionEnvironmentId), await subscribe(sandboxEnvironmentId)];
+    const notified = [await subscribe(productionEnvironmentId), await subscribe(sandboxEnvironmentId)];
     await subscribe(productionEnvironmentId, [inbox.id]);
     const domain = await add(organization);
-    publish(server, domain.records);
+    publishRecords(server, domain.records);
     await verify(organization, domain);
     const deliveries = await app.worker.systemTransaction(({ em }) =>
       em.find(WebhookDeliveryEntity, { organizationId }),
     );
-    expect(deliveries.map(({ endpointId }) => endpointId).toSorted()).toEqual(told.toSorted());
+    expect(deliveries.map(({ endpointId }) => endpointId).toSorted()).toEqual(notified.toSorted());
   });
 
   test('needs neither MX nor DMARC', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
-    publish(
+    publishRecords(
       server,
       domain.records.filter(({ required }) => required),
     );
@@ -253,9 +253,9 @@ describe('verification', () => {
     server.set(dkim, 'TXT', 'v=DKIM1; k=rsa; p=AAAA');
     server.set(name, 'MX', { exchange: 'mx.other.example', priority: 5 });
     server.set(`_dmarc.${name}`, 'TXT', 'v=DMARC1; p=whatever');
-    const looked = await verify(organization, domain);
-    expect(looked).toMatchObject({ verification_status: 'pending', spf_status: 'pending' });
-    expect(looked.records.map(({ purpose, status, found }) => [purpose, status, found])).toEqual([
+    const checked = await verify(organization, domain);
+    expect(checked).toMatchObject({ verification_status: 'pending', spf_status: 'pending' });
+    expect(checked.records.map(({ purpose, status, found }) => [purpose, status, found])).toEqual([
       ['ownership', 'invalid', 'agent-email-verification=another'],
       ['spf', 'invalid', 'v=spf1 include:other.example -all'],
       ['dkim', 'invalid', 'v=DKIM1; k=rsa; p=AAAA'],
@@ -269,7 +269,7 @@ describe('verification', () => {
     async (failure) => {
       const organization = await createOrganization(app.worker);
       const domain = await add(organization);
-      publish(
+      publishRecords(
         server,
         domain.records.filter(({ purpose }) => purpose !== 'ownership'),
       );
@@ -295,7 +295,7 @@ describe('verification', () => {
   test('reports NXDOMAIN as missing', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
-    publish(
+    publishRecords(
       server,
       domain.records.filter(({ purpose }) => purpose !== 'ownership'),
     );
@@ -317,7 +317,7 @@ describe('verification', () => {
         headers: { 'idempotency-key': 'look-once' },
       });
     const first = await call();
-    publish(server, domain.records);
+    publishRecords(server, domain.records);
     const again = await call();
     expect(again.headers['idempotent-replayed']).toBe('true');
     expect(again.body).toBe(first.body);
@@ -328,7 +328,7 @@ describe('verification', () => {
     const [one, other] = [await createOrganization(app.worker), await createOrganization(app.worker)];
     const first = await add(one);
     const second = await add(other, { domain_name: first.domain_name });
-    publish(server, [...first.records, ...second.records]);
+    publishRecords(server, [...first.records, ...second.records]);
     const answers = await Promise.all([verify(one, first), verify(other, second)]);
     const statuses = answers.map(({ verification_status }) => verification_status);
     expect(statuses.toSorted()).toEqual(['failed', 'verified']);
@@ -345,7 +345,7 @@ describe('DKIM key rotation', () => {
   test('activates the new key once its record is found', async () => {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
-    publish(server, domain.records);
+    publishRecords(server, domain.records);
     await verify(organization, domain);
     const rotate = () =>
       app.call(`/domains/${domain.id}/rotate-dkim`, { method: 'POST', token: organization.token });
@@ -361,11 +361,11 @@ describe('DKIM key rotation', () => {
       verification_status: 'verified',
       dkim_status: 'verified',
     });
-    publish(server, rotated.records);
-    const taken = await verify(organization, domain);
-    expect(taken.records.filter(({ purpose }) => purpose === 'dkim').map(({ required }) => required)).toEqual(
-      [false, true],
-    );
+    publishRecords(server, rotated.records);
+    const activated = await verify(organization, domain);
+    expect(
+      activated.records.filter(({ purpose }) => purpose === 'dkim').map(({ required }) => required),
+    ).toEqual([false, true]);
     // The retired selector is free for the next key.
     const next = (await rotate()).json<DomainAnswer>().records.filter(({ purpose }) => purpose === 'dkim');
     expect(next.map(({ required, status }) => [required, status])).toEqual([
@@ -389,7 +389,7 @@ describe('inboxes on a domain', () => {
   async function verified() {
     const organization = await createOrganization(app.worker);
     const domain = await add(organization);
-    publish(server, domain.records);
+    publishRecords(server, domain.records);
     await verify(organization, domain);
     return { organization, domain };
   }
@@ -424,7 +424,7 @@ describe('inboxes on a domain', () => {
     expectProblem(await app.call(`/domains/${domain.id}`, { token: organization.token }), 'not_found');
     const next = await createOrganization(app.worker);
     const claim = await add(next, { domain_name: domain.domain_name });
-    publish(server, claim.records);
+    publishRecords(server, claim.records);
     await verify(next, claim);
     expect((await createOn(next, { username: 'ada', domain: domain.domain_name })).statusCode).toBe(201);
   });
@@ -454,7 +454,7 @@ describe('inboxes on a domain', () => {
     const receipts = createReceiptService({
       database: app.worker,
       outbox: recordingOutbox().outbox,
-      storage: memoryStorage(new Map()),
+      storage: createMemoryStorage(new Map()),
       feedbackAddress: 'feedback@mail.test',
       returnPaths: createReturnPaths({ signingKey: app.config.SIGNING_KEY, domain: 'bounces.mail.test' }),
     });
@@ -466,7 +466,7 @@ describe('inboxes on a domain', () => {
     expect(await resolve()).toMatchObject({ kind: 'mail' });
     const next = await createOrganization(app.worker);
     const claim = await add(next, { domain_name: domain.domain_name });
-    publish(server, claim.records);
+    publishRecords(server, claim.records);
     await verify(next, claim);
     expect(await resolve()).toBe('unknown');
   });

@@ -94,8 +94,8 @@ test('any published text is evaluated quickly and shown truncated, without contr
   );
   fc.assert(
     fc.property(published, (texts) => {
-      for (const judge of [spf, dkim, isDmarcRecord, isMxRecord('mx.mail.test'), isOwnershipRecord('x')]) {
-        const { found } = judge(texts);
+      for (const evaluate of [spf, dkim, isDmarcRecord, isMxRecord('mx.mail.test'), isOwnershipRecord('x')]) {
+        const { found } = evaluate(texts);
         expect(found?.length ?? 0).toBeLessThanOrEqual(MAX_FOUND_LENGTH);
         expect((found ?? '').replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
         expect((found ?? '').isWellFormed()).toBe(true);

@@ -13,7 +13,7 @@ import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { publish } from '../support/domains.ts';
+import { publishRecords } from '../support/domains.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -51,17 +51,17 @@ async function arrange() {
   return {
     id,
     scope,
-    publish: () => publish(server, published),
+    publish: () => publishRecords(server, published),
     withdraw: () => {
       for (const { name } of records) server.remove(name);
     },
     failDns: (failure: 'SERVFAIL' | null) => {
       for (const { name } of records) server.fail(name, failure);
     },
-    look: (episode = 1) => verifications.check(id, episode, { now: true }),
+    check: (episode = 1) => verifications.check(id, episode, { now: true }),
     state: () => database.autocommit((em) => em.findOneOrFail(DomainEntity, { id })),
-    /** Moves the beginning of the episode, or the last look, into the past. */
-    age: (column: 'episode_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
+    /** Moves the start of the episode, or the last or next check, into the past. */
+    setBack: (column: 'episode_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
       database.autocommit((em) =>
         em.execute(
           sql`update domains set ${sql.ref(column)} = now() - ${ms} * interval '1 millisecond' where id = ${id}`,
@@ -82,13 +82,13 @@ async function arrange() {
 
 describe('the checks of an episode', () => {
   test('are postponed until they are due, unless one is requested now', async () => {
-    const { id, look } = await arrange();
+    const { id, check } = await arrange();
     expect(await verifications.check(id, 1, { now: false })).toEqual({
-      againInMs: expect.any(Number),
+      nextCheckInMs: expect.any(Number),
       detail: 'Waiting for the first check.',
     });
-    expect(await look()).toEqual({
-      againInMs: expect.any(Number),
+    expect(await check()).toEqual({
+      nextCheckInMs: expect.any(Number),
       detail: 'Required records missing: ownership, spf, dkim.',
     });
   });
@@ -96,18 +96,18 @@ describe('the checks of an episode', () => {
   test('end with the verification, which is announced once even if repeated', async () => {
     const arranged = await arrange();
     arranged.publish();
-    expect(await arranged.look()).toBe('verified');
-    expect(await arranged.look()).toBe('verified');
+    expect(await arranged.check()).toBe('verified');
+    expect(await arranged.check()).toBe('verified');
     expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', nextCheckAt: null });
     expect(await arranged.events()).toHaveLength(1);
   });
 
   test('fail the domain at the end of the window', async () => {
     const arranged = await arrange();
-    await arranged.age('episode_started_at', 72 * HOUR_MS - 60_000);
-    expect(await arranged.look()).toMatchObject({ againInMs: expect.any(Number) });
-    await arranged.age('episode_started_at', 72 * HOUR_MS);
-    expect(await arranged.look()).toBe('failed');
+    await arranged.setBack('episode_started_at', 72 * HOUR_MS - 60_000);
+    expect(await arranged.check()).toMatchObject({ nextCheckInMs: expect.any(Number) });
+    await arranged.setBack('episode_started_at', 72 * HOUR_MS);
+    expect(await arranged.check()).toBe('failed');
     expect(await arranged.state()).toMatchObject({
       verificationStatus: 'failed',
       spfStatus: 'failed',
@@ -120,22 +120,22 @@ describe('the checks of an episode', () => {
   test('do not fail the domain for two weeks while DNS gives no answer', async () => {
     const arranged = await arrange();
     arranged.failDns('SERVFAIL');
-    await arranged.age('episode_started_at', 13 * DAY_MS);
-    expect(await arranged.look()).toMatchObject({ againInMs: expect.any(Number) });
+    await arranged.setBack('episode_started_at', 13 * DAY_MS);
+    expect(await arranged.check()).toMatchObject({ nextCheckInMs: expect.any(Number) });
     expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', spfStatus: 'pending' });
-    await arranged.age('episode_started_at', 14 * DAY_MS);
-    expect(await arranged.look()).toBe('failed');
+    await arranged.setBack('episode_started_at', 14 * DAY_MS);
+    expect(await arranged.check()).toBe('failed');
   });
 
   test('end when the domain is deleted or a newer episode starts', async () => {
     const arranged = await arrange();
-    await arranged.age('episode_started_at', 72 * HOUR_MS);
-    await arranged.look();
+    await arranged.setBack('episode_started_at', 72 * HOUR_MS);
+    await arranged.check();
     await domains.verify(arranged.scope, arranged.id, await domains.checkDns(arranged.scope, arranged.id));
     expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', episode: 2 });
-    expect(await arranged.look(1)).toBe('superseded');
+    expect(await arranged.check(1)).toBe('superseded');
     await domains.delete(arranged.scope, arranged.id);
-    expect(await arranged.look(2)).toBe('deleted');
+    expect(await arranged.check(2)).toBe('deleted');
   });
 
   test('store the reason when an operator stops them', async () => {
@@ -152,7 +152,7 @@ describe('the checks of an episode', () => {
     const source = overdueDomains(database, verifications);
     const starts = async () => (await source.take(500)).map(({ start }) => start.workflowId);
     expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
-    await arranged.age('next_check_at', 10 * 60_000);
+    await arranged.setBack('next_check_at', 10 * 60_000);
     expect(await starts()).toContain(`domain/${arranged.id}/1`);
     expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
   });
@@ -162,7 +162,7 @@ describe('the daily recheck', () => {
   async function verified() {
     const arranged = await arrange();
     arranged.publish();
-    await arranged.look();
+    await arranged.check();
     return arranged;
   }
 
@@ -230,11 +230,11 @@ describe('the daily recheck', () => {
   test('deletes a retired key after a week', async () => {
     const arranged = await verified();
     const { records } = await domains.rotateDkim(arranged.scope, arranged.id);
-    publish(
+    publishRecords(
       server,
       records.map((record) => ({ ...record, status: 'missing', found: null })),
     );
-    await arranged.look(2);
+    await arranged.check(2);
     const keys = async () =>
       (await domains.get(arranged.scope, arranged.id)).records.filter(({ purpose }) => purpose === 'dkim');
     expect(await keys()).toHaveLength(2);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { formatZoneFile, quoteText } from '../../domain/domains/zone-file.ts';
 
-/** Reads strings of a zone file as RFC 1035 section 5.1 says. */
+/** Parses quoted strings of a zone file (RFC 1035 section 5.1). */
 function readStrings(line: string): Buffer[] {
   const strings = line.match(/"(?:[^"\\]|\\\d{3}|\\[^\d])*"/g) ?? [];
   expect(strings.join(' ')).toBe(line);
@@ -17,11 +17,11 @@ function readStrings(line: string): Buffer[] {
 test('any text survives quoting, in strings of at most 255 octets', () => {
   const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 1200 }), fc.string({ maxLength: 1200 }));
   fc.assert(
-    fc.property(text, (given) => {
-      const line = quoteText(given);
+    fc.property(text, (input) => {
+      const line = quoteText(input);
       expect(line).toMatch(/^[\x20-\x7e]*$/);
       const strings = readStrings(line);
-      expect(Buffer.concat(strings)).toEqual(Buffer.from(given));
+      expect(Buffer.concat(strings)).toEqual(Buffer.from(input));
       expect(Math.max(...strings.map(({ length }) => length))).toBeLessThanOrEqual(255);
     }),
   );
@@ -44,7 +44,7 @@ test('names are fully qualified, hosts end in a dot, semicolons are quoted', () 
     ]),
   ).toBe(
     [
-      '; Records of shop.example. Merge an SPF record you have already: a domain may have one.',
+      '; Records of shop.example. Merge the SPF record with an existing one: a domain may have only one.',
       '; dkim',
       String.raw`s._domainkey.shop.example. 3600 IN TXT "v=DKIM1; p=\"\\"`,
       '; mx, not required',

@@ -25,7 +25,7 @@ const received = (
   },
 });
 const bytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
-/** What a text may take in JSON, without anything cut. */
+/** Bytes of JSON available for the text before it is truncated. */
 const ROOM = MAX_EVENT_BYTES - bytes(received(''));
 const dataOf = (whole: Envelope) => whole.data as EventDataByType['message.received'];
 
@@ -50,7 +50,7 @@ describe('a body', () => {
     expect(truncated).toBe(true);
     expect(text.startsWith(extracted_text)).toBe(true);
     expect(extracted_text.length % character.length).toBe(0);
-    // As long as it can be: one character more would not fit.
+    // As long as possible: one more character would not fit.
     expect(bytes(cut)).toBeLessThanOrEqual(MAX_EVENT_BYTES);
     expect(bytes(cut)).toBeGreaterThan(MAX_EVENT_BYTES - size);
   });

@@ -54,7 +54,7 @@ async function record(organization: TestOrganization, event: Recorded = {}): Pro
   return id;
 }
 
-/** Other test files write at the same time, and events wait for their transactions. */
+/** Retries, because other test files write concurrently and events wait for their transactions. */
 const expectRead = (scope: FeedScope, query: Partial<FeedQuery>, ids: string[]) =>
   eventually(async () => expect((await read(scope, query)).map(({ id }) => id)).toEqual(ids));
 
@@ -65,11 +65,11 @@ test('lists events in transaction order, in both directions and with pagination'
   for (let count = 0; count < 5; count += 1) ids.push(await record(organization));
   await expectRead(scope, {}, ids);
   await expectRead(scope, { order: 'desc' }, ids.toReversed());
-  const walked: string[] = [];
+  const listed: string[] = [];
   let after: FeedPosition | undefined;
   for (;;) {
     const page = await read(scope, { after, limit: 2 });
-    walked.push(...page.map(({ id }) => id));
+    listed.push(...page.map(({ id }) => id));
     const last = page.at(-1);
     if (!last) break;
     expect(parsePosition(positionOf(last))).toBe(positionOf(last));
@@ -78,7 +78,7 @@ test('lists events in transaction order, in both directions and with pagination'
     expect(last.createdAt).toBeInstanceOf(Date);
     expect(last.data).toEqual({ of: last.id });
   }
-  expect(walked).toEqual(ids);
+  expect(listed).toEqual(ids);
 });
 
 test('large events make short pages that report more events', async () => {
@@ -122,7 +122,7 @@ test('does not read past an open transaction that commits late', async () => {
       [lateId, scope.organizationId, scope.environmentId],
     );
     const younger = await record(organization);
-    // By id alone the younger one would show now, and the late one never.
+    // Ordered by id alone, the younger one would be visible now, and the late one never.
     expect((await read(scope)).map(({ id }) => id)).toEqual([first]);
     await late.query('commit');
     await expectRead(scope, {}, [first, lateId, younger]);

@@ -21,7 +21,7 @@ import { testStack } from '../support/stack.ts';
 import { startTestApp } from '../support/test-app.ts';
 
 const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
-/** Two processes of the API on one database. */
+/** Two API processes on one database. */
 const first = useTestApp({ config });
 const second = useTestApp({ config });
 let firstUrl: string;
@@ -162,9 +162,9 @@ describe('order and resuming', () => {
         [lateId, organizationId, productionEnvironmentId],
       );
       const younger = await record(organization);
-      // The younger one has committed and was signalled; it waits until nothing can come before it.
-      const beats = stream.comments.length;
-      await eventually(() => expect(stream.comments.length).toBeGreaterThan(beats + 1));
+      // The younger one has been committed and signaled; it waits until nothing can come before it.
+      const heartbeats = stream.comments.length;
+      await eventually(() => expect(stream.comments.length).toBeGreaterThan(heartbeats + 1));
       expect(stream.events).toEqual([]);
       const meanwhile = await open(firstUrl, { token, lastEventId: stream.lastEventId });
       await late.query('commit');
@@ -191,7 +191,7 @@ describe('order and resuming', () => {
       const ended = performance.now();
       await other.query('rollback');
       await expectIds(stream, [held]);
-      // A poll alone would take half a minute.
+      // Polling alone would take half a minute.
       expect(performance.now() - ended).toBeLessThan(10_000);
     } finally {
       await other.end();
@@ -253,7 +253,7 @@ describe('visibility', () => {
 });
 
 describe('rejections', () => {
-  const refused = async (options: LiveStreamOptions, status: number, code: string) => {
+  const rejected = async (options: LiveStreamOptions, status: number, code: string) => {
     const stream = await open(firstUrl, options);
     expect({ status: stream.status, ...JSON.parse(stream.text) }).toMatchObject({ status, code });
   };
@@ -263,12 +263,12 @@ describe('rejections', () => {
     const stranger = await createOrganization(first.worker);
     const { token } = organization;
     const foreign = (await open(firstUrl, stranger)).lastEventId;
-    await refused({ token, lastEventId: foreign }, 400, 'invalid_cursor');
-    await refused({ token, query: '?after=AAAA' }, 400, 'invalid_cursor');
-    await refused({ token, query: `?after=${newId('event')}` }, 404, 'not_found');
-    await refused({ token, query: '?types=message.sent,message.lost' }, 400, 'validation_error');
+    await rejected({ token, lastEventId: foreign }, 400, 'invalid_cursor');
+    await rejected({ token, query: '?after=AAAA' }, 400, 'invalid_cursor');
+    await rejected({ token, query: `?after=${newId('event')}` }, 404, 'not_found');
+    await rejected({ token, query: '?types=message.sent,message.lost' }, 400, 'validation_error');
     const inbox = await createInbox(first.worker, stranger);
-    await refused({ token, query: `?inbox_id=${inbox.id}` }, 404, 'not_found');
+    await rejected({ token, query: `?inbox_id=${inbox.id}` }, 404, 'not_found');
   });
 
   test("rejects a stream above the credential's limit until another one is closed", async () => {
@@ -300,7 +300,7 @@ describe('the end of a stream', () => {
       em.nativeUpdate(ApiKeyEntity, { id: keyId }, { revokedAt: new Date() }),
     );
     await eventually(() => expect(stream.ended).toBe(true));
-    expect(stream.comments).toContain('ends, unauthenticated');
+    expect(stream.comments).toContain('closing, unauthenticated');
     expect((await open(firstUrl, { token })).status).toBe(401);
   });
 
@@ -319,17 +319,17 @@ describe('the end of a stream', () => {
     await first.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(ApiKeyEntity, { id: keyId }, { permissions: ['messages:read'] }),
     );
-    await eventually(() => expect(stream.comments).toContain('ends, permission_denied'));
+    await eventually(() => expect(stream.comments).toContain('closing, permission_denied'));
     await first.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),
     );
-    await eventually(() => expect(other.comments).toContain('ends, organization_suspended'));
+    await eventually(() => expect(other.comments).toContain('closing, organization_suspended'));
     expect((await open(firstUrl, organization)).status).toBe(403);
   });
 
   test('comes when the process shuts down, even for a client that reads nothing', async () => {
-    const leaving = await startTestApp();
-    const baseUrl = await listen(leaving);
+    const closing = await startTestApp();
+    const baseUrl = await listen(closing);
     const organization = await createOrganization(first.worker);
     const { token } = organization;
     const [stream, stuck] = [await open(baseUrl, { token }), await open(baseUrl, { token })];
@@ -337,10 +337,12 @@ describe('the end of a stream', () => {
     const event = await record(organization);
     for (let count = 0; count < 40; count += 1) await record(organization, LARGE);
     await stream.received(1);
-    await leaving.close();
+    await closing.close();
     await eventually(() => expect(stream.ended).toBe(true));
-    const [told] = await (await open(secondUrl, { token, query: `?after=${stuck.lastEventId}` })).received(1);
-    expect(told?.data.id).toBe(event);
+    const [received] = await (
+      await open(secondUrl, { token, query: `?after=${stuck.lastEventId}` })
+    ).received(1);
+    expect(received?.data.id).toBe(event);
   });
 });
 
@@ -354,7 +356,7 @@ test('a slow client delays nobody, causes no read-ahead and misses nothing', asy
   const ids: string[] = [];
   for (let count = 0; count < 160; count += 1) ids.push(await record(organization, LARGE));
   await expectIds(quick, ids);
-  // What the two sockets hold is a few megabytes; 32 were told.
+  // The two sockets buffer a few megabytes; 32 were sent.
   expect(slow.events.length).toBeLessThan(100);
   slow.resume();
   await expectIds(slow, ids);
@@ -388,7 +390,7 @@ test('events still arrive after the listening connection is cut, and it is re-es
     const after = await record(organization);
     const started = performance.now();
     await expectIds(stream, [during, after]);
-    // By a signal: the poll would take its 5 s.
+    // Through a signal: polling would take 5 s.
     expect(performance.now() - started).toBeLessThan(3_000);
   } finally {
     await owner.end();
@@ -396,10 +398,10 @@ test('events still arrive after the listening connection is cut, and it is re-es
 });
 
 test('polling finds events if the listening connection never works', async () => {
-  const deaf = createServer((socket: Socket) => socket.destroy());
-  deaf.listen(0, '127.0.0.1');
-  await once(deaf, 'listening');
-  const { port } = deaf.address() as { port: number };
+  const notListening = createServer((socket: Socket) => socket.destroy());
+  notListening.listen(0, '127.0.0.1');
+  await once(notListening, 'listening');
+  const { port } = notListening.address() as { port: number };
   const polling = await startTestApp({
     config: { SIGNALS_DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/none` },
   });
@@ -409,7 +411,7 @@ test('polling finds events if the listening connection never works', async () =>
     await expectIds(stream, [await record(organization)]);
   } finally {
     await polling.close();
-    deaf.close();
+    notListening.close();
   }
 });
 

@@ -56,7 +56,7 @@ async function list(token: string, query = '', headers: Record<string, string> =
   return response.json<List>();
 }
 
-/** Events wait for transactions of other test files that are open. */
+/** Retries, because events wait for open transactions of other test files. */
 const listed = (token: string, query: string, types: string[], headers: Record<string, string> = {}) =>
   eventually(async () => {
     const page = await list(token, query, headers);
@@ -104,7 +104,7 @@ describe('GET /events', () => {
         }),
       );
     }
-    const walk = async () => {
+    const collectPages = async () => {
       const pages: string[][] = [];
       for (let cursor: string | null = null; ; ) {
         const page: List = await list(token, `?order=asc&limit=100${cursor ? `&cursor=${cursor}` : ''}`);
@@ -115,7 +115,7 @@ describe('GET /events', () => {
       }
     };
     await eventually(async () => {
-      const pages = await walk();
+      const pages = await collectPages();
       expect(new Set(pages.flat()).size).toBe(20);
       expect(pages.map(({ length }) => length)).toEqual([18, 2]);
     });
@@ -127,14 +127,14 @@ describe('GET /events', () => {
     for (let count = 0; count < 5; count += 1) await record(organization, 'message.sent');
     const all = await listed(token, '?order=asc', Array(5).fill('message.sent'));
     const ids = all.data.map(({ id }) => id);
-    const walked: string[] = [];
+    const collected: string[] = [];
     let cursor: string | null = null;
     do {
       const page: List = await list(token, `?order=asc&limit=2${cursor ? `&cursor=${cursor}` : ''}`);
-      walked.push(...page.data.map(({ id }) => id));
+      collected.push(...page.data.map(({ id }) => id));
       cursor = page.next_cursor;
     } while (cursor);
-    expect(walked).toEqual(ids);
+    expect(collected).toEqual(ids);
     const behind = await list(token, `?order=asc&starting_after=${ids[2]}`);
     expect(behind.data.map(({ id }) => id)).toEqual(ids.slice(3));
     const before = await list(token, `?starting_after=${ids[2]}`);
@@ -248,8 +248,8 @@ describe('webhook schemas', () => {
     const data = body.data as Record<string, unknown>;
     expect(validate({ ...body, data: { ...data, more: 1 } })).toBe(false);
     for (const name of Object.keys(data)) {
-      const { [name]: _left, ...less } = data;
-      expect(validate({ ...body, data: less })).toBe(false);
+      const { [name]: _left, ...incomplete } = data;
+      expect(validate({ ...body, data: incomplete })).toBe(false);
     }
   });
 });

@@ -2,12 +2,12 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
 
-/** Statements of `readEvents`, as the API's role, whose policy must not keep a walk along the index from being one. */
+/** Plans the statements of `readEvents` with the API's role: its row-level policy must not prevent an index scan. */
 const api = usePostgres('apiUrl');
 const owner = usePostgres('ownerUrl');
 const worker = useWorkerDatabase();
 let organization: TestOrganization;
-/** A three hundredth in each inbox, a thousandth of a rare type: by statistics, no other index is worth a thought. */
+/** 1/300 of the events in each inbox, 1/1000 of a rare type: the statistics rule out every other index. */
 const EVENTS = 3_000;
 
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
     [organization.organizationId, organization.productionEnvironmentId],
   );
   await owner.query('analyze events');
-  // So few rows are read as fast without an index; where the policy kept it from being used, this would not help.
+  // So few rows are just as fast without an index. If the policy prevented its use, this setting would not help.
   await api.query('set enable_seqscan = off');
   await api.query('set enable_sort = off');
 });

@@ -33,9 +33,9 @@ test('a password is created on demand, shown once and replaces the previous one'
     username: inbox.email,
   };
   expect((await read()).json()).toEqual({ ...before, rotated_at: null });
-  const answer = await rotate(inbox.id);
-  expect(answer.statusCode).toBe(200);
-  const first = answer.json<Credentials>();
+  const response = await rotate(inbox.id);
+  expect(response.statusCode).toBe(200);
+  const first = response.json<Credentials>();
   expect(first).toEqual({
     ...before,
     rotated_at: expect.any(String),

@@ -18,7 +18,7 @@ import { recordingOutbox } from './test-app.ts';
 
 const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 
-export const answered = (status: number): EgressResult => ({
+export const httpAnswer = (status: number): EgressResult => ({
   kind: 'response',
   status,
   body: '',
@@ -32,13 +32,13 @@ export interface TestDeliveries {
   endpointId: string;
   deliveryIds: string[];
   commands: OutboxCommand[];
-  /** A worker: several share the database and nothing else. */
+  /** Creates a worker. Several workers share only the database. */
   worker(answer: () => Promise<EgressResult>, options?: WorkerOptions): DeliveryService;
   endpoint(): Promise<WebhookEndpoint>;
   deliveries(): Promise<WebhookDelivery[]>;
 }
 
-/** An endpoint of its own organization with pending deliveries; `answer` of a worker stands for its receiver. */
+/** Creates an organization with an endpoint and pending deliveries. The `answer` of a worker simulates the receiver. */
 export async function arrangeDeliveries(
   database: Database,
   count: number,

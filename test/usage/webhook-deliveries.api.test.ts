@@ -14,10 +14,10 @@ import {
   releaseUsageLimitedOfAll,
 } from '../../domain/webhooks/release-usage-limited.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
-import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { httpAnswer, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 const { outbox, commands } = recordingOutbox();
@@ -41,12 +41,12 @@ async function arrange(count = 3) {
   const given = await arrangeDeliveries(app.worker, count);
   const { organizationId, token } = given.organization;
   const allow = (limit: number, expiresAt: Date | null = null) =>
-    allowOnly(limits, organizationId, { resource: 'webhook_deliveries', limit, expiresAt });
+    setLimit(limits, organizationId, { resource: 'webhook_deliveries', limit, expiresAt });
   await allow(1);
   const posted: number[] = [];
   const deliveries = given.worker(async () => {
     posted.push(Date.now());
-    return answered(200);
+    return httpAnswer(200);
   });
   const attemptAll = async () => {
     const outcomes: string[] = [];

@@ -33,11 +33,11 @@ import { recordingOutbox, type TestApp } from '../support/test-app.ts';
 
 const app = useTestApp();
 let jobs: BulkJobRunner;
-/** What jobs asked of Temporal. */
-let asked: OutboxCommand[];
+/** Commands of bulk jobs for Temporal. */
+let jobCommands: OutboxCommand[];
 beforeAll(async () => {
   const { outbox, commands } = recordingOutbox();
-  asked = commands;
+  jobCommands = commands;
   jobs = createBulkJobRunner({ database: app.worker, outbox });
 });
 
@@ -353,8 +353,8 @@ describe('a rotated secret', () => {
       'x-service-signature': hmac(secret),
       'x-service-signature-previous': hmac(old),
     });
-    const past = { ...endpoint, previousSecretExpiresAt: new Date(Date.now() - 1) };
-    expect(openSecrets(past, secretBox)).toEqual({ secret });
+    const expiredAt = { ...endpoint, previousSecretExpiresAt: new Date(Date.now() - 1) };
+    expect(openSecrets(expiredAt, secretBox)).toEqual({ secret });
   });
 
   test('without an overlap replaces the old one immediately and drops the one before', async () => {
@@ -418,10 +418,11 @@ describe('replay', () => {
       ]),
     );
     expect(now).toHaveLength(4);
-    const startsOf = (id = '') => asked.filter(({ start }) => start?.workflowId.startsWith(`webhook/${id}`));
+    const startsOf = (id = '') =>
+      jobCommands.filter(({ start }) => start?.workflowId.startsWith(`webhook/${id}`));
     expect(startsOf(pending?.id)).toEqual([]);
     expect(startsOf(delivered?.id)).toMatchObject([{ start: { workflowId: `webhook/${delivered?.id}/2` } }]);
-    // The same once more finds all of it on its way.
+    // A second replay finds all deliveries pending.
     expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 0 });
   });
 
@@ -572,7 +573,7 @@ describe('cancel-pending', () => {
       'delivered',
       'canceled',
     ]);
-    const signals = asked
+    const signals = jobCommands
       .filter(({ signal }) => signal?.signalName === 'cancel')
       .map(({ signal }) => signal?.workflowId);
     expect(signals).toContain(`webhook/${pending?.id}`);

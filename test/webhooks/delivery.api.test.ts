@@ -29,7 +29,7 @@ const answered = (status: number, more: { retryAfterMs?: number } = {}): EgressR
   ...more,
 });
 
-/** A pending delivery of a `message.complained` event to a receiver that answers `answers` one after the other. */
+/** A pending delivery of a `message.complained` event to a receiver that returns `answers` one after the other. */
 async function arrange(answers: EgressResult[], inboxIds: string[] | null = null) {
   const organization = await createOrganization(database);
   const inbox = await createInbox(database, organization);

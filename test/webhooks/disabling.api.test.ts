@@ -7,13 +7,13 @@ import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-de
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
-import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 const database = useWorkerDatabase();
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
-const mailsOf = (organizationId: string) =>
+const notificationsOf = (organizationId: string) =>
   database.autocommit((em) => em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } }));
 
 async function addMember(organizationId: string, role: 'owner' | 'admin'): Promise<string> {
@@ -35,7 +35,7 @@ describe('an endpoint whose every attempt failed for five days', () => {
     const { organizationId, ownerId } = arranged.organization;
     const second = await addMember(organizationId, 'owner');
     await addMember(organizationId, 'admin');
-    const service = arranged.worker(async () => answered(500));
+    const service = arranged.worker(async () => httpAnswer(500));
     const [first = '', ...others] = arranged.deliveryIds;
     await expect(service.attempt(first, false, 1)).resolves.toMatchObject({ status: 'held' });
     expect(await arranged.endpoint()).toMatchObject({
@@ -46,7 +46,7 @@ describe('an endpoint whose every attempt failed for five days', () => {
       { status: 'held', attempts: 1, lastStatusCode: 500, nextAttemptAt: null },
       ...others.map(() => ({ status: 'held', attempts: 0, nextAttemptAt: null })),
     ]);
-    const mails = await mailsOf(organizationId);
+    const mails = await notificationsOf(organizationId);
     expect(mails.map(({ userId }) => userId).sort()).toEqual([ownerId, second].sort());
     expect(mails[0]).toMatchObject({
       template: 'webhook-endpoint-disabled',
@@ -59,7 +59,7 @@ describe('an endpoint whose every attempt failed for five days', () => {
     expect(arranged.commands.map(({ start }) => start?.input)).toEqual(
       arranged.commands.map(({ start }) => ({ notificationId: start?.searchAttributes.ResourceId })),
     );
-    // What was held ends its run without an attempt.
+    // The run of a held delivery ends without an attempt.
     await expect(service.attempt(others[0] ?? '', false, 1)).resolves.toMatchObject({ status: 'held' });
   });
 
@@ -80,12 +80,12 @@ describe('an endpoint whose every attempt failed for five days', () => {
       failingSince: daysAgo(6),
       consecutiveFailures: 1,
     });
-    const service = arranged.worker(async () => answered(503));
+    const service = arranged.worker(async () => httpAnswer(503));
     const outcomes = await Promise.all(arranged.deliveryIds.map((id) => service.attempt(id, false, 1)));
     expect(new Set(outcomes.map((outcome) => outcome.kind === 'settled' && outcome.status))).toEqual(
       new Set(['held']),
     );
-    expect(await mailsOf(arranged.organization.organizationId)).toHaveLength(1);
+    expect(await notificationsOf(arranged.organization.organizationId)).toHaveLength(1);
   });
 
   test('is not disabled just before five days have passed', async () => {
@@ -93,12 +93,12 @@ describe('an endpoint whose every attempt failed for five days', () => {
       failingSince: daysAgo(4.99),
       consecutiveFailures: 50,
     });
-    const service = arranged.worker(async () => answered(500));
+    const service = arranged.worker(async () => httpAnswer(500));
     await expect(service.attempt(arranged.deliveryIds[0] ?? '', false, 1)).resolves.toMatchObject({
       kind: 'retry',
     });
     expect((await arranged.endpoint()).disabled).toBe(false);
-    expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
+    expect(await notificationsOf(arranged.organization.organizationId)).toEqual([]);
   });
 });
 
@@ -106,12 +106,12 @@ describe('the failing period of an endpoint', () => {
   test('starts with the first failure and ends with a success', async () => {
     const arranged = await arrangeDeliveries(database, 3);
     const [first = '', second = '', third = ''] = arranged.deliveryIds;
-    await arranged.worker(async () => answered(500)).attempt(first, false, 1);
+    await arranged.worker(async () => httpAnswer(500)).attempt(first, false, 1);
     const { failingSince } = await arranged.endpoint();
     expect(failingSince).not.toBeNull();
-    await arranged.worker(async () => answered(500)).attempt(second, false, 1);
+    await arranged.worker(async () => httpAnswer(500)).attempt(second, false, 1);
     expect(await arranged.endpoint()).toMatchObject({ failingSince, consecutiveFailures: 2 });
-    await arranged.worker(async () => answered(200)).attempt(third, false, 1);
+    await arranged.worker(async () => httpAnswer(200)).attempt(third, false, 1);
     expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
   });
 
@@ -120,7 +120,7 @@ describe('the failing period of an endpoint', () => {
       failingSince: daysAgo(6),
       consecutiveFailures: 50,
     });
-    await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+    await arranged.worker(async () => httpAnswer(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
     const response = await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
       method: 'PATCH',
       token: arranged.organization.token,
@@ -129,16 +129,16 @@ describe('the failing period of an endpoint', () => {
     expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
     expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
     expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
-    // It fails once more: the five days begin anew.
-    await arranged.worker(async () => answered(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
+    // Another failure starts a new period of five days.
+    await arranged.worker(async () => httpAnswer(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
     expect((await arranged.endpoint()).disabled).toBe(false);
   });
 });
 
 test('a 410 response notifies the owners too', async () => {
   const arranged = await arrangeDeliveries(database, 1);
-  await arranged.worker(async () => answered(410)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
-  expect(await mailsOf(arranged.organization.organizationId)).toMatchObject([
+  await arranged.worker(async () => httpAnswer(410)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
+  expect(await notificationsOf(arranged.organization.organizationId)).toMatchObject([
     { params: { reason: 'The receiver responded with 410 Gone.', failingSince: expect.any(String) } },
   ]);
 });
@@ -146,17 +146,17 @@ test('a 410 response notifies the owners too', async () => {
 test('an attempt that succeeds while the endpoint is being disabled is delivered, not held', async () => {
   const arranged = await arrangeDeliveries(database, 2);
   const { promise, resolve } = Promise.withResolvers<EgressResult>();
-  const asked = Promise.withResolvers<void>();
-  const [slow = '', gone = ''] = arranged.deliveryIds;
+  const requested = Promise.withResolvers<void>();
+  const [slow = '', respondedGone = ''] = arranged.deliveryIds;
   const attempt = arranged
     .worker(() => {
-      asked.resolve();
+      requested.resolve();
       return promise;
     })
     .attempt(slow, false, 1);
-  await asked.promise;
-  await arranged.worker(async () => answered(410)).attempt(gone, false, 1);
-  resolve(answered(200));
+  await requested.promise;
+  await arranged.worker(async () => httpAnswer(410)).attempt(respondedGone, false, 1);
+  resolve(httpAnswer(200));
   await expect(attempt).resolves.toMatchObject({ status: 'delivered' });
   expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['delivered', 'held']);
 });
@@ -169,7 +169,7 @@ test('disabling through the API holds pending deliveries, and the sweep holds th
     body: { disabled: true },
   });
   expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['held', 'held']);
-  expect(await mailsOf(arranged.organization.organizationId)).toEqual([]);
+  expect(await notificationsOf(arranged.organization.organizationId)).toEqual([]);
 
   const left = await arrangeDeliveries(database, 1);
   await database.autocommit((em) =>

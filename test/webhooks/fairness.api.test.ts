@@ -8,24 +8,24 @@ import { createSecretBox } from '../../platform/crypto.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
-import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const database = useWorkerDatabase();
 
-/** A receiver that answers when told, and counts who waits for it. */
+/** A receiver that responds on demand and counts concurrent requests. */
 function slowReceiver() {
   const waiting: ((result: EgressResult) => void)[] = [];
-  let most = 0;
+  let maxConcurrent = 0;
   return {
-    answer: () =>
+    post: () =>
       new Promise<EgressResult>((resolve) => {
         waiting.push(resolve);
-        most = Math.max(most, waiting.length);
+        maxConcurrent = Math.max(maxConcurrent, waiting.length);
       }),
     waiting: () => waiting.length,
-    most: () => most,
-    answerAll(status: number) {
-      for (const resolve of waiting.splice(0)) resolve(answered(status));
+    maxConcurrent: () => maxConcurrent,
+    respondToAll(status: number) {
+      for (const resolve of waiting.splice(0)) resolve(httpAnswer(status));
     },
   };
 }
@@ -34,7 +34,7 @@ describe('attempt slots', () => {
   test('limit an endpoint to 10 concurrent attempts across workers; a delivery without a slot makes no attempt', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 25);
     const receiver = slowReceiver();
-    const workers = [worker(receiver.answer), worker(receiver.answer), worker(receiver.answer)];
+    const workers = [worker(receiver.post), worker(receiver.post), worker(receiver.post)];
     let busy = 0;
     const outcomes = deliveryIds.map(async (id, index) => {
       const outcome = await workers[index % 3]?.attempt(id, false, 1);
@@ -46,17 +46,17 @@ describe('attempt slots', () => {
     const waiting = (await deliveries()).filter(({ attempts }) => attempts === 0);
     expect(waiting).toHaveLength(15);
     expect(waiting.every(({ nextAttemptAt, createdAt }) => (nextAttemptAt ?? 0) > createdAt)).toBe(true);
-    receiver.answerAll(200);
+    receiver.respondToAll(200);
     const kinds = (await Promise.all(outcomes)).map((outcome) => outcome?.kind);
     expect(kinds.filter((kind) => kind === 'settled')).toHaveLength(10);
     expect(kinds.filter((kind) => kind === 'busy')).toHaveLength(15);
-    expect(receiver.most()).toBe(10);
+    expect(receiver.maxConcurrent()).toBe(10);
 
-    // The slots are free again: those that waited come in two rounds.
+    // The slots are free again: the remaining deliveries follow in two rounds.
     const left = (await deliveries()).filter(({ status }) => status === 'pending').map(({ id }) => id);
     const second = left.slice(0, 10).map((id) => workers[0]?.attempt(id, true, 1));
     await eventually(() => expect(receiver.waiting()).toBe(10));
-    receiver.answerAll(200);
+    receiver.respondToAll(200);
     await Promise.all(second);
     expect((await deliveries()).filter(({ status }) => status === 'delivered')).toHaveLength(20);
   });
@@ -64,16 +64,16 @@ describe('attempt slots', () => {
   test('of a crashed worker become free when the lease ends', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 12);
     const receiver = slowReceiver();
-    const dead = worker(receiver.answer);
-    void Promise.allSettled(deliveryIds.slice(0, 10).map((id) => dead.attempt(id, false, 1)));
+    const crashed = worker(receiver.post);
+    void Promise.allSettled(deliveryIds.slice(0, 10).map((id) => crashed.attempt(id, false, 1)));
     await eventually(() => expect(receiver.waiting()).toBe(10));
-    const living = worker(async () => answered(200));
+    const healthy = worker(async () => httpAnswer(200));
     const [next = ''] = deliveryIds.slice(10);
-    await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ kind: 'busy' });
+    await expect(healthy.attempt(next, true, 1)).resolves.toMatchObject({ kind: 'busy' });
     await database.query(
       sql`update webhook_slots set leased_until = leased_until - interval '31 seconds' where endpoint_id = ${endpointId}`,
     );
-    await expect(living.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
+    await expect(healthy.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
   });
 
   test('are not released by a late worker once another has leased them', async () => {
@@ -83,20 +83,20 @@ describe('attempt slots', () => {
     });
     const [first = '', second = ''] = deliveryIds;
     const [late, current] = [slowReceiver(), slowReceiver()];
-    const lateAttempt = worker(late.answer).attempt(first, false, 1);
+    const lateAttempt = worker(late.post).attempt(first, false, 1);
     await eventually(() => expect(late.waiting()).toBe(1));
     await database.query(
       sql`update webhook_slots set leased_until = 'epoch' where endpoint_id = ${endpointId}`,
     );
-    const currentAttempt = worker(current.answer).attempt(second, false, 1);
+    const currentAttempt = worker(current.post).attempt(second, false, 1);
     await eventually(() => expect(current.waiting()).toBe(1));
-    late.answerAll(500);
+    late.respondToAll(500);
     await lateAttempt;
     const [{ leased } = { leased: 0 }] = await database.query<{ leased: number }>(
       sql`select count(*)::int as leased from webhook_slots where endpoint_id = ${endpointId} and leased_until > now()`,
     );
     expect(leased).toBe(1);
-    current.answerAll(200);
+    current.respondToAll(200);
     await currentAttempt;
   });
 
@@ -107,7 +107,7 @@ describe('attempt slots', () => {
     expect(await endpoint()).toMatchObject({ consecutiveFailures: 10, failingSince: expect.any(Date) });
 
     const receiver = slowReceiver();
-    const probing = worker(receiver.answer);
+    const probing = worker(receiver.post);
     const [probe = '', other = '', ...rest] = deliveryIds.slice(UNHEALTHY_AFTER_FAILURES);
     const attempt = probing.attempt(probe, false, 1);
     await eventually(() => expect(receiver.waiting()).toBe(1));
@@ -115,13 +115,13 @@ describe('attempt slots', () => {
       kind: 'busy',
       detail: expect.stringContaining('one attempt at a time'),
     });
-    receiver.answerAll(200);
+    receiver.respondToAll(200);
     await expect(attempt).resolves.toMatchObject({ status: 'delivered' });
     expect(await endpoint()).toMatchObject({ consecutiveFailures: 0, failingSince: null });
 
     const all = rest.map((id) => probing.attempt(id, false, 1));
     await eventually(() => expect(receiver.waiting()).toBe(rest.length));
-    receiver.answerAll(200);
+    receiver.respondToAll(200);
     await Promise.all(all);
   });
 });
@@ -131,7 +131,7 @@ describe('a run', () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
     const [id = ''] = deliveryIds;
     await database.query(sql`update webhook_deliveries set episode = 2 where id = ${id}`);
-    const service = worker(async () => answered(200));
+    const service = worker(async () => httpAnswer(200));
     await expect(service.attempt(id, true, 1)).resolves.toMatchObject({
       kind: 'settled',
       status: 'superseded',
@@ -143,7 +143,7 @@ describe('a run', () => {
 
   test('without an episode continues', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
-    const service = worker(async () => answered(200));
+    const service = worker(async () => httpAnswer(200));
     await expect(service.attempt(deliveryIds[0] ?? '', false)).resolves.toMatchObject({
       status: 'delivered',
     });
@@ -156,7 +156,7 @@ test('commits the attempt before it sends the request', async () => {
   const service = worker(async () => {
     const attempts = await database.autocommit((em) => em.find(DeliveryAttemptEntity, { deliveryId }));
     expect(attempts).toMatchObject([{ number: 1, finishedAt: null }]);
-    return answered(204);
+    return httpAnswer(204);
   });
   await expect(service.attempt(deliveryId, false, 1)).resolves.toMatchObject({ status: 'delivered' });
 });
@@ -165,10 +165,10 @@ test('a worker with a wrong encryption key uses up no attempt', async () => {
   const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
   const [deliveryId = ''] = deliveryIds;
   const other = createSecretBox(Buffer.alloc(32, 1).toString('base64'));
-  const service = worker(async () => answered(200), { secretBox: other });
+  const service = worker(async () => httpAnswer(200), { secretBox: other });
   await expect(service.attempt(deliveryId, false, 1)).rejects.toThrow();
   expect((await deliveries())[0]).toMatchObject({ status: 'pending', attempts: 0 });
-  await expect(worker(async () => answered(200)).attempt(deliveryId, false, 1)).resolves.toMatchObject({
+  await expect(worker(async () => httpAnswer(200)).attempt(deliveryId, false, 1)).resolves.toMatchObject({
     status: 'delivered',
   });
 });
@@ -238,7 +238,7 @@ describe('waiting for a slot in the worker', () => {
 
   test('lets a burst to a fast endpoint through without a wait in Temporal', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 30);
-    const service = worker(async () => answered(200), { slotWaitMs: 30_000 });
+    const service = worker(async () => httpAnswer(200), { slotWaitMs: 30_000 });
     const outcomes = await Promise.all(deliveryIds.map((id) => service.attempt(id, false, 1)));
     expect(outcomes.map(({ kind }) => kind)).toEqual(deliveryIds.map(() => 'settled'));
   });

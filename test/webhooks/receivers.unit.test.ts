@@ -15,7 +15,7 @@ const SAMPLES = resolve(import.meta.dirname, '../../docs/receivers');
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-receivers-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The samples of docs/webhooks.md, as they are run. */
+/** The sample receivers of docs/webhooks.md and the commands that run them. */
 const RECEIVERS = [
   {
     language: 'TypeScript',
@@ -32,7 +32,7 @@ const RECEIVERS = [
     needs: ['go', 'version'],
     command: () => {
       const program = join(folder, 'receive');
-      // Without C the standard library is compiled in half the time, on a machine that has not compiled it yet.
+      // Without cgo the standard library compiles in half the time on a machine without a build cache.
       const env = { ...process.env, CGO_ENABLED: '0' };
       execFileSync('go', ['build', '-o', program, join(SAMPLES, 'receive.go')], { stdio: 'inherit', env });
       return [program];
@@ -48,7 +48,7 @@ const eventBody = (id: string) =>
 describe.each(RECEIVERS)('the receiver in $language', ({ language, needs, command }) => {
   const [program = '', ...versionArguments] = needs;
   const present = spawnSync(program, versionArguments).status === 0;
-  // A skip is counted, and .ci/run prints it.
+  // Skipped tests are counted, and .ci/run reports them.
   const testHere = present ? test : test.skip;
   if (!present) console.warn(`${language} is not installed: its receiver is not tested`);
 
