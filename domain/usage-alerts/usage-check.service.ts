@@ -126,7 +126,7 @@ async function checkMonth(
       organizationIds,
       // Storage has no past value.
       ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
-      now: isOver ? period.start : now,
+      at: isOver ? period.start : now,
     });
     return excludeNotified(em, statuses.flatMap(findCrossings), period);
   });

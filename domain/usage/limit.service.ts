@@ -152,7 +152,7 @@ async function lockLimits(em: EntityManager, organizationId: string): Promise<vo
 }
 
 async function read(em: EntityManager, organizationId: string, now: Date): Promise<OrganizationLimits> {
-  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], now });
+  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], at: now });
   const [first] = statuses;
   if (!first) throw notFound('organization', organizationId);
   return {
@@ -174,7 +174,7 @@ async function updateCustomLimits(
 ): Promise<void> {
   const { organizationId } = scope;
   const counters = USAGE_COUNTERS.filter((counter) => changes[counter] !== undefined);
-  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], counters, now: at });
+  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], counters, at });
   for (const { counter, limitInputs } of statuses) {
     const { limit, warningPercent } = changes[counter] ?? {};
     if (typeof limit === 'number') requireAllowed(counter, limit, allowedLimit(counter, limitInputs).limit);

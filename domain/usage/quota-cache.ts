@@ -38,7 +38,7 @@ export function createQuotaCache({
       const [status] = await readUsageStatuses(em, {
         organizationIds: [organizationId],
         counters: [counter],
-        now: time,
+        at: time,
       });
       const remaining = status ? remainingQuota(status.limit, status.current) : null;
       if (remaining !== null) return remaining;

@@ -19,7 +19,7 @@ export async function requireStorageQuota(
   const [status] = await readUsageStatuses(em, {
     organizationIds: [organizationId],
     counters: [STORAGE_COUNTER],
-    now,
+    at: now,
   });
   const remaining = status ? remainingQuota(status.limit, status.current) : null;
   if (status && remaining !== null && sizeBytes > remaining)

@@ -22,7 +22,7 @@ export interface UsageStatusQuery {
   organizationIds: readonly string[];
   counters?: readonly UsageCounter[];
   /** Any time within the month to read. */
-  now: Date;
+  at: Date;
 }
 
 interface UsageStatusRow extends LimitInputsRow {
@@ -35,10 +35,10 @@ interface UsageStatusRow extends LimitInputsRow {
 /** Reads exact usage, including deltas that are not applied yet, in one statement. */
 export async function readUsageStatuses(
   em: EntityManager,
-  { organizationIds, counters = USAGE_COUNTERS, now }: UsageStatusQuery,
+  { organizationIds, counters = USAGE_COUNTERS, at }: UsageStatusQuery,
 ): Promise<UsageStatus[]> {
   if (organizationIds.length === 0 || counters.length === 0) return [];
-  const { start, end } = monthOf(now);
+  const { start, end } = monthOf(at);
   const rows = await em.execute<UsageStatusRow[]>(
     sql`select o.id as org_id, k.counter, ${LIMIT_COLUMNS}, w.warning_percent,
        greatest(0, coalesce(u.amount, 0) + coalesce((

@@ -34,7 +34,7 @@ export function createUsageService({
     async getCurrent(scope) {
       const time = now();
       const counters = await database.transaction(scope, ({ em }) =>
-        readUsageStatuses(em, { organizationIds: [scope.organizationId], now: time }),
+        readUsageStatuses(em, { organizationIds: [scope.organizationId], at: time }),
       );
       return { period: monthOf(time), counters };
     },

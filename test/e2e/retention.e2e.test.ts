@@ -1,20 +1,20 @@
 import { expect, jest, test } from '@jest/globals';
 import { START_RETENTION_SCHEDULE_ID } from '../../workflows/retention/start-retention.contract.ts';
-import { idOf } from '../support/aged-mail.ts';
+import { createIdAt } from '../support/aged-mail.ts';
 import { eventually } from '../support/eventually.ts';
-import { useOwnOrganization } from '../support/own-organization.ts';
+import { useIsolatedOrganization } from '../support/isolated-organization.ts';
 
 jest.setTimeout(300_000);
 /** A worker's death shows after the half minute a heartbeat may take. */
-const PATIENCE = 200_000;
+const TIMEOUT_MS = 200_000;
 const DAY_MS = 86_400_000;
 
-const own = useOwnOrganization();
+const own = useIsolatedOrganization();
 
 /** Messages a minute apart, up to a time, ten in a thread. */
 async function fill(inbox: { id: string; env: string }, count: number, until: Date): Promise<void> {
   const times = Array.from({ length: count }, (_, n) => new Date(until.getTime() - (count - n) * 60_000));
-  const threads = Array.from({ length: count / 10 }, () => idOf('thread', until));
+  const threads = Array.from({ length: count / 10 }, () => createIdAt('thread', until));
   const place = [own.organizationId, inbox.env, inbox.id];
   await own.database.query(
     `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at,
@@ -28,7 +28,7 @@ async function fill(inbox: { id: string; env: string }, count: number, until: Da
      select id, $1, $2, $3, ($6::text[])[1 + (n - 1) / 10], 'inbound', 'received', 'a@people.example', '[]', '[]',
        '[]', '[]', 'Aged', 'words', '{}', at, at, at
      from unnest($4::text[], $5::timestamptz[]) with ordinality mail (id, at, n)`,
-    [...place, times.map((at) => idOf('message', at)), times, threads],
+    [...place, times.map((at) => createIdAt('message', at)), times, threads],
   );
 }
 
@@ -47,7 +47,7 @@ test('owners hear of a policy when it is set; a worker killed in the middle of a
       [own.organizationId],
     );
     expect(rows).toEqual([{ status: 'sent' }]);
-  }, PATIENCE);
+  }, TIMEOUT_MS);
 
   const { body: inbox } = await own.call('POST', '/inboxes', {});
   const { rows } = await own.database.query('select env_id from inboxes where id = $1', [inbox.id]);
@@ -61,12 +61,12 @@ test('owners hear of a policy when it is set; a worker killed in the middle of a
   );
   const workflowId = `retention/${own.organizationId}/${new Date().toISOString().slice(0, 10)}`;
   await own.temporal.schedule.getHandle(START_RETENTION_SCHEDULE_ID).trigger();
-  await eventually(async () => expect(await countOf('messages')).toBeLessThan(10_020), PATIENCE);
+  await eventually(async () => expect(await countOf('messages')).toBeLessThan(10_020), TIMEOUT_MS);
   await own.service.kill('workers');
   const left = await countOf('messages');
   expect(left).toBeGreaterThan(20);
   await own.service.start('workers');
-  await eventually(async () => expect(await countOf('messages')).toBe(20), PATIENCE);
+  await eventually(async () => expect(await countOf('messages')).toBe(20), TIMEOUT_MS);
   expect(await countOf('threads')).toBe(2);
   await expect(own.temporal.workflow.getHandle(workflowId).result()).resolves.toContain('deleted');
   const listed = (await own.call('GET', `/inboxes/${inbox.id}/messages?limit=100`)).body;

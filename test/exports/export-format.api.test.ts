@@ -10,10 +10,10 @@ import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
-import { exportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
+import { createTestExportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
 import {
-  asOwner,
+  asSchemaOwner,
   createRichOrganization,
   type RichOrganization,
   SECRET,
@@ -26,7 +26,7 @@ jest.setTimeout(180_000);
 const { app, download } = useExportApp();
 let runner: ExportRunner;
 beforeAll(() => {
-  runner = exportRunner(app);
+  runner = createTestExportRunner(app);
 });
 
 async function exported(organization: RichOrganization): Promise<string> {
@@ -41,7 +41,7 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 async function rowsOf(table: string, organizationId: string): Promise<Record<string, unknown>[]> {
   const { omitted = {} } = EXPORTED_TABLES.find((entry) => entry.table === table) ?? {};
   const column = table === 'organizations' ? 'id' : 'org_id';
-  const { rows } = await asOwner((client) =>
+  const { rows } = await asSchemaOwner((client) =>
     client.query(`select to_json(t)::text as row from "${table}" t where ${column} = $1 order by 1`, [
       organizationId,
     ]),
@@ -58,7 +58,7 @@ async function foldCounts(organizationId: string): Promise<void> {
   await eventually(async () => {
     await applyUsageDeltas(app.worker);
     await applyMetricDeltas(app.worker);
-    const { rows } = await asOwner((client) =>
+    const { rows } = await asSchemaOwner((client) =>
       client.query(
         `select 1 from usage_deltas where org_id = $1 union all select 1 from metric_deltas where org_id = $1`,
         [organizationId],
@@ -100,7 +100,7 @@ describe('an export', () => {
       const byText = (rows: unknown[]) => rows.map((row) => JSON.stringify(row)).sort();
       expect(byText(await rowsOf(table, organizationId))).toEqual(byText(expected));
     }
-    const { rows: files } = await asOwner((client) =>
+    const { rows: files } = await asSchemaOwner((client) =>
       client.query(
         `select raw_key as key, null as sha256 from messages where org_id = $1
          union all select storage_key, encode(sha256, 'hex') from attachments where org_id = $1`,
@@ -122,7 +122,7 @@ describe('an export', () => {
       await createRichOrganization(app.storage),
       await createRichOrganization(app.storage),
     ];
-    const { rows: ids } = await asOwner((client) =>
+    const { rows: ids } = await asSchemaOwner((client) =>
       client.query(
         EXPORTED_TABLES.filter(({ columns }) => columns.includes('id'))
           .map(

@@ -4,9 +4,9 @@ import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import { exportRow, exportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
+import { readExportRow, createTestExportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
-import { asOwner, createRichOrganization } from '../support/rich-organization.ts';
+import { asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 /** Writing an archive takes many steps and transactions, which is slow on a busy machine. */
@@ -43,7 +43,7 @@ const LONG_THREAD = `(id, org_id, env_id, inbox_id, thread_id, direction, status
 /** A thread that spans two pages, in the last environment. */
 async function addLongThread(organizationId: string): Promise<string> {
   const threadId = newId('thread');
-  await asOwner(async (client) => {
+  await asSchemaOwner(async (client) => {
     await client.query(
       `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
        select $1, org_id, env_id, id, '', '', now(), now(), now() from inboxes where org_id = $2 order by env_id desc limit 1`,
@@ -74,7 +74,7 @@ describe('writing an export', () => {
         return uploads.uploadPart(key, uploadId, number, bytes);
       },
     }));
-    const runner = exportRunner(app, { storage });
+    const runner = createTestExportRunner(app, { storage });
     for (;;) {
       const written = await runner
         .write(exportId, { deadlineMs: Number.POSITIVE_INFINITY })
@@ -97,9 +97,9 @@ describe('writing an export', () => {
         throw unavailable();
       },
     }));
-    const runner = exportRunner(app, { storage });
+    const runner = createTestExportRunner(app, { storage });
     await expect(runExport(runner, exportId)).rejects.toMatchObject({ failure: 'unavailable' });
-    expect(await exportRow(exportId)).toMatchObject({ status: 'running' });
+    expect(await readExportRow(exportId)).toMatchObject({ status: 'running' });
     await runExport(runner, exportId);
     expect(completed).toBe(1);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
@@ -122,9 +122,9 @@ describe('writing an export', () => {
           throw new StorageError(failure, 'These are not the parts.');
         },
       }));
-      const runner = exportRunner(app, { storage });
+      const runner = createTestExportRunner(app, { storage });
       await expect(runExport(runner, exportId)).rejects.toMatchObject({ failure });
-      expect(await exportRow(exportId)).toMatchObject({ status: 'queued', size_bytes: '0' });
+      expect(await readExportRow(exportId)).toMatchObject({ status: 'queued', size_bytes: '0' });
       await runExport(runner, exportId);
       expect(uploadsBegun).toBe(2);
       expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
@@ -133,10 +133,10 @@ describe('writing an export', () => {
 
   test('restarts if another release with other tables started it', async () => {
     const { exportId } = await arrange();
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
-    const { upload_id: uploadId } = await exportRow(exportId);
-    await asOwner((client) =>
+    const { upload_id: uploadId } = await readExportRow(exportId);
+    await asSchemaOwner((client) =>
       client.query(`update exports set position = position || '{"plan": "another"}' where id = $1`, [
         exportId,
       ]),
@@ -156,11 +156,11 @@ describe('writing an export', () => {
 
   test('produces one archive with two concurrent workers; the stale one overwrites nothing', async () => {
     const { exportId } = await arrange({ messages: 6 });
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
     // Its step is done, but another worker continues before it saves the checkpoint.
     let overtaken = false;
-    const slow = exportRunner(app, {
+    const slow = createTestExportRunner(app, {
       storage: {
         ...app.storage,
         async getRange(...call) {
@@ -172,10 +172,10 @@ describe('writing an export', () => {
         },
       },
     });
-    const before = Number((await exportRow(exportId)).checkpoint);
+    const before = Number((await readExportRow(exportId)).checkpoint);
     await slow.write(exportId, { deadlineMs: 0 });
     expect(overtaken).toBe(true);
-    expect(Number((await exportRow(exportId)).checkpoint)).toBe(before + 1);
+    expect(Number((await readExportRow(exportId)).checkpoint)).toBe(before + 1);
     await runExport(slow, exportId);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
@@ -183,20 +183,20 @@ describe('writing an export', () => {
   test('stops immediately when aborted', async () => {
     const { exportId } = await arrange();
     const reason = new Error('shut down');
-    const write = exportRunner(app).write(exportId, {
+    const write = createTestExportRunner(app).write(exportId, {
       deadlineMs: Number.POSITIVE_INFINITY,
       signal: AbortSignal.abort(reason),
     });
     await expect(write).rejects.toBe(reason);
-    await runExport(exportRunner(app), exportId);
+    await runExport(createTestExportRunner(app), exportId);
   });
 
   test('omits rows deleted or created meanwhile and keeps the manifest correct', async () => {
     const { organization, exportId } = await arrange({ messages: 10 });
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
     const deletedIds = organization.messageIds.slice(-4);
-    await asOwner(async (client) => {
+    await asSchemaOwner(async (client) => {
       await client.query('delete from messages where id = any($1)', [deletedIds]);
       await client.query(
         `insert into list_entries (id, org_id, direction, effect, entry, created_at)
@@ -213,21 +213,21 @@ describe('writing an export', () => {
     const names = [...files.keys()];
     for (const id of deletedIds) expect(names).not.toContain(`messages/${id}.eml`);
     expect(String(await files.get('data/list_entries.jsonl')?.read())).not.toContain('later.example');
-    await asOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
+    await asSchemaOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
   });
 
   test('contains each thread once, even if it loses its first messages and gains new ones meanwhile', async () => {
     const { organization, exportId } = await arrange({ messages: 2 });
     const threadId = await addLongThread(organization.organizationId);
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     const threadsSoFar = async () => {
-      const { position } = (await exportRow(exportId)) as {
+      const { position } = (await readExportRow(exportId)) as {
         position: { rows: Record<string, number> } | null;
       };
       return position?.rows.threads ?? 0;
     };
     while ((await threadsSoFar()) < 2) await runner.write(exportId, { deadlineMs: 0 });
-    await asOwner(async (client) => {
+    await asSchemaOwner(async (client) => {
       await client.query(
         `insert into messages ${LONG_THREAD} select $1, org_id, env_id, inbox_id, thread_id, direction, status,
            from_email, "to", cc, bcc, reply_to, subject, headers, now(), now() from messages where thread_id = $2 limit 1`,
@@ -250,7 +250,7 @@ describe('writing an export', () => {
     const { exportId } = await arrange({
       attachments: [{ filename: 'long.bin', bytes: Buffer.alloc(2_500, 'long') }],
     });
-    const runner = exportRunner(app, {
+    const runner = createTestExportRunner(app, {
       storage: {
         ...app.storage,
         async getRange(key, start, maxBytes) {
@@ -273,14 +273,14 @@ describe('writing an export', () => {
 
   test('stores its state in segments and removes them at the end', async () => {
     const { exportId } = await arrange();
-    await runExport(exportRunner(app), exportId);
-    expect(await exportRow(exportId)).toMatchObject({
+    await runExport(createTestExportRunner(app), exportId);
+    expect(await readExportRow(exportId)).toMatchObject({
       status: 'ready',
       upload_id: null,
       part_buffer: null,
       position: null,
     });
-    const { rows } = await asOwner((client) =>
+    const { rows } = await asSchemaOwner((client) =>
       client.query('select 1 from export_segments where export_id = $1', [exportId]),
     );
     expect(rows).toEqual([]);
@@ -290,21 +290,21 @@ describe('writing an export', () => {
 describe('an export without a run', () => {
   test('is restarted; one whose run was terminated is canceled and its parts removed', async () => {
     const { exportId } = await arrange();
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
     const source = overdueExports(app.worker, runner);
     const own = async () =>
       (await source.take(500)).find(({ start }) => start.workflowId === `export/${exportId}`);
     expect(await own()).toBeUndefined();
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query(`update exports set updated_at = now() - interval '1 hour' where id = $1`, [exportId]),
     );
     const overdue = await own();
     expect(overdue?.start).toMatchObject({ workflowType: 'exportOrganization', input: { exportId } });
     expect(await own()).toBeUndefined();
-    const { upload_id: uploadId } = await exportRow(exportId);
+    const { upload_id: uploadId } = await readExportRow(exportId);
     if (typeof overdue?.whenStopped === 'function') await overdue.whenStopped();
-    expect(await exportRow(exportId)).toMatchObject({
+    expect(await readExportRow(exportId)).toMatchObject({
       status: 'canceled',
       status_detail: 'Stopped by an operator.',
       upload_id: null,
@@ -322,27 +322,27 @@ describe('an export without a run', () => {
   test('is cleaned up if its parts are left; an archive is deleted a day after it expired', async () => {
     const canceled = await arrange();
     const ready = await arrange();
-    const runner = exportRunner(app);
+    const runner = createTestExportRunner(app);
     for (let step = 0; step < 12; step += 1) await runner.write(canceled.exportId, { deadlineMs: 0 });
     await runExport(runner, ready.exportId);
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query(
         `update exports set status = 'canceled', updated_at = now() - interval '1 hour' where id = $1`,
         [canceled.exportId],
       ),
     );
     const later = (hours: number) =>
-      exportRunner(app, { now: () => new Date(Date.now() + hours * 3_600_000) });
+      createTestExportRunner(app, { now: () => new Date(Date.now() + hours * 3_600_000) });
     await later(23).cleanUp();
-    expect(await exportRow(canceled.exportId)).toMatchObject({ upload_id: null });
-    expect(await exportRow(ready.exportId)).toMatchObject({ status: 'ready' });
+    expect(await readExportRow(canceled.exportId)).toMatchObject({ upload_id: null });
+    expect(await readExportRow(ready.exportId)).toMatchObject({ status: 'ready' });
     await later(25).cleanUp();
-    expect(await exportRow(ready.exportId)).toMatchObject({ status: 'expired' });
+    expect(await readExportRow(ready.exportId)).toMatchObject({ status: 'expired' });
 
     const key = `exports/${ready.exportId}.zip`;
     const dueIn = async () =>
       (
-        await asOwner((client) =>
+        await asSchemaOwner((client) =>
           client.query(
             `select extract(epoch from due_at - now()) / 3600 as hours from unclaimed_objects where storage_key = $1`,
             [key],
@@ -351,7 +351,7 @@ describe('an export without a run', () => {
       ).rows[0].hours;
     expect(Number(await dueIn())).toBeGreaterThan(48);
     expect(Number(await dueIn())).toBeLessThan(50);
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query('update unclaimed_objects set due_at = now() where storage_key = $1', [key]),
     );
     await sweepObjects(app.worker, app.storage);

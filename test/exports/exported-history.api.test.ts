@@ -8,7 +8,7 @@ import { COUNT_COLUMNS } from '../../domain/metrics/metric-counts.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
-import { asOwner } from '../support/rich-organization.ts';
+import { asSchemaOwner } from '../support/rich-organization.ts';
 
 const app = useTestApp();
 
@@ -141,7 +141,7 @@ describe('the history in an export', () => {
   test('contains the organization’s ledger and no other', async () => {
     const [one, other] = [await arrange(), await arrange()];
     for (const { organizationId, keyId } of [one, other])
-      await asOwner((client) =>
+      await asSchemaOwner((client) =>
         client.query(
           `insert into usage_events (id, org_id, kind, counter, data, actor, at)
            select 'uev_' || right($1, 20) || lpad(n::text, 6, '0'), $1, 'own_limit_changed', 'messages_sent', '{"to": 1}', $2,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { exportRow, exportRunner, useExportApp, runExport } from '../support/exports.ts';
+import { readExportRow, createTestExportRunner, useExportApp, runExport } from '../support/exports.ts';
 import {
   createInbox,
   createKey,
@@ -10,7 +10,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
-import { asOwner } from '../support/rich-organization.ts';
+import { asSchemaOwner } from '../support/rich-organization.ts';
 import type { Call } from '../support/test-app.ts';
 import { readZip } from '../support/zip-reader.ts';
 
@@ -20,7 +20,7 @@ jest.setTimeout(180_000);
 const { app, archivePath } = useExportApp();
 let runner: ExportRunner;
 beforeAll(() => {
-  runner = exportRunner(app);
+  runner = createTestExportRunner(app);
 });
 
 const path = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
@@ -71,7 +71,7 @@ describe('GET /organizations/{id}/export', () => {
     writeFileSync(file, bytes);
     const inboxes = (await readZip(file)).find(({ name }) => name === 'data/inboxes.jsonl');
     expect((await inboxes?.read())?.toString()).toContain(inbox.id);
-    const { rows: emails } = await asOwner((client) =>
+    const { rows: emails } = await asSchemaOwner((client) =>
       client.query('select template, params from notifications where org_id = $1', [
         organization.organizationId,
       ]),
@@ -119,7 +119,7 @@ describe('GET /organizations/{id}/export', () => {
     // Polling with `fresh` eventually returns the archive.
     const polled = await ask(organization, '?fresh=true');
     expect([polled.statusCode, polled.json().export_id]).toEqual([200, first]);
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query(`update exports set completed_at = now() - interval '11 minutes' where id = $1`, [first]),
     );
     const fresh = await ask(organization, '?fresh=true');
@@ -130,7 +130,7 @@ describe('GET /organizations/{id}/export', () => {
     expect((await one(organization, first)).json()).toMatchObject({ status: 'ready' });
     await runExport(runner, second);
 
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query(`update exports set expires_at = now() - interval '1 second' where id = $1`, [second]),
     );
     expect((await one(organization, second)).json()).toMatchObject({ status: 'expired', download_url: null });
@@ -185,7 +185,7 @@ describe('GET /organizations/{id}/export', () => {
 
   test('works while the organization is suspended', async () => {
     const organization = await createOrganization(app.worker);
-    await asOwner((client) =>
+    await asSchemaOwner((client) =>
       client.query(`update organizations set status = 'suspended' where id = $1`, [
         organization.organizationId,
       ]),
@@ -199,7 +199,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await ask(organization)).json();
     for (let step = 0; step < 12; step += 1) await runner.write(id, { deadlineMs: 0 });
-    const { upload_id: uploadId } = await exportRow(id);
+    const { upload_id: uploadId } = await readExportRow(id);
     expect(uploadId).toEqual(expect.any(String));
     const canceled = await one(organization, id, { method: 'DELETE' });
     expect(canceled.statusCode).toBe(200);
@@ -210,7 +210,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     // The worker notices at its next step; its run then removes the upload.
     await expect(runner.write(id, { deadlineMs: 0 })).resolves.toMatchObject({ status: 'canceled' });
     await runner.abort(id, 'canceled', 'Canceled.');
-    expect(await exportRow(id)).toMatchObject({
+    expect(await readExportRow(id)).toMatchObject({
       status: 'canceled',
       upload_id: null,
       part_buffer: null,
@@ -232,7 +232,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     await runExport(runner, id);
     const removed = await one(organization, id, { method: 'DELETE' });
     expect(removed.json()).toMatchObject({ status: 'expired', download_url: null });
-    const { rows } = await asOwner((client) =>
+    const { rows } = await asSchemaOwner((client) =>
       client.query('select due_at <= now() as due from unclaimed_objects where storage_key = $1', [
         `exports/${id}.zip`,
       ]),
@@ -252,6 +252,6 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
       expectProblem(await one(other, id, { method, token: organization.token }), 'not_found');
       expectProblem(await one(organization, 'exp_none', { method }), 'not_found');
     }
-    expect(await exportRow(id)).toMatchObject({ status: 'queued' });
+    expect(await readExportRow(id)).toMatchObject({ status: 'queued' });
   });
 });

@@ -16,7 +16,7 @@ import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
-import { accepted, deferred, mailServices, ScriptedTransport } from '../support/mail-services.ts';
+import { accepted, deferred, createMailServices, ScriptedTransport } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -56,7 +56,7 @@ async function arrange() {
   const inbox = await createInbox(database, organization);
   const outbox = createOutbox({ database, workflows: temporal, logger });
   const transport = new ScriptedTransport(async () => accepted);
-  const { dispatch } = mailServices(database, transport, { outbox });
+  const { dispatch } = createMailServices(database, transport, { outbox });
   const events = createWebhookEvents({ outbox });
   const drafts = createDraftService({ database, outbox, events });
   const sends = createSendService({ database, outbox, events });

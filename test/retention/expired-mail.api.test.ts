@@ -23,9 +23,9 @@ import type { RetentionService } from '../../domain/retention/retention.service.
 import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
-import { createAgedMail, idOf } from '../support/aged-mail.ts';
+import { createAgedMail, createIdAt } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { useObjectStorage, useOwnDatabase, useStorage } from '../support/resources.ts';
+import { useObjectStorage, useIsolatedDatabase, useStorage } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,7 +33,7 @@ const NOW = new Date();
 const daysAgo = (days: number) => new Date(NOW.getTime() - days * DAY_MS);
 const BEGINNING: DeletionProgress = { messages: 0, threads: 0, cursor: null };
 
-const database = useOwnDatabase('expired_mail');
+const database = useIsolatedDatabase('expired_mail');
 const storage = useStorage(useObjectStorage());
 
 /** An organization whose 30-day policy has been in effect for a long time. */
@@ -231,7 +231,7 @@ describe('a long deletion', () => {
     { at, threadId, n }: { at: Date; threadId: string; n: number },
   ): Promise<void> {
     const outbound = n % 3 === 0;
-    const id = idOf('message', at);
+    const id = createIdAt('message', at);
     await em.execute(
       sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, preview, labels, has_attachments, headers, created_at, updated_at)

@@ -11,7 +11,7 @@ import {
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { newId } from '../../platform/ids.ts';
 import { useObjectStorage, useTestApp } from './resources.ts';
-import { asOwner, type RichOrganization } from './rich-organization.ts';
+import { asSchemaOwner, type RichOrganization } from './rich-organization.ts';
 import { recordingOutbox, type TestApp } from './test-app.ts';
 import { useResource } from './use-resource.ts';
 
@@ -42,7 +42,7 @@ export function useExportApp(): {
 }
 
 /** With small parts and pieces, so that a small organization has many. */
-export function exportRunner(app: TestApp, options: Partial<ExportRunnerOptions> = {}): ExportRunner {
+export function createTestExportRunner(app: TestApp, options: Partial<ExportRunnerOptions> = {}): ExportRunner {
   return createExportRunner({
     database: app.worker,
     storage: app.storage,
@@ -59,7 +59,7 @@ export async function queueExport({
   keyId,
 }: Pick<RichOrganization, 'organizationId' | 'keyId'>): Promise<string> {
   const id = newId('export');
-  await asOwner((client) =>
+  await asSchemaOwner((client) =>
     client.query(
       `insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
        values ($1, $2, $3, $4, now(), now())`,
@@ -69,20 +69,20 @@ export async function queueExport({
   return id;
 }
 
-const MAX_CALLS = 3_000;
+const MAX_STEPS = 3_000;
 
 /** Writes to the end, each call to the runner one step: what it knows it knows from the database. */
 export async function runExport(runner: ExportRunner, exportId: string): Promise<void> {
-  for (let calls = 0; calls < MAX_CALLS; calls += 1) {
+  for (let calls = 0; calls < MAX_STEPS; calls += 1) {
     const { status, progress } = await runner.write(exportId, { deadlineMs: 0 });
     if (status === 'ready') return;
     if (status !== 'running') throw new Error(`The export is ${status}: ${progress}`);
   }
-  throw new Error(`The export was not ready after ${MAX_CALLS} steps`);
+  throw new Error(`The export was not ready after ${MAX_STEPS} steps`);
 }
 
-export async function exportRow(exportId: string): Promise<Record<string, unknown>> {
-  return asOwner(
+export async function readExportRow(exportId: string): Promise<Record<string, unknown>> {
+  return asSchemaOwner(
     async (client) => (await client.query('select * from exports where id = $1', [exportId])).rows[0],
   );
 }

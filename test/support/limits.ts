@@ -1,7 +1,7 @@
 import type { LimitService, NewOverride } from '../../domain/usage/limit.service.ts';
 
 /** Overrides an organization's limit; by default hard and without expiry. */
-export function allowOnly(
+export function setLimit(
   limits: Pick<LimitService, 'setOverride'>,
   organizationId: string,
   override: Pick<NewOverride, 'resource' | 'limit'> & Partial<NewOverride>,

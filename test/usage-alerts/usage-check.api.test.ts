@@ -10,7 +10,7 @@ import { purgeUsage } from '../../domain/usage/purge-usage.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -42,7 +42,7 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
     app.worker.query(
       sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${resource}, ${at.toISOString()}, ${amount})`,
     );
-  const allow = (limit: number) => allowOnly(limits, organizationId, { resource, limit, kind });
+  const allow = (limit: number) => setLimit(limits, organizationId, { resource, limit, kind });
   await allow(1_000);
   const rows = () =>
     app.worker.autocommit(async (em) => ({

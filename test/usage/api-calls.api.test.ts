@@ -4,7 +4,7 @@ import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 const allow = (organizationId: string, limit: number) =>
-  allowOnly(limits, organizationId, { resource: 'api_calls', limit });
+  setLimit(limits, organizationId, { resource: 'api_calls', limit });
 
 test('writes answered calls once a second and rejects calls over a hard limit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);

@@ -12,12 +12,12 @@ import { sha256 } from '../../platform/crypto.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { allowOnly } from '../support/limits.ts';
-import { memoryStorage, receiptService } from '../support/mail-services.ts';
+import { setLimit } from '../support/limits.ts';
+import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
-import { answered, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { httpAnswer, arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 let limits: LimitService;
@@ -37,7 +37,7 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
   const { organizationId, token } = await createOrganization(app.worker);
   // Written as deltas, since there is no hard limit yet.
   await Promise.all(Array.from({ length: 30 }, () => count(organizationId)));
-  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 60 });
+  await setLimit(limits, organizationId, { resource: 'messages_sent', limit: 60 });
   const counting = Array.from({ length: 50 }, () =>
     count(organizationId).then(
       () => 1,
@@ -59,7 +59,7 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
 
 test('a refund frees quota once, even if it is applied while another change waits for the last unit', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
-  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 3 });
+  await setLimit(limits, organizationId, { resource: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
   const refund = () =>
     app.worker.systemTransaction(({ em }) =>
@@ -152,8 +152,8 @@ test('matches a full count after mixed activity', async () => {
   const post = (path: string, body?: object) => app.call(path, { method: 'POST', token, body });
 
   const objects = new Map<string, Buffer>();
-  const storage = memoryStorage(objects);
-  const receipts = receiptService({ database: app.worker, outbox: recordingOutbox().outbox, storage });
+  const storage = createMemoryStorage(objects);
+  const receipts = createTestReceiptService({ database: app.worker, outbox: recordingOutbox().outbox, storage });
   const { ingest } = await arrangeInbox(app.worker, { storage }, inbox);
   const receive = async (raw: string) => {
     const rawKey = `raw/${objects.size}`;
@@ -190,7 +190,7 @@ test('matches a full count after mixed activity', async () => {
     applyUsageDeltas(app.worker),
   ]);
   await Promise.all([receive(withFile), receive(mail({ Subject: 'One' })), applyUsageDeltas(app.worker)]);
-  const { attempt } = worker(async () => answered(500));
+  const { attempt } = worker(async () => httpAnswer(500));
   for (const id of [...deliveryIds, ...deliveryIds]) await attempt(id, true, 1);
   await post(`/messages/${first.id}/cancel`);
   await app.call(`/messages/${first.id}`, { method: 'DELETE', token });

@@ -12,8 +12,8 @@ import type { Storage } from '../../platform/storage.ts';
 import type { RawSmtpClient } from '../inbound/raw-smtp-client.ts';
 import { cleanUpAfterEach, greeted, listen } from '../inbound/test-listener.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { allowOnly } from '../support/limits.ts';
-import { receiptService } from '../support/mail-services.ts';
+import { setLimit } from '../support/limits.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -31,7 +31,7 @@ async function arrange(limit?: number) {
   const { organizationId, token } = organization;
   const inboxes = [await createInbox(app.worker, organization), await createInbox(app.worker, organization)];
   const allow = (most: number) =>
-    allowOnly(limits, organizationId, { resource: 'messages_received', limit: most });
+    setLimit(limits, organizationId, { resource: 'messages_received', limit: most });
   if (limit !== undefined) await allow(limit);
   const received = async () =>
     (await app.call('/org/usage', { token })).json().counters.messages_received.current;
@@ -39,7 +39,7 @@ async function arrange(limit?: number) {
   return { organization, organizationId, token, inboxes, allow, received, receipts };
 }
 
-const receiptsOf = () => receiptService({ database: app.worker, outbox: recordingOutbox().outbox });
+const receiptsOf = () => createTestReceiptService({ database: app.worker, outbox: recordingOutbox().outbox });
 
 describe('the SMTP listener', () => {
   const say = async (client: RawSmtpClient, ...lines: string[]) => {

@@ -8,7 +8,7 @@ import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -30,7 +30,7 @@ async function arrange() {
   const send = (headers: Record<string, string> = {}) =>
     app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: mail, headers });
   const sent = async () => (await app.call('/org/usage', { token })).json().counters.messages_sent;
-  const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'messages_sent', limit });
+  const allow = (limit: number) => setLimit(limits, organizationId, { resource: 'messages_sent', limit });
   return { organization, organizationId, token, inbox, send, sent, allow };
 }
 
@@ -79,7 +79,7 @@ test('counts an idempotent send once and lets a refused one be retried after the
 test('refuses nothing under a soft limit and counts deltas not applied yet', async () => {
   const { organizationId, send, sent } = await arrange();
   await limits.setTier(organizationId, 'developer', 'test');
-  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 1, kind: 'soft' });
+  await setLimit(limits, organizationId, { resource: 'messages_sent', limit: 1, kind: 'soft' });
   for (let sends = 0; sends < 3; sends += 1) expect((await send()).statusCode).toBe(201);
   expect(await sent()).toMatchObject({ current: 3, limit: 1, percentage: 300, kind: 'soft' });
   await Promise.all([
@@ -117,7 +117,7 @@ test('includes usage counted under a soft limit when the limit becomes hard', as
 
 test('ignores an expired override', async () => {
   const { organizationId, send, sent } = await arrange();
-  await allowOnly(limits, organizationId, {
+  await setLimit(limits, organizationId, {
     resource: 'messages_sent',
     limit: 0,
     expiresAt: new Date(Date.now() - 1),
@@ -195,7 +195,7 @@ test('resets the counter with the new month', async () => {
       labels: [],
       headers: {},
     });
-  await allowOnly(limits, organizationId, { resource: 'messages_sent', limit: 1 });
+  await setLimit(limits, organizationId, { resource: 'messages_sent', limit: 1 });
   await sendOne();
   await expect(sendOne()).rejects.toMatchObject({
     code: 'usage_limit_exceeded',

@@ -4,7 +4,7 @@ import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { formCall } from '../support/form.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
@@ -43,7 +43,7 @@ async function arrange() {
     expect(current).toBe(row?.sum);
     return current;
   };
-  const allow = (limit: number) => allowOnly(limits, organizationId, { resource: 'storage_bytes', limit });
+  const allow = (limit: number) => setLimit(limits, organizationId, { resource: 'storage_bytes', limit });
   /** Objects are registered before they are uploaded. */
   const countRegistered = async () => {
     const [row] = await app.worker.query<{ count: number }>(

@@ -6,7 +6,7 @@ import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { TIER_LIMITS } from '../../domain/usage/tiers.ts';
 import { readUsageHistory } from '../../domain/usage/usage-history.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -231,7 +231,7 @@ describe('limits', () => {
     expect(expectProblem(await domain(`b.${unique}.example.com`), 'plan_limit_reached')).toMatchObject({
       counter: 'domains',
     });
-    await allowOnly(limits, organizationId, { resource: 'inboxes', limit: 1, kind: 'soft' });
+    await setLimit(limits, organizationId, { resource: 'inboxes', limit: 1, kind: 'soft' });
     expect((await inbox()).statusCode).toBe(201);
   });
 });
