@@ -2,13 +2,13 @@ import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
 /**
- * The records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10), each as bytes of its own, so that who writes an archive may
- * stop between any two and go on later, in another process: nothing is kept here.
+ * Builds the records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10) without keeping state, so that a writer can stop after
+ * any record and continue in another process. Packages (`archiver`, `yazl`) keep the state of an archive in a stream, which
+ * cannot be stored.
  *
- * An entry whose bytes are at hand is one record ({@link completeEntry}). A longer one is opened ({@link openEntry}),
- * gets its data piece by piece ({@link addChunk}) and is closed ({@link closeEntry}); between them its state is a
- * plain object that can be stored. Each entry leaves a record for the central directory, which is written at the end
- * with {@link buildEndRecords} behind it.
+ * A small entry is one record ({@link completeEntry}). A large one is opened ({@link openEntry}), filled chunk by chunk
+ * ({@link addChunk}) and closed ({@link closeEntry}); in between, its state is a plain object that can be stored. Each
+ * entry also has a record for the central directory, which is written at the end, followed by {@link buildEndRecords}.
  */
 export interface ZipEntry {
   /** Path within the archive, with `/`; at most 65,535 bytes as UTF-8. */

@@ -8,6 +8,10 @@ import { createAddressPolicy } from './address-policy.ts';
 import { parseHttpDate } from './http-date.ts';
 import { parseTarget, type Target, type TargetRules } from './target.ts';
 
+/**
+ * HTTP to URLs that customers choose. Packages that filter addresses (`request-filtering-agent`, `ssrf-req-filter`) limit
+ * neither the total time nor the size of a response, and leave redirects and connection reuse to the HTTP client.
+ */
 export interface EgressRequest {
   headers: Record<string, string>;
   body: string;

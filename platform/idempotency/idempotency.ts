@@ -3,7 +3,10 @@ import { type SecretBox, sha256 } from '../crypto.ts';
 import type { Transaction } from '../database/database.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
 
-/** Two requests are the same if credential, method, path and key are equal. */
+/**
+ * Two requests are the same if credential, method, path and key are equal. Packages store a response after the request;
+ * this store commits it in the transaction of the change.
+ */
 export interface IdempotentRequest {
   credentialId: string;
   method: string;

@@ -2,6 +2,10 @@ import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
 
+/**
+ * A token bucket that all processes share. Packages (`rate-limiter-flexible`, `@fastify/rate-limit`) write to the shared
+ * store for each request; this limiter leases tokens in blocks.
+ */
 export interface RateLimit {
   perSecond: number;
   burst: number;
