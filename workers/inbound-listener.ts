@@ -20,7 +20,7 @@ import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
 import { exceedsConnectionLimit } from './inbound-limits.ts';
-import { ClientDisconnectedError, drain, inspectMessage, SmtpError } from './inbound-message.ts';
+import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type InboundListenerConfig = Pick<
   Config,
@@ -239,40 +239,25 @@ async function receiveMail(
   }
 }
 
-async function storeMessage(
-  options: InboundListenerOptions & { largeMessageSlots: Semaphore },
-  stream: SMTPServerDataStream,
+function storeMessage(
+  {
+    storage,
+    config,
+    largeMessageSlots,
+    largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS,
+  }: InboundListenerOptions & { largeMessageSlots: Semaphore },
+  data: SMTPServerDataStream,
   rawKey: string,
 ): Promise<StoredObject> {
-  const { storage, config, largeMessageSlots, largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS } = options;
-  const ended = new AbortController();
-  let release = () => {};
-  let clientDisconnected: ClientDisconnectedError | undefined;
-  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
-    const timeout = AbortSignal.timeout(largeMessageTimeoutMs);
-    release = await largeMessageSlots.acquire(AbortSignal.any([ended.signal, timeout]));
-  });
-  // A client that disconnects must fail the upload, not complete it.
-  stream.on('error', (error) => {
-    clientDisconnected = new ClientDisconnectedError(error);
-    ended.abort();
-    inspection.stream.destroy(error);
-  });
-  // Storage handles errors while it reads. After that, an unhandled error would end the process.
-  inspection.stream.on('error', () => {});
-  stream.pipe(inspection.stream);
-  try {
-    return await storage.putStream(rawKey, inspection.stream, { contentType: 'message/rfc822' });
-  } catch (error) {
-    // Storage does not report why its source failed, and the client may disconnect after storage failed.
-    const reason = inspection.refusal ?? clientDisconnected ?? error;
-    stream.unpipe();
-    await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
-    throw reason;
-  } finally {
-    ended.abort();
-    release();
-  }
+  return receiveData(
+    data,
+    {
+      maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
+      acquireLargeSlot: (ended) =>
+        largeMessageSlots.acquire(AbortSignal.any([ended, AbortSignal.timeout(largeMessageTimeoutMs)])),
+    },
+    (message) => storage.putStream(rawKey, message, { contentType: 'message/rfc822' }),
+  );
 }
 
 /** The sending server retries for about 5 days (RFC 5321 section 4.5.4.1). */

@@ -11,7 +11,8 @@ import {
 } from 'smtp-server';
 import { findAddressProblem } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
-import type { SubmissionService, Submitter } from '../domain/outbound/submission.service.ts';
+import type { SubmissionService } from '../domain/outbound/submission.service.ts';
+import type { Submitter } from '../domain/outbound/submitter.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
@@ -19,7 +20,7 @@ import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
 import { exceedsConnectionLimit } from './inbound-limits.ts';
-import { ClientDisconnectedError, drain, inspectMessage, SmtpError } from './inbound-message.ts';
+import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type SubmissionListenerConfig = Pick<
   Config,
@@ -191,34 +192,15 @@ async function submit(
   submitter: Submitter | undefined,
 ): Promise<string> {
   if (!submitter) throw new SmtpError(530, '5.7.0 Authentication required');
-  const ended = new AbortController();
-  let release = () => {};
-  const inspection = inspectMessage(config.INBOUND_MAX_SIZE_BYTES, async () => {
-    release = await largeMessages.acquire(ended.signal);
-  });
-  let clientLeft: ClientDisconnectedError | undefined;
-  stream.on('error', (error) => {
-    clientLeft = new ClientDisconnectedError(error);
-    inspection.stream.destroy(error);
-  });
-  // Storage handles an error while it reads. After it has stopped, an unhandled error would end the process.
-  inspection.stream.on('error', () => {});
-  stream.pipe(inspection.stream);
-  try {
-    return await submissions.submit(submitter, {
-      raw: inspection.stream,
-      recipients: envelope.rcptTo.map(({ address }) => address),
-    });
-  } catch (error) {
-    const reason = inspection.refusal ?? clientLeft ?? error;
-    stream.unpipe();
-    // Reply only after the final dot: an earlier reply would be taken for the reply to another command.
-    await drain(stream, config.INBOUND_MAX_SIZE_BYTES);
-    throw reason;
-  } finally {
-    ended.abort();
-    release();
-  }
+  return receiveData(
+    stream,
+    {
+      maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
+      acquireLargeSlot: (ended) => largeMessages.acquire(ended),
+    },
+    (raw) =>
+      submissions.submit(submitter, { raw, recipients: envelope.rcptTo.map(({ address }) => address) }),
+  );
 }
 
 /** Maps the API's errors to SMTP replies with enhanced status codes (RFC 3463). */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
-import { createMetricsRegistry, isMetricsToken, addConnectionMetrics } from '../platform/telemetry.ts';
+import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
 import { MAIL_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';

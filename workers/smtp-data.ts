@@ -23,8 +23,59 @@ export class ClientDisconnectedError extends Error {
 /** RFC 5321 section 6.3 recommends at least 100. Real paths are far shorter, and each round of a loop costs storage. */
 const MAX_RECEIVED_FIELDS = 50;
 
-/** Passes a message to storage unchanged, and fails as soon as it breaks a limit. */
-export interface MessageInspection {
+export interface DataOptions {
+  maxSizeBytes: number;
+  /**
+   * Called once the message turns out to be large. The client waits until it resolves.
+   *
+   * @param ended is aborted when the transaction is over.
+   * @returns releases what was acquired.
+   */
+  acquireLargeSlot(ended: AbortSignal): Promise<() => void>;
+}
+
+/**
+ * Passes the data of an SMTP transaction to `consume`. If that fails, reads the data to its end before it throws: a reply
+ * before the final dot would be taken for the reply to another command.
+ *
+ * @throws SmtpError if the message breaks a limit; ClientDisconnectedError; what `consume` throws.
+ */
+export async function receiveData<T>(
+  data: Readable,
+  { maxSizeBytes, acquireLargeSlot }: DataOptions,
+  consume: (message: Readable) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController();
+  let release = () => {};
+  let disconnected: ClientDisconnectedError | undefined;
+  const inspection = inspectMessage(maxSizeBytes, async () => {
+    release = await acquireLargeSlot(ended.signal);
+  });
+  // A client that disconnects must fail the upload, not complete it.
+  data.on('error', (error) => {
+    disconnected = new ClientDisconnectedError(error);
+    ended.abort();
+    inspection.stream.destroy(error);
+  });
+  // `consume` handles errors while it reads. After that, an unhandled error would end the process.
+  inspection.stream.on('error', () => {});
+  data.pipe(inspection.stream);
+  try {
+    return await consume(inspection.stream);
+  } catch (error) {
+    // Storage does not report why its source failed, and the client may disconnect after storage failed.
+    const reason = inspection.refusal ?? disconnected ?? error;
+    data.unpipe();
+    await drain(data, maxSizeBytes);
+    throw reason;
+  } finally {
+    ended.abort();
+    release();
+  }
+}
+
+/** Passes a message on unchanged, and fails as soon as it breaks a limit. */
+interface MessageInspection {
   stream: Transform;
   /** Set if the stream failed because of the message. */
   readonly refusal: SmtpError | undefined;
@@ -36,7 +87,7 @@ const LARGE_MESSAGE_BYTES = 1024 * 1024;
 /**
  * @param admitLarge called once the message turns out to be large. The client waits until it resolves.
  */
-export function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
+function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
   const countReceived = createReceivedCounter();
   let sizeBytes = 0;
   let refusal: SmtpError | undefined;
@@ -94,7 +145,7 @@ function createReceivedCounter(): (chunk: Buffer) => number {
  *
  * @throws SmtpError 421 after `maxBytes` more.
  */
-export async function drain(stream: Readable, maxBytes: number): Promise<void> {
+async function drain(stream: Readable, maxBytes: number): Promise<void> {
   if (stream.readableEnded || stream.destroyed) return;
   let drainedBytes = 0;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
