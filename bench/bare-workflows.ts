@@ -2,12 +2,12 @@ import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { ended, patiently } from '../test/support/own-service.ts';
+import { terminate, waitFor } from '../test/support/isolated-service.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { runLanes } from './measure.ts';
+import { runConcurrently } from './measure.ts';
 
 const WARM_UP = 100;
-const LANES = 20;
+const CONCURRENCY = 20;
 
 export interface BareWorker {
   /** Activities that told of themselves so far. */
@@ -25,7 +25,7 @@ export async function startBareWorker(address: string): Promise<BareWorker> {
       else ran += 1;
     });
   });
-  return { ran: () => ran, stop: () => ended(worker) };
+  return { ran: () => ran, stop: () => terminate(worker) };
 }
 
 export interface BareWorkflow {
@@ -51,10 +51,10 @@ export async function runBareWorkflows(
   const client = new Client({ connection });
   const run = async (number: number) => {
     const goal = worker.ran() + activities * number;
-    await runLanes(number, LANES, async () => {
+    await runConcurrently(number, CONCURRENCY, async () => {
       await client.workflow.start(type, { taskQueue: 'bare', workflowId: randomUUID(), args: [input] });
     });
-    await patiently('the bare workflows', async () => {
+    await waitFor('the bare workflows', async () => {
       if (worker.ran() < goal) throw new Error('not yet');
     });
   };

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-const TICKS_A_SECOND = 100;
+const TICKS_PER_SECOND = 100;
 
 /** CPU seconds used so far by every process below this one, by what it is. Linux only. */
 export function cpuSeconds(): Record<string, number> {
@@ -11,7 +11,7 @@ export function cpuSeconds(): Record<string, number> {
   const isOurs = (pid: number): boolean => pid === process.pid || (pid > 1 && isOurs(parentOf.get(pid) ?? 0));
   const seconds: Record<string, number> = {};
   for (const { pid, name, ticks } of processes) {
-    if (isOurs(pid)) seconds[name] = (seconds[name] ?? 0) + ticks / TICKS_A_SECOND;
+    if (isOurs(pid)) seconds[name] = (seconds[name] ?? 0) + ticks / TICKS_PER_SECOND;
   }
   return seconds;
 }

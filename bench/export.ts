@@ -3,7 +3,7 @@ import pg from 'pg';
 import { newId } from '../platform/ids.ts';
 import { createStorage } from '../platform/storage.ts';
 import { apiClient } from '../test/support/client.ts';
-import { type OwnService, patiently, residentBytes, startOwnService } from '../test/support/own-service.ts';
+import { type IsolatedService, waitFor, residentBytes, startIsolatedService } from '../test/support/isolated-service.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { createInbox } from './send.ts';
 
@@ -14,9 +14,9 @@ const FILE_MIB = 16;
 const MESSAGE_BYTES = 6 * 1024;
 const FILL_BATCH = 10_000;
 const SAMPLE_MS = 50;
-const PATIENCE_MS = 3_600_000;
+const TIMEOUT_MS = 3_600_000;
 /** As the image and `worker-maintenance` set it: see Dockerfile and docker-compose.yml. */
-const LEAN = {
+const LOW_MEMORY_ENVIRONMENT = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '65536',
   MALLOC_TRIM_THRESHOLD_: '131072',
@@ -29,7 +29,7 @@ const LEAN = {
  * resident memory, and by how much it grew: that of a tenth as much shows whether it depends on the length.
  */
 export async function benchExport(): Promise<void> {
-  const stack = await startOwnService({});
+  const stack = await startIsolatedService({});
   const owner = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await owner.connect();
   try {
@@ -37,7 +37,7 @@ export async function benchExport(): Promise<void> {
     await stack.kill('workers');
     await putObjects(stack);
     const figures: Record<string, object> = {};
-    const worker = await stack.startScript('workers/maintenance.ts', LEAN);
+    const worker = await stack.startScript('workers/maintenance.ts', LOW_MEMORY_ENVIRONMENT);
     await fill(owner, inboxId, MESSAGES / 10, FILES_MIB / 10);
     figures['a tenth'] = await exportOnce(stack, worker);
     await fill(owner, inboxId, (MESSAGES * 9) / 10, (FILES_MIB * 9) / 10);
@@ -49,7 +49,7 @@ export async function benchExport(): Promise<void> {
   }
 }
 
-async function putObjects(stack: OwnService): Promise<void> {
+async function putObjects(stack: IsolatedService): Promise<void> {
   const storage = createStorage(stack.config);
   const mail = `Subject: Bench\r\n\r\n${'A few words of text, in lines as people write them.\r\n'.repeat(200)}`;
   await storage.putBytes('raw/bench', Buffer.from(mail.slice(0, MESSAGE_BYTES)), 'message/rfc822');
@@ -90,7 +90,7 @@ async function fill(owner: pg.Client, inboxId: string, messages: number, filesMi
   );
 }
 
-async function exportOnce(stack: OwnService, worker: number): Promise<object> {
+async function exportOnce(stack: IsolatedService, worker: number): Promise<object> {
   const call = apiClient({ base_url: stack.baseUrl }, stack.apiKey);
   const { body: organization } = await call('GET', '/org');
   const path = `/organizations/${organization.id}/export`;
@@ -102,14 +102,14 @@ async function exportOnce(stack: OwnService, worker: number): Promise<object> {
   const startedAt = performance.now();
   const cpuBefore = cpuSeconds();
   await call('GET', path);
-  const { body } = await patiently(
+  const { body } = await waitFor(
     'the archive to be ready',
     async () => {
       const reply = await call('GET', path);
       if (reply.status !== 200) throw new Error('not yet');
       return reply;
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
   clearInterval(timer);
   const seconds = (performance.now() - startedAt) / 1000;

@@ -2,16 +2,16 @@ import { fork } from 'node:child_process';
 import { resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
-import { ended, type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { terminate, type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
 import { startBareWorker } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { printFigures, runLanes } from './measure.ts';
+import { printFigures, runConcurrently } from './measure.ts';
 import { createInbox } from './send.ts';
 
 const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
 const WARM_UP = 100;
-const LANES = 20;
-const AIM = 0.5;
+const CONCURRENCY = 20;
+const TARGET = 0.5;
 
 /**
  * `npm run bench -- inbound`: mails handed over by SMTP until each is accepted, and until each is stored, threaded and
@@ -19,7 +19,7 @@ const AIM = 0.5;
  * the same servers and starts a workflow that does nothing.
  */
 export async function benchInbound(): Promise<void> {
-  const stack = await startOwnService({});
+  const stack = await startIsolatedService({});
   try {
     const inboxId = await createInbox(stack);
     const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
@@ -34,7 +34,7 @@ export async function benchInbound(): Promise<void> {
       const startedAt = performance.now();
       await handOver(stack.inboundPort, rows[0].email, count);
       const accepted = (performance.now() - startedAt) / 1000;
-      await patiently('all mails to be stored', async () => {
+      await waitFor('all mails to be stored', async () => {
         if ((await stored()) < goal) throw new Error('not yet');
       });
       return { accepted, stored: (performance.now() - startedAt) / 1000 };
@@ -47,20 +47,20 @@ export async function benchInbound(): Promise<void> {
     const floor = MESSAGES / (await bareInbound());
     const durable = await durableInbound(stack);
     printFigures([
-      { name: 'accepted / parse only', ours: MESSAGES / ours.accepted, floor, unit: '1/s', aim: AIM },
+      { name: 'accepted / parse only', measured: MESSAGES / ours.accepted, baseline: floor, unit: '1/s', target: TARGET },
       {
         name: 'accepted / durable floor',
-        ours: MESSAGES / ours.accepted,
-        floor: MESSAGES / durable.accepted,
+        measured: MESSAGES / ours.accepted,
+        baseline: MESSAGES / durable.accepted,
         unit: '1/s',
-        aim: AIM,
+        target: TARGET,
       },
       {
         name: 'stored / durable floor',
-        ours: MESSAGES / ours.stored,
-        floor: MESSAGES / durable.done,
+        measured: MESSAGES / ours.stored,
+        baseline: MESSAGES / durable.done,
         unit: '1/s',
-        aim: AIM,
+        target: TARGET,
       },
     ]);
     console.log(
@@ -78,10 +78,10 @@ async function handOver(port: number, to: string, count: number): Promise<void> 
     port,
     secure: false,
     ignoreTLS: true,
-    maxConnections: LANES,
+    maxConnections: CONCURRENCY,
     maxMessages: Number.POSITIVE_INFINITY,
   });
-  await runLanes(count, LANES, async (index) => {
+  await runConcurrently(count, CONCURRENCY, async (index) => {
     await transport.sendMail({
       from: `person-${index}@people.example`,
       to,
@@ -102,12 +102,12 @@ async function bareInbound(): Promise<number> {
   const startedAt = performance.now();
   await handOver(port, 'bench@agents.example', MESSAGES);
   const seconds = (performance.now() - startedAt) / 1000;
-  await ended(server);
+  await terminate(server);
   return seconds;
 }
 
 /** Beside it a server that keeps the mail, too, with a workflow a mail; seconds until accepted, and until all have run. */
-async function durableInbound(stack: OwnService): Promise<{ accepted: number; done: number }> {
+async function durableInbound(stack: IsolatedService): Promise<{ accepted: number; done: number }> {
   const worker = await startBareWorker(stack.temporalAddress);
   const environment = Object.fromEntries(
     Object.entries(stack.config).map(([name, value]) => [name, String(value)]),
@@ -123,13 +123,13 @@ async function durableInbound(stack: OwnService): Promise<{ accepted: number; do
     const startedAt = performance.now();
     await handOver(port, 'bench@agents.example', count);
     const accepted = (performance.now() - startedAt) / 1000;
-    await patiently('the bare workflows', async () => {
+    await waitFor('the bare workflows', async () => {
       if (worker.ran() < goal) throw new Error('not yet');
     });
     return { accepted, done: (performance.now() - startedAt) / 1000 };
   };
   await take(WARM_UP);
   const seconds = await take(MESSAGES);
-  await Promise.all([ended(server), worker.stop()]);
+  await Promise.all([terminate(server), worker.stop()]);
   return seconds;
 }

@@ -1,5 +1,5 @@
 /** Runs `work` `count` times, `lanes` at once, and returns how long each took. */
-export async function runLanes(
+export async function runConcurrently(
   count: number,
   lanes: number,
   work: (index: number) => Promise<void>,
@@ -25,17 +25,17 @@ export function percentile(values: number[], share: number): number {
 
 export interface Figure {
   name: string;
-  ours: number;
-  floor: number;
+  measured: number;
+  baseline: number;
   unit: string;
   /** Least share of the floor the project aims at. */
-  aim: number;
+  target: number;
 }
 
 export function printFigures(figures: Figure[]): void {
   console.table(
     Object.fromEntries(
-      figures.map(({ name, ours, floor, unit, aim }) => [
+      figures.map(({ name, measured: ours, baseline: floor, unit, target: aim }) => [
         name,
         { ours: round(ours), floor: round(floor), unit, share: round(ours / floor), aim },
       ]),

@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import pg from 'pg';
-import { type OwnService, patiently, residentBytes, startOwnService } from '../test/support/own-service.ts';
+import { type IsolatedService, waitFor, residentBytes, startIsolatedService } from '../test/support/isolated-service.ts';
 import { createInbox } from './send.ts';
 
-const AT_ONCE = 8;
+const CONCURRENT_MESSAGES = 8;
 const MESSAGE_BYTES = 25 * 1024 * 1024;
 const SAMPLE_MS = 50;
-const AIM_MIB = 400;
+const TARGET_MIB = 400;
 /** As the image sets it: see Dockerfile. */
-const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
+const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 /**
  * `npm run bench -- memory`: the mail worker as a process of its own, while eight messages of 25 MiB arrive at once. What
@@ -18,12 +18,12 @@ const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
  * takes the messages in, is a process of its own and shown beside it.
  */
 export async function benchMemory(): Promise<void> {
-  const stack = await startOwnService({});
+  const stack = await startIsolatedService({});
   try {
     const inboxId = await createInbox(stack);
     await stack.kill('workers');
-    const mailWorker = await stack.startScript('workers/mail.ts', LEAN);
-    const listener = await stack.startScript('workers/inbound-smtp.ts', LEAN);
+    const mailWorker = await stack.startScript('workers/mail.ts', LOW_MEMORY_ENVIRONMENT);
+    const listener = await stack.startScript('workers/inbound-smtp.ts', LOW_MEMORY_ENVIRONMENT);
     const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
     await database.connect();
     const { rows } = await database.query('select email from inboxes where id = $1', [inboxId]);
@@ -33,16 +33,16 @@ export async function benchMemory(): Promise<void> {
       );
     const figures: Record<string, object> = {};
     for (const [name, build] of Object.entries(MESSAGES)) {
-      const goal = (await stored()) + AT_ONCE;
+      const goal = (await stored()) + CONCURRENT_MESSAGES;
       const watch = watchMemory({ mailWorker, listener });
       const startedAt = performance.now();
-      await Promise.all(Array.from({ length: AT_ONCE }, () => handOver(stack, rows[0].email, build)));
-      await patiently('all mails to be stored', async () => {
+      await Promise.all(Array.from({ length: CONCURRENT_MESSAGES }, () => handOver(stack, rows[0].email, build)));
+      await waitFor('all mails to be stored', async () => {
         if ((await stored()) < goal) throw new Error('not yet');
       });
       figures[name] = {
         ...watch.stop(),
-        aim: AIM_MIB,
+        aim: TARGET_MIB,
         seconds: Math.round((performance.now() - startedAt) / 100) / 10,
       };
     }
@@ -77,7 +77,7 @@ function* textOf(): Iterable<string> {
 }
 
 /** By hand, so that the bench itself holds no message. */
-function handOver(stack: OwnService, to: string, build: () => Iterable<string>): Promise<void> {
+function handOver(stack: IsolatedService, to: string, build: () => Iterable<string>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const socket = createConnection(stack.inboundPort, '127.0.0.1');
   const steps = ['EHLO bench.example', 'MAIL FROM:<ada@people.example>', `RCPT TO:<${to}>`, 'DATA'];

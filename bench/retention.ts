@@ -4,7 +4,7 @@ import { entities } from '../domain/entities.ts';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
-import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
 import {
   APPLY_RETENTION,
   applyRetentionWorkflowId,
@@ -18,10 +18,10 @@ import { startSmtpSink } from './smtp-sink.ts';
 /** One a minute: all but those of the last day are old by a policy of one day. */
 const FILLED = { name: 'aged', count: Number(process.env.BENCH_RETENTION_MESSAGES ?? 150_000) };
 const ROUNDS = 5;
-const A_ROUND = Math.ceil(Number(process.env.BENCH_MESSAGES ?? 1_000) / ROUNDS);
+const MESSAGES_PER_ROUND = Math.ceil(Number(process.env.BENCH_MESSAGES ?? 1_000) / ROUNDS);
 const WARM_UP = 100;
 /** Share of the sends without a deletion. */
-const AIM = 0.8;
+const TARGET = 0.8;
 
 /**
  * `npm run bench -- retention`: sends a second while another organization's BENCH_RETENTION_MESSAGES (150,000) messages are
@@ -30,7 +30,7 @@ const AIM = 0.8;
  */
 export async function benchRetention(): Promise<void> {
   const sink = await startSmtpSink();
-  const stack = await startOwnService({ SMTP_RELAY_PORT: String(sink.port) });
+  const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
   const owner = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await owner.connect();
   try {
@@ -41,20 +41,20 @@ export async function benchRetention(): Promise<void> {
     const before = await countLeft(owner);
     // In turns, so that what else the machine does falls on both.
     for (let round = 1; round <= ROUNDS; round += 1) {
-      spent.without += await sendMany(stack, inboxId, A_ROUND);
+      spent.without += await sendMany(stack, inboxId, MESSAGES_PER_ROUND);
       await startDeletion(stack, owner, round);
-      spent.with += await sendMany(stack, inboxId, A_ROUND);
+      spent.with += await sendMany(stack, inboxId, MESSAGES_PER_ROUND);
       await stopDeletion(owner);
     }
     const deleted = before - (await countLeft(owner));
-    const sends = ROUNDS * A_ROUND;
+    const sends = ROUNDS * MESSAGES_PER_ROUND;
     printFigures([
       {
         name: 'sends while deleting',
         unit: '1/s',
-        aim: AIM,
-        ours: sends / spent.with,
-        floor: sends / spent.without,
+        target: TARGET,
+        measured: sends / spent.with,
+        baseline: sends / spent.without,
       },
     ]);
     console.log(`deleted meanwhile: about ${Math.round(deleted / spent.with)} messages/s`);
@@ -82,7 +82,7 @@ async function countLeft(owner: pg.Client): Promise<number> {
   return rows[0].count;
 }
 
-async function startDeletion(stack: OwnService, owner: pg.Client, round: number): Promise<void> {
+async function startDeletion(stack: IsolatedService, owner: pg.Client, round: number): Promise<void> {
   await applyPolicy(owner);
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const organizationId = idsOf(FILLED).org;
@@ -93,7 +93,7 @@ async function startDeletion(stack: OwnService, owner: pg.Client, round: number)
   });
   await connection.close();
   const all = await countLeft(owner);
-  await patiently('the deletion to begin', async () => {
+  await waitFor('the deletion to begin', async () => {
     if ((await countLeft(owner)) === all) throw new Error('not yet');
   });
 }
@@ -117,7 +117,7 @@ async function stopDeletion(owner: pg.Client): Promise<void> {
 }
 
 /** Deletes the rest without pauses, in this process. */
-async function timeBatches(stack: OwnService, owner: pg.Client): Promise<void> {
+async function timeBatches(stack: IsolatedService, owner: pg.Client): Promise<void> {
   await applyPolicy(owner);
   const database = await createDatabase({ url: stack.ownerDatabaseUrl, poolSize: 2, entities });
   const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };

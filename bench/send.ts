@@ -1,16 +1,16 @@
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
 import { sendMessageWorkflowId } from '../workflows/outbound/send-message.contract.ts';
 import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { printFigures, runLanes } from './measure.ts';
+import { printFigures, runConcurrently } from './measure.ts';
 import { startSmtpSink } from './smtp-sink.ts';
 
 const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
 const WARM_UP = 100;
-const LANES = 20;
-const AIM = 0.7;
+const CONCURRENCY = 20;
+const TARGET = 0.7;
 const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2 };
 
 /**
@@ -19,7 +19,7 @@ const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2
  */
 export async function benchSend(): Promise<void> {
   const sink = await startSmtpSink();
-  const stack = await startOwnService({ SMTP_RELAY_PORT: String(sink.port) });
+  const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
   try {
     const inboxId = await createInbox(stack);
     await sendMany(stack, inboxId, WARM_UP);
@@ -28,7 +28,7 @@ export async function benchSend(): Promise<void> {
     const used = cpuBetween(before, cpuSeconds());
     const bare = await runBareWorkflows(stack.temporalAddress, BARE_SEND, MESSAGES);
     const floor = MESSAGES / bare.seconds;
-    printFigures([{ name: 'sends', ours, floor, unit: '1/s', aim: AIM }]);
+    printFigures([{ name: 'sends', measured: ours, baseline: floor, unit: '1/s', target: TARGET }]);
     console.log('CPU seconds of ours', used);
     console.log('CPU seconds of the floor', bare.used);
     console.log(`history events of a send: ${await historyEvents(stack)}`);
@@ -38,7 +38,7 @@ export async function benchSend(): Promise<void> {
   }
 }
 
-export async function post(stack: OwnService, path: string, body: object): Promise<{ id: string }> {
+export async function post(stack: IsolatedService, path: string, body: object): Promise<{ id: string }> {
   const response = await fetch(`${stack.baseUrl}/api/v1${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
@@ -48,12 +48,12 @@ export async function post(stack: OwnService, path: string, body: object): Promi
   return (await response.json()) as { id: string };
 }
 
-export async function createInbox(stack: OwnService): Promise<string> {
+export async function createInbox(stack: IsolatedService): Promise<string> {
   return (await post(stack, '/inboxes', { display_name: 'Bench' })).id;
 }
 
 /** @returns seconds from the first request to the last message `sent`. */
-export async function sendMany(stack: OwnService, inboxId: string, count: number): Promise<number> {
+export async function sendMany(stack: IsolatedService, inboxId: string, count: number): Promise<number> {
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();
   const sent = async () =>
@@ -66,14 +66,14 @@ export async function sendMany(stack: OwnService, inboxId: string, count: number
     );
   const before = await sent();
   const startedAt = performance.now();
-  await runLanes(count, LANES, async (index) => {
+  await runConcurrently(count, CONCURRENCY, async (index) => {
     await post(stack, `/inboxes/${inboxId}/messages`, {
       to: [{ email: `person-${index}@people.example` }],
       subject: `Bench ${index}`,
       text_body: 'Hello from the bench.',
     });
   });
-  await patiently('all messages to be sent', async () => {
+  await waitFor('all messages to be sent', async () => {
     if ((await sent()) - before < count) throw new Error('not yet');
   });
   const seconds = (performance.now() - startedAt) / 1000;
@@ -81,7 +81,7 @@ export async function sendMany(stack: OwnService, inboxId: string, count: number
   return seconds;
 }
 
-async function historyEvents(stack: OwnService): Promise<number> {
+async function historyEvents(stack: IsolatedService): Promise<number> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();

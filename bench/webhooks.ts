@@ -12,22 +12,22 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
-import { type OwnService, patiently, startOwnService } from '../test/support/own-service.ts';
+import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
 import { deliverWebhookWorkflowId } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { percentile, printFigures, runLanes } from './measure.ts';
+import { percentile, printFigures, runConcurrently } from './measure.ts';
 import { createInbox, post } from './send.ts';
 
 const EVENTS = Number(process.env.BENCH_MESSAGES ?? 1000);
-const DEAD = Number(process.env.BENCH_DEAD_DELIVERIES ?? 10_000);
+const DEAD_DELIVERIES = Number(process.env.BENCH_DEAD_DELIVERIES ?? 10_000);
 const QUIET_EVENTS = 200;
 const WARM_UP = 100;
-const LANES = 20;
-const AIM = 0.8;
+const CONCURRENCY = 20;
+const TARGET = 0.8;
 const FAIR_SECONDS = 60;
-const AIM_FAIR_MS = 1_000;
-const AIM_HISTORY_EVENTS = 11;
+const TARGET_FAIR_MS = 1_000;
+const TARGET_HISTORY_EVENTS = 11;
 const BARE_DELIVERY = { type: 'bareDelivery', input: { deliveryId: 'whd' }, activities: 1 };
 
 /**
@@ -36,7 +36,7 @@ const BARE_DELIVERY = { type: 'bareDelivery', input: { deliveryId: 'whd' }, acti
  * BENCH_DEAD_DELIVERIES due deliveries does to another one.
  */
 export async function benchWebhooks(): Promise<void> {
-  const stack = await startOwnService({});
+  const stack = await startIsolatedService({});
   const source = await createSource(stack);
   try {
     await measureThroughput(stack, source);
@@ -58,9 +58,9 @@ interface Source {
 }
 
 /** Events are recorded as the service records them, in its own code, without the mail they would be about. */
-async function createSource(stack: OwnService): Promise<Source> {
+async function createSource(stack: IsolatedService): Promise<Source> {
   const { config } = stack;
-  const database = await createDatabase({ url: config.DATABASE_URL, poolSize: LANES, entities });
+  const database = await createDatabase({ url: config.DATABASE_URL, poolSize: CONCURRENCY, entities });
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({
     database,
@@ -102,7 +102,7 @@ async function createSource(stack: OwnService): Promise<Source> {
     },
     async drain() {
       await outbox.drain();
-      await patiently('the outbox to be empty', async () => {
+      await waitFor('the outbox to be empty', async () => {
         await outbox.sweep(200);
         const [{ left } = { left: 0 }] = await database.query<{ left: number }>(
           sql`select count(*)::int as left from outbox`,
@@ -147,7 +147,7 @@ function stopReceiver({ server }: Receiver): void {
 }
 
 /** An inbox of its own, whose events go to the receiver alone. */
-async function subscribe(stack: OwnService, receiver: Receiver): Promise<string> {
+async function subscribe(stack: IsolatedService, receiver: Receiver): Promise<string> {
   const inboxId = await createInbox(stack);
   await post(stack, '/webhooks/endpoints', {
     url: receiver.url,
@@ -160,10 +160,10 @@ async function subscribe(stack: OwnService, receiver: Receiver): Promise<string>
 async function emitMany(source: Source, inboxId: string, receiver: Receiver, count: number): Promise<number> {
   const goal = receiver.arrivals.size + count;
   const startedAt = performance.now();
-  await runLanes(count, LANES, async () => {
+  await runConcurrently(count, CONCURRENCY, async () => {
     await source.emit(inboxId);
   });
-  await patiently('the events to arrive', async () => {
+  await waitFor('the events to arrive', async () => {
     if (receiver.arrivals.size < goal) throw new Error(`${receiver.arrivals.size} of ${goal}`);
   });
   return (performance.now() - startedAt) / 1000;
@@ -173,14 +173,14 @@ async function emitMany(source: Source, inboxId: string, receiver: Receiver, cou
 async function latencyOf(source: Source, inboxId: string, receiver: Receiver): Promise<number> {
   const mark = await source.emit(inboxId);
   const committedAt = performance.now();
-  return patiently('an event to arrive', async () => {
+  return waitFor('an event to arrive', async () => {
     const arrivedAt = receiver.arrivals.get(mark);
     if (arrivedAt === undefined) throw new Error('not yet');
     return Math.max(0, arrivedAt - committedAt);
   });
 }
 
-async function measureThroughput(stack: OwnService, source: Source): Promise<void> {
+async function measureThroughput(stack: IsolatedService, source: Source): Promise<void> {
   const receiver = await startReceiver(() => 200);
   const inboxId = await subscribe(stack, receiver);
   await emitMany(source, inboxId, receiver, WARM_UP);
@@ -193,14 +193,14 @@ async function measureThroughput(stack: OwnService, source: Source): Promise<voi
   const used = cpuBetween(before, cpuSeconds());
   await source.drain();
   const bare = await runBareWorkflows(stack.temporalAddress, BARE_DELIVERY, EVENTS);
-  printFigures([{ name: 'deliveries', ours, floor: EVENTS / bare.seconds, unit: '1/s', aim: AIM }]);
+  printFigures([{ name: 'deliveries', measured: ours, baseline: EVENTS / bare.seconds, unit: '1/s', target: TARGET }]);
   console.log('CPU seconds of ours', used);
   console.log('CPU seconds of the floor', bare.used);
   stopReceiver(receiver);
 }
 
 /** Events of a delivery that succeeds at once, and of one that needs a second attempt. */
-async function measureHistory(stack: OwnService, source: Source): Promise<void> {
+async function measureHistory(stack: IsolatedService, source: Source): Promise<void> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const client = new Client({ connection });
   for (const attempts of [1, 2]) {
@@ -211,14 +211,14 @@ async function measureHistory(stack: OwnService, source: Source): Promise<void> 
       sql`select d.id from webhook_deliveries d join events e on e.id = d.event_id
        where e.inbox_id = ${inboxId} and e.data->>'message_id' = ${mark}`,
     );
-    await patiently('the run', async () => {
+    await waitFor('the run', async () => {
       await client.workflow.getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1)).result();
     });
     const { events } = await client.workflow
       .getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1))
       .fetchHistory();
     console.log(
-      `history events of a delivery with ${attempts} attempt(s): ${events?.length} (aim ≤ ${AIM_HISTORY_EVENTS})`,
+      `history events of a delivery with ${attempts} attempt(s): ${events?.length} (aim ≤ ${TARGET_HISTORY_EVENTS})`,
     );
     stopReceiver(receiver);
   }
@@ -229,18 +229,18 @@ async function measureHistory(stack: OwnService, source: Source): Promise<void> 
  * An endpoint that takes requests and never answers gets DEAD deliveries while no worker runs, so that all are due when
  * the workers begin; meanwhile another endpoint gets four events a second.
  */
-async function measureFairness(stack: OwnService, source: Source): Promise<void> {
+async function measureFairness(stack: IsolatedService, source: Source): Promise<void> {
   const [dead, healthy] = [await startReceiver(() => null), await startReceiver(() => 200)];
   const [deadInbox, healthyInbox] = [await subscribe(stack, dead), await subscribe(stack, healthy)];
-  printLatencies('before', await steadily(source, healthyInbox, healthy, 10));
+  printLatencies('before', await emitSteadily(source, healthyInbox, healthy, 10));
   await stack.kill('workers');
-  await runLanes(DEAD, LANES, async () => {
+  await runConcurrently(DEAD_DELIVERIES, CONCURRENCY, async () => {
     await source.emit(deadInbox);
   });
   await source.drain();
-  console.log(`${DEAD} deliveries are due at an endpoint that hangs; the workers begin`);
+  console.log(`${DEAD_DELIVERIES} deliveries are due at an endpoint that hangs; the workers begin`);
   await stack.start('workers');
-  const meanwhile = await steadily(source, healthyInbox, healthy, FAIR_SECONDS);
+  const meanwhile = await emitSteadily(source, healthyInbox, healthy, FAIR_SECONDS);
   printLatencies('beside the dead endpoint', meanwhile);
   const tens = Array.from({ length: FAIR_SECONDS / 10 }, (_, ten) =>
     meanwhile.slice(40 * ten, 40 * (ten + 1)),
@@ -249,15 +249,15 @@ async function measureFairness(stack: OwnService, source: Source): Promise<void>
     `p95 of each ten seconds: ${tens.map((some) => Math.round(percentile(some, 0.95))).join(', ')} ms`,
   );
   const p95 = percentile(meanwhile, 0.95);
-  const quick = p95 <= AIM_FAIR_MS ? 'met' : 'MISSED';
-  console.log(`p95 beside the dead endpoint: ${Math.round(p95)} ms (aim ≤ ${AIM_FAIR_MS}: ${quick})`);
+  const quick = p95 <= TARGET_FAIR_MS ? 'met' : 'MISSED';
+  console.log(`p95 beside the dead endpoint: ${Math.round(p95)} ms (aim ≤ ${TARGET_FAIR_MS}: ${quick})`);
   console.log(`deliveries the dead endpoint was asked for meanwhile: ${dead.arrivals.size}`);
   stopReceiver(dead);
   stopReceiver(healthy);
 }
 
 /** Four events a second, whether or not those before have arrived. */
-async function steadily(
+async function emitSteadily(
   source: Source,
   inboxId: string,
   receiver: Receiver,

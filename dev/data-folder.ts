@@ -67,13 +67,13 @@ export async function openDataFolder(
     );
   // What a killed start left may still say so.
   folder.writePrivate(FIRST_RUN_FILE, null);
-  await endLeftovers(directory, folder, log);
-  if (reset) forget(directory);
+  await stopLeftoverProcesses(directory, folder, log);
+  if (reset) deleteData(directory);
   mkdirSync(directory, { recursive: true });
   // Under root PostgreSQL runs as another user, who has to pass through to its own folder.
   chmodSync(directory, process.getuid?.() === 0 ? 0o711 : 0o700);
   for (const entry of ENTRIES) mkdirSync(join(directory, entry), { recursive: true, mode: 0o700 });
-  keepLastLogs(join(directory, 'logs'));
+  rotateLogs(join(directory, 'logs'));
   writePidFile(folder.pidFile(OWN_PID));
   return folder;
 }
@@ -103,7 +103,7 @@ function describe(directory: string): DataFolder {
     secrets() {
       const kept = readJson<Secrets>('secrets.json');
       if (kept) return kept;
-      const made = makeSecrets();
+      const made = createSecrets();
       writePrivate('secrets.json', JSON.stringify(made, null, 2));
       return made;
     },
@@ -120,7 +120,7 @@ function describe(directory: string): DataFolder {
   };
 }
 
-function makeSecrets(): Secrets {
+function createSecrets(): Secrets {
   const password = () => randomBytes(18).toString('base64url');
   return {
     encryptionKey: randomBytes(32).toString('base64'),
@@ -132,19 +132,19 @@ function makeSecrets(): Secrets {
 }
 
 /** Those that write to the database go first. */
-async function endLeftovers(directory: string, folder: DataFolder, log: Log): Promise<void> {
+async function stopLeftoverProcesses(directory: string, folder: DataFolder, log: Log): Promise<void> {
   for (const name of ['api', 'workers', 'mail-ui', 'temporal'])
     await endLeftover(folder.pidFile(name), name, log);
   await endLeftoverPostgres(join(directory, 'postgres'), log);
 }
 
 /** Only what a start makes is removed: DEV_DATA_DIR may name a folder that holds more. */
-function forget(directory: string): void {
+function deleteData(directory: string): void {
   for (const name of [...ENTRIES, ...PRIVATE_FILES])
     rmSync(join(directory, name), { recursive: true, force: true });
 }
 
-function keepLastLogs(logs: string): void {
+function rotateLogs(logs: string): void {
   for (const name of readdirSync(logs).filter((file) => file.endsWith('.log')))
     renameSync(join(logs, name), join(logs, `${name}.last`));
 }

@@ -1,4 +1,4 @@
-import type { OutsideParts } from './outside-parts.ts';
+import type { Dependencies } from './dependencies.ts';
 import type { DevSettings } from './settings.ts';
 
 /** Addresses and credentials of a running stack, for programs and tests: `.data/first-run.json`. */
@@ -23,7 +23,7 @@ export interface FirstRun {
   database_url: string;
 }
 
-export function describeFirstRun({ ports }: DevSettings, parts: OutsideParts): FirstRun {
+export function describeFirstRun({ ports }: DevSettings, parts: Dependencies): FirstRun {
   const { seed } = parts;
   return {
     base_url: `http://127.0.0.1:${ports.api}`,

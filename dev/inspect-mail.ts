@@ -12,7 +12,7 @@ import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts
  * with what is in them, in the order of their names.
  */
 const PARSER_ENTRY = join(import.meta.dirname, '../workers/mail-parser.ts');
-const MAILS_AT_ONCE = availableParallelism();
+const MAX_CONCURRENT_MESSAGES = availableParallelism();
 
 async function* filesIn(path: string): AsyncGenerator<string> {
   if (!(await stat(path)).isDirectory()) {
@@ -80,13 +80,13 @@ async function main(paths: string[]): Promise<void> {
     process.exitCode = 2;
     return;
   }
-  const reader = createParserPool({ entry: PARSER_ENTRY, processes: MAILS_AT_ONCE });
+  const reader = createParserPool({ entry: PARSER_ENTRY, processes: MAX_CONCURRENT_MESSAGES });
   const waiting: Promise<unknown>[] = [];
   try {
     for (const path of paths) {
       for await (const file of filesIn(path)) {
         waiting.push(inspect(reader, file));
-        if (waiting.length >= MAILS_AT_ONCE) print(await waiting.shift());
+        if (waiting.length >= MAX_CONCURRENT_MESSAGES) print(await waiting.shift());
       }
     }
     while (waiting.length > 0) print(await waiting.shift());

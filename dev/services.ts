@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataFolder, Secrets } from './data-folder.ts';
-import type { OutsideParts, StartedPart } from './outside-parts.ts';
+import type { Dependencies, StartedDependency } from './dependencies.ts';
 import type { DevSettings } from './settings.ts';
 import { type Child, type Log, startChild } from './stack/child-process.ts';
 import { waitUntil } from './stack/wait.ts';
@@ -27,7 +27,7 @@ export interface Service {
 export function serviceEnvironments(
   settings: DevSettings,
   secrets: Secrets & { dkimKeyFile: string },
-  parts: OutsideParts,
+  parts: Dependencies,
 ): { api: Record<string, string>; worker: Record<string, string> } {
   const { ports } = settings;
   const shared = {
@@ -72,14 +72,14 @@ export function serviceEnvironments(
 }
 
 /** As the image has it: see Dockerfile. */
-const LEAN = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
+const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 export function describeServices(
   settings: DevSettings,
   environments: ReturnType<typeof serviceEnvironments>,
 ): Service[] {
   const inherited = {
-    ...LEAN,
+    ...LOW_MEMORY_ENVIRONMENT,
     ...Object.fromEntries(Object.entries(settings.environment).filter(([name]) => !name.startsWith('npm_'))),
   };
   return [
@@ -116,7 +116,7 @@ export interface Supervision {
 export async function superviseService(
   service: Service,
   { folder, log, signal }: Supervision,
-): Promise<StartedPart> {
+): Promise<StartedDependency> {
   const stopping = new AbortController();
   let child = await start(service, folder);
   try {

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { findFreePort, type WantedPort } from './stack/ports.ts';
+import { findFreePort, type RequiredPort } from './stack/ports.ts';
 
 /** The domain the mails of `npm start` live on: reserved by RFC 2606, so it is nobody's. */
 const MAIL_DOMAIN = 'agents.example';
@@ -63,7 +63,7 @@ export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
 }
 
 /** The ports a start needs, with the variable that moves each. */
-export function wantedPorts({ ports, temporalAddress }: DevSettings): WantedPort[] {
+export function requiredPorts({ ports, temporalAddress }: DevSettings): RequiredPort[] {
   const skipped = temporalAddress ? ['temporal', 'temporalUi'] : [];
   return Object.entries(PORTS)
     .filter(([name]) => !skipped.includes(name))

@@ -2,11 +2,11 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DataFolder, FIRST_RUN_FILE, openDataFolder } from './data-folder.ts';
 import { closingTable, describeFirstRun } from './first-run.ts';
-import { type OutsideParts, type StartedPart, startOutsideParts } from './outside-parts.ts';
+import { type Dependencies, type StartedDependency, startDependencies } from './dependencies.ts';
 import { describeServices, serviceEnvironments, superviseService } from './services.ts';
-import { type DevSettings, readDevSettings, wantedPorts } from './settings.ts';
+import { type DevSettings, readDevSettings, requiredPorts } from './settings.ts';
 import { assertPortsFree } from './stack/ports.ts';
-import { startTogether } from './stack/start-together.ts';
+import { startConcurrently } from './stack/start-concurrently.ts';
 
 const USAGE = `npm start -- [--reset] [--parts]
   --reset   forget all data first
@@ -15,16 +15,16 @@ const USAGE = `npm start -- [--reset] [--parts]
 
 /** Ends in reverse: who uses the others goes first, so that its last work still finds them. */
 class RunningStack {
-  readonly #services: StartedPart[] = [];
-  readonly #relay: StartedPart[] = [];
-  readonly #parts: StartedPart[] = [];
+  readonly #services: StartedDependency[] = [];
+  readonly #relay: StartedDependency[] = [];
+  readonly #parts: StartedDependency[] = [];
   readonly #ended = Promise.withResolvers<string>();
 
-  addService(part: StartedPart): void {
+  addService(part: StartedDependency): void {
     this.#services.push(part);
   }
 
-  addPart(part: StartedPart): void {
+  addPart(part: StartedDependency): void {
     (part.name === 'Mail relay' ? this.#relay : this.#parts).push(part);
     void part.exited?.then((reason) => this.#ended.resolve(`${part.name} ${reason}`));
   }
@@ -55,8 +55,8 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   const startedAt = Date.now();
   const log = (line: string) =>
     print(`${((Date.now() - startedAt) / 1000).toFixed(1).padStart(5)} s  ${line}`);
-  await assertPortsFree(wantedPorts(settings));
-  const parts = await startOutsideParts({
+  await assertPortsFree(requiredPorts(settings));
+  const parts = await startDependencies({
     settings,
     folder,
     log,
@@ -78,7 +78,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   }
   log('Starting the API and the workers');
   const services = describeServices(settings, environments);
-  await startTogether(
+  await startConcurrently(
     signal,
     services.map((service) => async (linked: AbortSignal) => {
       stack.addService(await superviseService(service, { folder, log, signal: linked }));
@@ -87,7 +87,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   announce(settings, folder, parts);
 }
 
-function announce(settings: DevSettings, folder: DataFolder, parts: OutsideParts): void {
+function announce(settings: DevSettings, folder: DataFolder, parts: Dependencies): void {
   const facts = describeFirstRun(settings, parts);
   const firstRun = folder.writePrivate(FIRST_RUN_FILE, `${JSON.stringify(facts, null, 2)}\n`);
   const logs = join(settings.dataDir, 'logs');

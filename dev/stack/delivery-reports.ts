@@ -1,5 +1,5 @@
 import MimeNode from 'nodemailer/lib/mime-node';
-import type { Fate } from './recipient-fate.ts';
+import type { SimulatedOutcome } from './simulated-outcome.ts';
 
 export interface ReportedRecipient {
   address: string;
@@ -19,7 +19,7 @@ export interface ReportedMail {
 
 const DELAY_WILL_RETRY_MS = 4 * 24 * 3600 * 1000;
 
-const SUBJECTS: Record<Fate['action'], string> = {
+const SUBJECTS: Record<SimulatedOutcome['action'], string> = {
   delivered: 'Successful Mail Delivery Report',
   relayed: 'Successful Mail Delivery Report',
   failed: 'Undelivered Mail Returned to Sender',
@@ -31,7 +31,7 @@ export function deliveryReport(
   reporter: string,
   mail: ReportedMail,
   recipient: ReportedRecipient,
-  fate: Fate,
+  fate: SimulatedOutcome,
 ): Promise<Buffer> {
   const perMessage = [
     `Reporting-MTA: dns; ${reporter}`,

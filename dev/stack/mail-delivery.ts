@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { NodemailerError } from 'nodemailer';
 import { createTransport } from 'nodemailer';
 import type { Log } from './child-process.ts';
-import type { Fate } from './recipient-fate.ts';
+import type { SimulatedOutcome } from './simulated-outcome.ts';
 
 export interface Hop {
   /** For messages. */
@@ -25,7 +25,7 @@ export interface Delivery {
    *
    * @returns what became of it; undefined when `close` came first.
    */
-  deliver(envelope: Envelope, open: () => Readable): Promise<Fate | undefined>;
+  deliver(envelope: Envelope, open: () => Readable): Promise<SimulatedOutcome | undefined>;
   close(): void;
 }
 
@@ -46,7 +46,7 @@ export function createDelivery(hop: Hop, log: Log): Delivery {
   });
   const closing = new AbortController();
 
-  async function attempt(envelope: Envelope, open: () => Readable): Promise<Fate> {
+  async function attempt(envelope: Envelope, open: () => Readable): Promise<SimulatedOutcome> {
     try {
       const info = await transport.sendMail({ envelope: { ...envelope }, raw: open() });
       return { action: 'relayed', status: '2.0.0', diagnostic: info.response };

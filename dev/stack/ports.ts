@@ -20,7 +20,7 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`No free port found between ${FIRST_PORT} and ${LAST_PORT}`);
 }
 
-export interface WantedPort {
+export interface RequiredPort {
   port: number;
   /** What will listen there, for the message. */
   purpose: string;
@@ -31,9 +31,9 @@ export interface WantedPort {
 /**
  * @throws Error naming each port that is taken (or wanted twice), what wants it and the variable that changes it.
  */
-export async function assertPortsFree(wanted: WantedPort[]): Promise<void> {
+export async function assertPortsFree(wanted: RequiredPort[]): Promise<void> {
   const problems: string[] = [];
-  const seen = new Map<number, WantedPort>();
+  const seen = new Map<number, RequiredPort>();
   for (const entry of wanted) {
     const twin = seen.get(entry.port);
     if (twin) problems.push(`Port ${entry.port} is wanted by both ${twin.variable} and ${entry.variable}.`);
@@ -48,7 +48,7 @@ export async function assertPortsFree(wanted: WantedPort[]): Promise<void> {
 
 /** Binding alone is not enough: a listener on the wildcard address lets a loopback bind pass on some systems. */
 async function isFree(port: number): Promise<boolean> {
-  return (await canBind(port)) && !(await answers(port));
+  return (await canBind(port)) && !(await acceptsConnections(port));
 }
 
 function canBind(port: number): Promise<boolean> {
@@ -60,7 +60,7 @@ function canBind(port: number): Promise<boolean> {
 }
 
 /** Whether something accepts connections on the port. */
-export function answers(port: number, timeoutMs = 1000): Promise<boolean> {
+export function acceptsConnections(port: number, timeoutMs = 1000): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: LOOPBACK, port });
     const finish = (answer: boolean) => {

@@ -3,7 +3,7 @@ import type { Log } from './child-process.ts';
 import { complaintReport, deliveryReport, type ReportedMail, smtpDate } from './delivery-reports.ts';
 import type { Delivery } from './mail-delivery.ts';
 import type { MailSpool, SpooledMail, SpooledRecipient } from './mail-spool.ts';
-import { type Fate, fateOf } from './recipient-fate.ts';
+import { type SimulatedOutcome, simulateOutcome } from './simulated-outcome.ts';
 
 export interface RelayQueueOptions {
   hostname: string;
@@ -52,10 +52,10 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
   }
 
   async function settleRecipient(mail: SpooledMail, recipient: SpooledRecipient): Promise<void> {
-    const forService = isOfService(recipient.address, options.serviceDomains);
+    const forService = isServiceAddress(recipient.address, options.serviceDomains);
     const fate = forService
       ? await passOn(options.inbound, mail, [recipient.address])
-      : fateOf(recipient.address);
+      : simulateOutcome(recipient.address);
     // RFC 3464 section 2: a report never causes a report.
     if (mail.returnPath === '') {
       if (fate.action === 'failed')
@@ -65,14 +65,14 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
     await report(mail, recipient, fate);
   }
 
-  async function passOn(hop: Delivery, mail: SpooledMail, to: string[]): Promise<Fate> {
+  async function passOn(hop: Delivery, mail: SpooledMail, to: string[]): Promise<SimulatedOutcome> {
     const fate = await hop.deliver({ from: mail.returnPath, to }, () => options.spool.read(mail.id));
     if (!fate) throw new StoppedError();
     return fate;
   }
 
-  async function report(mail: SpooledMail, recipient: SpooledRecipient, fate: Fate): Promise<void> {
-    const wanted = wantsReport(recipient, fate);
+  async function report(mail: SpooledMail, recipient: SpooledRecipient, fate: SimulatedOutcome): Promise<void> {
+    const wanted = isReportRequested(recipient, fate);
     if (!wanted && !fate.complains) return;
     const about: ReportedMail = {
       ...(mail.envelopeId ? { envelopeId: mail.envelopeId } : {}),
@@ -88,14 +88,14 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
 
   /** A report is a mail like any other, from the null sender (RFC 5321 section 4.5.5). */
   async function send(about: ReportedMail, content: Buffer): Promise<void> {
-    const id = newMailId();
+    const id = newMessageId();
     const mail: SpooledMail = {
       id,
       returnPath: '',
       arrivedAt: new Date().toISOString(),
       trace: `Received: by ${options.hostname} id ${id}; ${smtpDate(new Date())}`,
       recipients: [{ address: about.returnPath }],
-      shown: !isOfService(about.returnPath, options.serviceDomains),
+      shown: !isServiceAddress(about.returnPath, options.serviceDomains),
     };
     await options.spool.add(mail, content);
     start(mail);
@@ -110,17 +110,17 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
 }
 
 /** RFC 3461 section 4.1: without NOTIFY the sender hears of failures and delays. */
-function wantsReport({ notify }: SpooledRecipient, { action }: Fate): boolean {
+function isReportRequested({ notify }: SpooledRecipient, { action }: SimulatedOutcome): boolean {
   if (action === 'failed') return notify === undefined || notify.includes('FAILURE');
   if (action === 'delayed') return notify === undefined || notify.includes('DELAY');
   return notify?.includes('SUCCESS') ?? false;
 }
 
-export function isOfService(address: string, serviceDomains: string[]): boolean {
+export function isServiceAddress(address: string, serviceDomains: string[]): boolean {
   const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
   return serviceDomains.includes(domain);
 }
 
-export function newMailId(): string {
+export function newMessageId(): string {
   return randomUUID().replaceAll('-', '').slice(0, 16).toUpperCase();
 }

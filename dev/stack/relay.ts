@@ -4,8 +4,8 @@ import type { Log } from './child-process.ts';
 import { smtpDate } from './delivery-reports.ts';
 import { createDelivery } from './mail-delivery.ts';
 import { createMailSpool, type MailSpool, type SpooledMail, type SpooledRecipient } from './mail-spool.ts';
-import { refusalOf } from './recipient-fate.ts';
-import { createRelayQueue, isOfService, newMailId, type RelayQueue } from './relay-queue.ts';
+import { simulateRefusal } from './simulated-outcome.ts';
+import { createRelayQueue, isServiceAddress, newMessageId, type RelayQueue } from './relay-queue.ts';
 
 const HOSTNAME = 'relay.localhost';
 const MAX_MAIL_BYTES = 50 * 1024 * 1024;
@@ -89,7 +89,7 @@ function createServer(parts: ServerParts): SMTPServer {
     hideENHANCEDSTATUSCODES: true,
     closeTimeout: 2000,
     onRcptTo({ address }, _session, done) {
-      const refusal = isOfService(address, parts.serviceDomains) ? undefined : refusalOf(address);
+      const refusal = isServiceAddress(address, parts.serviceDomains) ? undefined : simulateRefusal(address);
       done(refusal && smtpError(refusal.code, refusal.message));
     },
     onData(stream, session, done) {
@@ -117,7 +117,7 @@ async function accept(
 
 function envelopeOf(session: SMTPServerSession): SpooledMail {
   const { mailFrom, rcptTo, dsn } = session.envelope;
-  const id = newMailId();
+  const id = newMessageId();
   const now = new Date();
   const sender = `${session.hostNameAppearsAs || 'unknown'} ([${session.remoteAddress}])`;
   return {

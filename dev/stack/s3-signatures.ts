@@ -9,7 +9,7 @@ type Next = () => Promise<unknown>;
  * The SDK asks for a bucket as `/bucket/` and signs that; s3rver computes the signature over `/bucket` and refuses.
  * Told that the bucket came from the host name and the path is `/`, it puts together what was signed.
  */
-export function signBucketPathsAsTheSdkDoes(context: S3rverContext, next: Next): Promise<unknown> {
+export function normalizeBucketPath(context: S3rverContext, next: Next): Promise<unknown> {
   if (/^\/[^/]+\/$/.test(context.path)) {
     context.mountPath = '/';
     context.state.vhost = true;
@@ -18,7 +18,7 @@ export function signBucketPathsAsTheSdkDoes(context: S3rverContext, next: Next):
 }
 
 /** s3rver shows every object to whoever names it; a link cut down to its path must not work. */
-export function refuseUnsigned(context: S3rverContext, next: Next): Promise<unknown> {
+export function rejectUnsigned(context: S3rverContext, next: Next): Promise<unknown> {
   if (context.headers.authorization !== undefined || 'X-Amz-Signature' in context.query) return next();
   context.status = 403;
   return Promise.resolve();

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import S3rver from '@20minutes/s3rver';
-import { refuseUnsigned, signBucketPathsAsTheSdkDoes, verifyPresignedLinks } from './s3-signatures.ts';
+import { rejectUnsigned, normalizeBucketPath, verifyPresignedLinks } from './s3-signatures.ts';
 import { abortUploads } from './s3-uploads.ts';
 
 export interface S3Options {
@@ -36,9 +36,9 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
   s3rver.middleware.splice(
     -1,
     0,
-    refuseUnsigned,
+    rejectUnsigned,
     verifyPresignedLinks,
-    signBucketPathsAsTheSdkDoes,
+    normalizeBucketPath,
     abortUploads(directory),
   );
   // It would otherwise take over the errors of the whole process.

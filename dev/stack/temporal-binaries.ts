@@ -86,13 +86,13 @@ const TEST_SERVER: Program = {
  *
  * @throws Error with what was tried and what a person can do.
  */
-export const findTemporalCli = (options: FindBinaryOptions): Promise<string> => find(DEV_SERVER, options);
+export const findTemporalCli = (options: FindBinaryOptions): Promise<string> => findBinary(DEV_SERVER, options);
 
 /** Path of the time-skipping server of the workflow tests; same order, with `TEMPORAL_TEST_SERVER`. */
 export const findTemporalTestServer = (options: FindBinaryOptions): Promise<string> =>
-  find(TEST_SERVER, options);
+  findBinary(TEST_SERVER, options);
 
-async function find(program: Program, options: FindBinaryOptions): Promise<string> {
+async function findBinary(program: Program, options: FindBinaryOptions): Promise<string> {
   const named = options.environment[program.variable];
   if (named) {
     if (!isExecutable(named)) throw new Error(`${program.variable} names ${named}, which is no program`);

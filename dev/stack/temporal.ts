@@ -4,7 +4,7 @@ import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { type Child, startChild } from './child-process.ts';
-import { answers, findFreePort } from './ports.ts';
+import { acceptsConnections, findFreePort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
 const NAMESPACE = 'default';
@@ -36,7 +36,7 @@ export interface TemporalServer {
   kill(): Promise<void>;
 }
 
-const STARTS = 3;
+const MAX_STARTS = 3;
 
 /**
  * Starts the Temporal dev server on 127.0.0.1 with the search attributes of `platform/temporal.ts`. The server picks
@@ -50,14 +50,14 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
       return await startOnce(options);
     } catch (error) {
       const lostPort = error instanceof Error && error.message.includes('address already in use');
-      if (!lostPort || start === STARTS || !(await portsAreFree(options))) throw error;
+      if (!lostPort || start === MAX_STARTS || !(await portsAreFree(options))) throw error;
     }
   }
 }
 
 /** Whether the port that was lost is none of those that were asked for. */
 async function portsAreFree({ port, uiPort }: TemporalOptions): Promise<boolean> {
-  return !(await answers(port)) && (uiPort === undefined || !(await answers(uiPort)));
+  return !(await acceptsConnections(port)) && (uiPort === undefined || !(await acceptsConnections(uiPort)));
 }
 
 async function startOnce(options: TemporalOptions): Promise<TemporalServer> {

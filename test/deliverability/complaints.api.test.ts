@@ -9,8 +9,8 @@ import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { memoryStorage, receiptService } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -32,8 +32,8 @@ async function arrange() {
   );
   const { outbox, commands } = recordingOutbox();
   const objects = new Map<string, Buffer>();
-  const storage = memoryStorage(objects);
-  const receipts = receiptService({ database, outbox, storage });
+  const storage = createMemoryStorage(objects);
+  const receipts = createTestReceiptService({ database, outbox, storage });
   const ingest = createIngestService({
     database,
     storage,
@@ -120,7 +120,7 @@ describe('complaints', () => {
       told: ['report applied'],
       kept: null,
     });
-    const state = await stateOfMessage(database, id);
+    const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'complained', recipients: ['sent', 'complained', 'sent'] });
     expect(state.types).toEqual(['message.sent', 'message.complained']);
     expect(state.events[1]?.data).toEqual({
@@ -133,7 +133,7 @@ describe('complaints', () => {
     expect(await suppressed(world.inbox.organizationId)).toEqual(['bob@people.example complaint']);
     // Providers send the same report again.
     await deliver(arf(copies[1]?.header ?? ''));
-    expect((await stateOfMessage(database, id)).types).toHaveLength(2);
+    expect((await readMessageState(database, id)).types).toHaveLength(2);
   });
 
   test.each(['Original-Mail-From: <%>', 'Return-Path: <%>'])(
@@ -143,21 +143,21 @@ describe('complaints', () => {
       const told = field.replace('%', (copies[2]?.sender ?? '').toUpperCase());
       const header = withoutToken(copies[2]?.header ?? '');
       await deliver(field.startsWith('Return') ? arf(`${told}\r\n${header}`) : arf(header, [told]));
-      expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'complained']);
+      expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'complained']);
     },
   );
 
   test('sent to a return path are attributed to its recipient, whatever token they contain', async () => {
     const { id, copies, deliver } = await arrange();
     await deliver(arf(copies[1]?.header ?? ''), copies[0]?.sender);
-    expect((await stateOfMessage(database, id)).recipients).toEqual(['complained', 'sent', 'sent']);
+    expect((await readMessageState(database, id)).recipients).toEqual(['complained', 'sent', 'sent']);
   });
 
   test.each(['not-spam', 'auth-failure'])('ignore the feedback type %s', async (feedbackType) => {
     const { world, id, copies, deliver } = await arrange();
     const report = arf(copies[0]?.header ?? '').replace('Type: abuse', `Type: ${feedbackType}`);
     await expect(deliver(report)).resolves.toMatchObject({ told: ['report applied'] });
-    expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
+    expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });
 
@@ -175,7 +175,7 @@ describe('complaints', () => {
     const { told, kept } = await deliver(write(copies[0] ?? { header: '' }));
     expect(told).toEqual([]);
     expect(kept).toMatchObject({ mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1' });
-    expect((await stateOfMessage(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
+    expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });
 

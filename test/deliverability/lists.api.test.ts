@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { receiptService } from '../support/mail-services.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -175,7 +175,7 @@ describe('sending', () => {
     await app.call('/lists/send/block', { method: 'POST', token, body: { entry: 'elsewhere.example' } });
     await expect(dispatchOnce(world, id)).resolves.toBe('finished');
     expect(world.transport.transmissions).toEqual([]);
-    const state = await stateOfMessage(app.worker, id);
+    const state = await readMessageState(app.worker, id);
     expect(state).toMatchObject({ status: 'rejected', types: ['message.rejected'] });
     expect(state.events[0]?.data).toMatchObject({
       to_addresses: ['ada@people.example', 'bob@elsewhere.example'],
@@ -197,7 +197,7 @@ describe('receiving at RCPT', () => {
     await add('receive/block', { entry: 'spam.example' });
     await add('receive/allow', { entry: 'ok@spam.example', inbox_id: inbox.id });
     await add('send/block', { entry: 'people.example' });
-    const receipts = receiptService({ database: app.worker, outbox: recordingOutbox().outbox });
+    const receipts = createTestReceiptService({ database: app.worker, outbox: recordingOutbox().outbox });
     const route = await receipts.resolve(inbox.email, sender);
     expect(typeof route === 'string' ? route : route.kind).toBe(expected);
   });

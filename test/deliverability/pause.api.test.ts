@@ -8,7 +8,7 @@ import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { createKey } from '../support/organizations.ts';
-import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, type Sending, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -190,7 +190,7 @@ describe('a paused inbox', () => {
     const id = await world.send('ada@people.example');
     await pause(world);
     await expect(dispatchOnce(world, id)).resolves.toBe('finished');
-    const state = await stateOfMessage(app.worker, id);
+    const state = await readMessageState(app.worker, id);
     expect(state).toMatchObject({ status: 'rejected', types: ['message.rejected'] });
     expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'account_paused' });
   });

@@ -4,7 +4,7 @@ import { SuppressionEntity } from '../../domain/deliverability/suppression.entit
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 
@@ -173,7 +173,7 @@ describe('suppressions at dispatch', () => {
     const id = await world.send('ada@people.example', 'Bad@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('settled');
     expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual(['ada@people.example']);
-    const state = await stateOfMessage(database, id);
+    const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'bounced', recipients: ['sent', 'suppressed'] });
     expect(state.types).toEqual(['message.bounced', 'message.sent']);
     expect(state.events[0]?.data).toEqual({
@@ -205,7 +205,7 @@ describe('suppressions at dispatch', () => {
     );
     const id = await world.send('ada@people.example', 'bad@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('settled');
-    const [bounced] = (await stateOfMessage(database, id)).events;
+    const [bounced] = (await readMessageState(database, id)).events;
     expect(bounced?.data).toMatchObject({ bounced_recipients: [{ status: '5.1.1' }] });
   });
 
@@ -214,7 +214,7 @@ describe('suppressions at dispatch', () => {
     const id = await world.send('ada@people.example', 'bob@people.example');
     await suppress(world.scope.organizationId, 'ada@people.example', 'bob@people.example');
     await expect(world.dispatch.prepare(id)).resolves.toBe('finished');
-    const state = await stateOfMessage(database, id);
+    const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'rejected', recipients: ['rejected', 'rejected'] });
     expect(state.types).toEqual(['message.rejected']);
     expect(state.events[0]?.data).toMatchObject({ rejection_reason: 'blocked_recipient' });
@@ -227,7 +227,7 @@ describe('suppressions at dispatch', () => {
     await expect(dispatchOnce(world, id)).resolves.toBe('deferred');
     await suppress(world.scope.organizationId, 'bob@people.example');
     await expect(world.dispatch.prepare(id)).resolves.toBe('finished');
-    const state = await stateOfMessage(database, id);
+    const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'bounced', recipients: ['sent', 'suppressed'] });
     expect(state.types).toEqual(['message.sent', 'message.bounced']);
   });
@@ -296,10 +296,10 @@ describe('suppressions by outcome', () => {
     const world = await arrangeSending(database);
     const id = await world.send(`${name}+x@Simulator.mail.test`);
     await dispatchOnce(world, id);
-    expect((await stateOfMessage(database, id)).status).toBe(name);
+    expect((await readMessageState(database, id)).status).toBe(name);
     expect(await suppressions(world.scope.organizationId)).toEqual([]);
     const repeated = await world.send(`${name}+x@simulator.mail.test`);
     await dispatchOnce(world, repeated);
-    expect((await stateOfMessage(database, repeated)).status).toBe(name);
+    expect((await readMessageState(database, repeated)).status).toBe(name);
   });
 });

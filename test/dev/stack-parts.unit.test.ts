@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { readDevSettings, wantedPorts } from '../../dev/settings.ts';
+import { readDevSettings, requiredPorts } from '../../dev/settings.ts';
 import { commandLine, endLeftover, processOf, startChild } from '../../dev/stack/child-process.ts';
 import { assertPortsFree, findFreePort } from '../../dev/stack/ports.ts';
-import { startTogether } from '../../dev/stack/start-together.ts';
+import { startConcurrently } from '../../dev/stack/start-concurrently.ts';
 import { waitUntil } from '../../dev/stack/wait.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -51,7 +51,7 @@ describe('ports', () => {
 
   test('a setting that is no port is refused by name; a given Temporal server needs no port', () => {
     expect(() => readDevSettings({ DEV_S3_PORT: '70000' })).toThrow('DEV_S3_PORT must be a port');
-    const variables = wantedPorts(readDevSettings({ TEMPORAL_ADDRESS: 'elsewhere:7233' })).map(
+    const variables = requiredPorts(readDevSettings({ TEMPORAL_ADDRESS: 'elsewhere:7233' })).map(
       (p) => p.variable,
     );
     expect(variables).not.toContain('DEV_TEMPORAL_PORT');
@@ -115,7 +115,7 @@ describe('waiting and starting', () => {
       settled = true;
     };
     const failing = () => Promise.reject(new Error('the first'));
-    await expect(startTogether(new AbortController().signal, [slow, failing])).rejects.toThrow('the first');
+    await expect(startConcurrently(new AbortController().signal, [slow, failing])).rejects.toThrow('the first');
     expect(settled).toBe(true);
   });
 });

@@ -7,7 +7,7 @@ import { sharedService } from '../support/service.ts';
 
 const service = sharedService();
 const call: Call = apiClient(service, service.api_key);
-const PATIENCE = 40_000;
+const TIMEOUT_MS = 40_000;
 
 jest.setTimeout(120_000);
 
@@ -23,7 +23,7 @@ async function received(inbox: Answer, subject: string): Promise<Answer> {
     const found = body.data.find((message) => message.subject === subject);
     expect(found).toBeDefined();
     return (await call('GET', `/messages/${found?.id}`)).body;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
 }
 
 /** Its files by name, each as a reader without a credential gets it. */

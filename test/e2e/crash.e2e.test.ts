@@ -3,18 +3,18 @@ import { Client, Connection } from '@temporalio/client';
 import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { SlowRelay } from '../support/slow-relay.ts';
 
 jest.setTimeout(180_000);
-const PATIENCE = 90_000;
+const TIMEOUT_MS = 90_000;
 
-let service: OwnService;
+let service: IsolatedService;
 let relay: SlowRelay;
 let call: Call;
 beforeAll(async () => {
   relay = new SlowRelay();
-  service = await startOwnService({ SMTP_RELAY_PORT: String(await relay.start()) });
+  service = await startIsolatedService({ SMTP_RELAY_PORT: String(await relay.start()) });
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
 });
 afterAll(async () => {
@@ -33,7 +33,7 @@ async function sendOne(): Promise<string> {
 }
 
 const untilStatus = (id: string, status: string) =>
-  eventually(async () => expect((await call('GET', `/messages/${id}`)).body.status).toBe(status), PATIENCE);
+  eventually(async () => expect((await call('GET', `/messages/${id}`)).body.status).toBe(status), TIMEOUT_MS);
 
 describe('a crash', () => {
   test('of the API after its commit: the run is started, the client’s repeat answers the same message', async () => {
@@ -67,7 +67,7 @@ describe('a crash', () => {
     relay.hold();
     const before = relay.complete;
     const id = await sendOne();
-    await eventually(() => expect(relay.complete).toBe(before + 1), PATIENCE);
+    await eventually(() => expect(relay.complete).toBe(before + 1), TIMEOUT_MS);
     await service.kill('workers');
     relay.release();
     await service.start('workers');
@@ -80,7 +80,7 @@ describe('a crash', () => {
     const run = temporal.workflow.getHandle(`send/${id}`);
     await eventually(
       async () => expect((await run.describe()).searchAttributes.Stage).toEqual(['needs_attention']),
-      PATIENCE,
+      TIMEOUT_MS,
     );
     await run.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
     await untilStatus(id, 'sent');

@@ -6,7 +6,7 @@ import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const service = sharedService();
 const call: Call = apiClient(service, service.api_key);
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 
 jest.setTimeout(60_000);
 
@@ -29,14 +29,14 @@ test('a reader’s complaint is told, and nothing is sent to them again until a 
     const { body } = await call('GET', `/messages/${sent.body.id}`);
     expect(body.status).toBe('complained');
     expect(body.recipients.map(({ status }) => status)).toEqual(['delivered', 'complained']);
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   const { body } = await call('GET', `/suppressions?email=${encodeURIComponent(reader)}`);
   expect(body.data).toMatchObject([{ email: reader, origin: 'complaint', message_id: sent.body.id }]);
 
   const refused = await send(reader);
   expect(refused.status).toBe(422);
   expect(refused.body).toMatchObject({ code: 'message_rejected', rejection_reason: 'blocked_recipient' });
-  await eventually(() => expect(receiver.received).toHaveLength(2), PATIENCE);
+  await eventually(() => expect(receiver.received).toHaveLength(2), TIMEOUT_MS);
   const told = receiver.received.map((delivery) => JSON.parse(delivery.body));
   expect(told.find(({ type }) => type === 'message.complained').data).toEqual({
     message_id: sent.body.id,

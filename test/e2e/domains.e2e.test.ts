@@ -6,22 +6,22 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { createResolver } from '../../platform/dns.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
-import { type PublishedRecord, publish } from '../support/domains.ts';
+import { type PublishedRecord, publishRecords } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
-import { SmtpSink, type SunkMail } from '../support/smtp-sink.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
+import { SmtpSink, type SinkMessage } from '../support/smtp-sink.ts';
 
 jest.setTimeout(180_000);
-const PATIENCE = 60_000;
+const TIMEOUT_MS = 60_000;
 
 let server: DnsServer;
 let sink: SmtpSink;
-let service: OwnService;
+let service: IsolatedService;
 let call: Call;
 beforeAll(async () => {
   server = await startDnsServer();
   sink = new SmtpSink();
-  service = await startOwnService({
+  service = await startIsolatedService({
     DNS_SERVERS: server.address,
     SMTP_RELAY_PORT: String(await sink.start()),
   });
@@ -36,7 +36,7 @@ afterAll(async () => {
 const recordsOf = (body: object) => (body as { records: PublishedRecord[] }).records;
 
 /** Sends from the inbox, and answers the mail as the relay got it. */
-async function send(inboxId: string, subject: string): Promise<SunkMail> {
+async function send(inboxId: string, subject: string): Promise<SinkMessage> {
   const { status } = await call('POST', `/inboxes/${inboxId}/messages`, {
     to: [{ email: 'ada@people.example' }],
     subject,
@@ -45,11 +45,11 @@ async function send(inboxId: string, subject: string): Promise<SunkMail> {
   });
   expect(status).toBe(201);
   const arrived = () => sink.mails.find(({ raw }) => raw.includes(`Subject: ${subject}`));
-  await eventually(() => expect(arrived()).toBeDefined(), PATIENCE);
-  return arrived() as SunkMail;
+  await eventually(() => expect(arrived()).toBeDefined(), TIMEOUT_MS);
+  return arrived() as SinkMessage;
 }
 
-async function signaturesOf({ raw }: SunkMail) {
+async function signaturesOf({ raw }: SinkMessage) {
   const resolver = createResolver({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 1000, DNS_TRIES: 2 });
   const { results } = await dkimVerify(raw, {
     resolver: (name: string, type: string) => resolver.resolve(name, type) as never,
@@ -74,7 +74,7 @@ test('a domain from its records to signed mail, through a rotation of its key', 
   expect((await call('POST', '/inboxes', { username: 'ada', domain: 'shop.example' })).body.code).toBe(
     'domain_not_verified',
   );
-  publish(server, recordsOf(domain));
+  publishRecords(server, recordsOf(domain));
   const verified = await call('POST', `/domains/${domain.id}/verify`);
   expect(verified.body).toMatchObject({ verification_status: 'verified' });
   expect(await runEnded(`domain/${domain.id}/1`)).toBe('verified');
@@ -92,7 +92,7 @@ test('a domain from its records to signed mail, through a rotation of its key', 
   expect(await signaturesOf(await send(inbox.body.id, 'Still the old key'))).toMatchObject([
     { selector: selectorOf(first), result: 'pass' },
   ]);
-  publish(server, recordsOf(rotated.body));
+  publishRecords(server, recordsOf(rotated.body));
   await call('POST', `/domains/${domain.id}/verify`);
   expect(await runEnded(`domain/${domain.id}/2`)).toBe('verified');
   expect(await signaturesOf(await send(inbox.body.id, 'The new key'))).toMatchObject([

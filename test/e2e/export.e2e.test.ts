@@ -9,17 +9,17 @@ import { afterAll, describe, expect, jest, test } from '@jest/globals';
 import { newId } from '../../platform/ids.ts';
 import { createStorage } from '../../platform/storage.ts';
 import { eventually } from '../support/eventually.ts';
-import { useOwnOrganization } from '../support/own-organization.ts';
+import { useIsolatedOrganization } from '../support/isolated-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 jest.setTimeout(300_000);
 /** A worker's death shows after the half minute a heartbeat may take. */
-const PATIENCE = 200_000;
+const TIMEOUT_MS = 200_000;
 const MEBIBYTE = 1024 * 1024;
 const MESSAGES = 60;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
-const own = useOwnOrganization();
+const own = useIsolatedOrganization();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Messages that share the bytes they were received as: the archive has them as often. */
@@ -69,7 +69,7 @@ describe('an export', () => {
     const started = await own.call('GET', path);
     expect(started.status).toBe(202);
     const exportId = String(started.body.export_id);
-    await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(2), PATIENCE);
+    await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(2), TIMEOUT_MS);
     await own.service.kill('workers');
     const [parts, upload] = [await partsOf(exportId), await uploadOf(exportId)];
     expect(parts.length).toBeLessThan(MESSAGES / 3);
@@ -80,7 +80,7 @@ describe('an export', () => {
       // In the end they are gone, which a busy machine may see first.
       if (now.length > 0 && !isDeepStrictEqual(now, parts)) writtenAgain.push(now);
       expect((await own.call('GET', path)).status).toBe(200);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     expect(writtenAgain).toEqual([]);
     // One that begins anew begins at another time.
     expect(await uploadOf(exportId)).toEqual({ ...upload, upload_id: null });
@@ -100,7 +100,7 @@ describe('an export', () => {
         `select status from notifications where template = 'export-ready'`,
       );
       expect(rows).toEqual([{ status: 'sent' }]);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
   });
 
   test('canceled while it is written stops, and nothing of it stays', async () => {
@@ -108,13 +108,13 @@ describe('an export', () => {
     const { body: last } = await own.call('GET', path);
     await own.call('DELETE', `/organizations/${own.organizationId}/exports/${last.export_id}`);
     const exportId = String((await own.call('GET', path)).body.export_id);
-    await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(0), PATIENCE);
+    await eventually(async () => expect((await partsOf(exportId)).length).toBeGreaterThan(0), TIMEOUT_MS);
     const canceled = await own.call('DELETE', `/organizations/${own.organizationId}/exports/${exportId}`);
     expect(canceled.body.status).toBe('canceled');
     await eventually(async () => {
       expect(await partsOf(exportId)).toEqual([]);
       expect(await uploadOf(exportId)).toMatchObject({ upload_id: null });
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     await expect(own.temporal.workflow.getHandle(`export/${exportId}`).result()).resolves.toBe('canceled');
   });
 });

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import pg from 'pg';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { residentBytes } from '../support/own-service.ts';
+import { residentBytes } from '../support/isolated-service.ts';
 import { sharedService } from '../support/service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(90_000);
 /** An attempt ends after 15 s (`WEBHOOK_TIMEOUT_MS`). */
-const PATIENCE = 40_000;
+const TIMEOUT_MS = 40_000;
 const MIB = 1024 * 1024;
 
 const service = sharedService();
@@ -157,7 +157,7 @@ describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', 
     const inbox = await call('POST', '/inboxes', { display_name: 'Agent' });
     const { receiver: good } = await subscribe(inbox.body.id);
     await send(inbox.body.id);
-    await eventually(() => expect(good.received).toHaveLength(1), PATIENCE);
+    await eventually(() => expect(good.received).toHaveLength(1), TIMEOUT_MS);
     const endpoints: [string, string][] = [];
     for (const [name, { behaviour }] of Object.entries(HOSTILE)) {
       const { endpointId } = await subscribe(inbox.body.id, behaviour);
@@ -168,7 +168,7 @@ describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', 
     // The first one meets them all at once; the next ones come while the slow ones of the first still hang.
     for (let count = 2; count <= 4; count += 1) {
       await send(inbox.body.id);
-      await eventually(() => expect(good.received).toHaveLength(count), PATIENCE);
+      await eventually(() => expect(good.received).toHaveLength(count), TIMEOUT_MS);
     }
     const recorded = await recordedAt(inbox.body.id);
     const delays = good.received.map(
@@ -177,7 +177,7 @@ describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', 
     for (const delayMs of delays) expect(delayMs).toBeLessThan(2_000);
 
     for (const [name, endpointId] of endpoints) {
-      const attempt = await eventually(() => firstAttempt(endpointId), PATIENCE);
+      const attempt = await eventually(() => firstAttempt(endpointId), TIMEOUT_MS);
       expect({ name, ...attempt }).toMatchObject({ name, ...HOSTILE[name]?.attempt });
     }
     // Whoever read on would have been given bytes for 15 seconds, three times.

@@ -5,11 +5,11 @@ import nodemailer from 'nodemailer';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { apiClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(180_000);
-const PATIENCE = 90_000;
+const TIMEOUT_MS = 90_000;
 const DOCS = resolve(import.meta.dirname, '../../docs');
 const METRICS_TOKEN = 'let-me-see';
 
@@ -19,11 +19,11 @@ const NOT_IN_A_GOOD_HOUR = new Map([
   ['temporal_workflow_task_execution_failed_total', 'code that does not replay, or a workflow that throws'],
 ]);
 
-let service: OwnService;
+let service: IsolatedService;
 let receiver: WebhookReceiver;
 beforeAll(async () => {
   receiver = new WebhookReceiver();
-  service = await startOwnService({
+  service = await startIsolatedService({
     METRICS_TOKEN,
     TEMPORAL_METRICS_ADDRESS: `127.0.0.1:${await findFreePort()}`,
   });
@@ -73,7 +73,7 @@ async function letThingsHappen(): Promise<void> {
   await eventually(async () => {
     const { body } = await call('GET', `/inboxes/${inbox.id}/messages`);
     expect(body.data).toHaveLength(2);
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   // A run that is stopped from outside.
   const later = new Date(Date.now() + 3_600_000).toISOString();
   const { body: draft } = await call('POST', `/inboxes/${inbox.id}/drafts`, {
@@ -98,7 +98,7 @@ test('every metric that documents name is served, to who has the token', async (
     const isServed = (name: string) =>
       NOT_IN_A_GOOD_HOUR.has(name) || ['', '_count'].some((suffix) => served.has(`${name}${suffix}`));
     expect([...named].filter((name) => !isServed(name))).toEqual([]);
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   for (const url of [service.baseUrl, workersUrl()]) {
     expect((await scrape(url, 'wrong')).status).toBe(401);
     const { headers, status } = await scrape(url);

@@ -7,7 +7,7 @@ import { sharedService } from '../support/service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(60_000);
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 const service = sharedService();
 const call = apiClient(service, service.api_key);
 
@@ -43,7 +43,7 @@ test('a receiver that is gone: its endpoint is disabled, and the owner finds one
     const mails = await mailsAbout(endpoint.body.id);
     expect(mails).toHaveLength(1);
     return mails;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   expect(mail?.to).toMatchObject([{ address: service.owner.email }]);
   expect(mail?.subject).toBe(`Webhook endpoint disabled: ${new URL(receiver.url).host}`);
   expect(mail?.headers['auto-submitted']).toBe('auto-generated');
@@ -63,7 +63,7 @@ async function historiesHoldIdsAlone(): Promise<void> {
     for await (const run of workflow.list({ query: `WorkflowType = 'sendNotification'` })) found.push(run);
     expect(found.length).toBeGreaterThan(0);
     return found;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   for (const { workflowId } of runs) {
     const history = historyToJSON(await workflow.getHandle(workflowId).fetchHistory());
     const payloads = Buffer.from(history).toString();

@@ -5,14 +5,14 @@ import { findFreePort } from '../../dev/stack/ports.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
-import { type Postfix, postfixObstacle, startPostfix } from '../support/postfix.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
+import { type Postfix, findPostfixObstacle, startPostfix } from '../support/postfix.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(60_000);
-const PATIENCE = 20_000;
+const TIMEOUT_MS = 20_000;
 
-const obstacle = postfixObstacle();
+const obstacle = findPostfixObstacle();
 if (obstacle) process.stderr.write(`The test with a real Postfix is skipped: ${obstacle}.\n`);
 
 interface BounceEvent {
@@ -26,7 +26,7 @@ interface BounceEvent {
 }
 
 (obstacle ? describe.skip : describe)('Postfix as the relay', () => {
-  let service: OwnService;
+  let service: IsolatedService;
   let postfix: Postfix;
   let relayPort: number;
   let call: Call;
@@ -36,7 +36,7 @@ interface BounceEvent {
 
   beforeAll(async () => {
     relayPort = await findFreePort();
-    service = await startOwnService({ SMTP_RELAY_PORT: String(relayPort) });
+    service = await startIsolatedService({ SMTP_RELAY_PORT: String(relayPort) });
     const { MAIL_DOMAIN, BOUNCE_DOMAIN } = service.config;
     postfix = await startPostfix({
       port: relayPort,
@@ -83,7 +83,7 @@ interface BounceEvent {
       const { body } = await call('GET', `/messages/${id}`);
       expect(body.status).toBe(status);
       return body;
-    }, PATIENCE);
+    }, TIMEOUT_MS);
 
   const eventOf = (id: string, type: string) =>
     eventually(() => {
@@ -91,7 +91,7 @@ interface BounceEvent {
       const found = events.filter((event) => event.data.message_id === id);
       expect(found.map((event) => event.type)).toEqual([type]);
       return (found[0] as BounceEvent).data;
-    }, PATIENCE);
+    }, TIMEOUT_MS);
 
   test('a mailbox: sent, then delivered by Postfix’s own report to the signed return path', async () => {
     const { message } = await send('ada@people.example');
@@ -169,7 +169,7 @@ interface BounceEvent {
         status: 'sent',
         recipients: [{ status: 'sent', diagnostic_code: expect.stringContaining('mailbox busy') }],
       });
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     await untilStatus(message.id, 'bounced');
     expect(await eventOf(message.id, 'message.bounced')).toMatchObject({
       bounce_type: 'Transient',
@@ -219,7 +219,7 @@ interface BounceEvent {
       return Promise.all(
         body.data.map(async ({ id }) => (await call('GET', `/messages/${id}`)).body.extracted_text),
       );
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     expect(texts.sort()).toEqual(['.Grüße', 'Typed.\n.\nStill typed.']);
   });
 });

@@ -9,7 +9,7 @@ import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const service = sharedService();
 const call: Call = apiClient(service, service.api_key);
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 
 jest.setTimeout(60_000);
 
@@ -24,7 +24,7 @@ async function untilStatus(messageId: string, status: string) {
     const { body } = await call('GET', `/messages/${messageId}`);
     expect(body.status).toBe(status);
     return body;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
 }
 
 async function deliver(to: string, mail: SendMailOptions): Promise<void> {
@@ -39,11 +39,11 @@ async function received(inboxId: string, subject: string) {
     const found = body.data.find((message) => message.subject === subject);
     expect(found).toBeDefined();
     return (await call('GET', `/messages/${found?.id}`)).body;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
 }
 
 async function eventsOf(receiver: WebhookReceiver, count: number): Promise<{ type: string; data: object }[]> {
-  await eventually(() => expect(receiver.received).toHaveLength(count), PATIENCE);
+  await eventually(() => expect(receiver.received).toHaveLength(count), TIMEOUT_MS);
   return receiver.received.map(({ body }) => JSON.parse(body));
 }
 
@@ -125,7 +125,7 @@ describe('the main job', () => {
       );
       for (const run of described) if (run) expect(run.status.name).toBe('COMPLETED');
       return described.map((run) => run?.historyLength ?? 0);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(30);
   });
 
@@ -146,7 +146,7 @@ describe('the main job', () => {
     await eventually(async () => {
       const { body } = await call('GET', `/messages/${sent.body.id}`);
       expect(body.recipients.map(({ status }) => status)).toEqual(['bounced', 'delivered']);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     const [event] = await eventsOf(receiver, 1);
     expect(event?.data).toMatchObject({
       message_id: bounced.id,
@@ -174,7 +174,7 @@ describe('the main job', () => {
     await eventually(async () => {
       const { status } = await temporal.workflow.getHandle(`send/${deferred.body.id}`).describe();
       expect(status.name).toBe('COMPLETED');
-    }, PATIENCE);
+    }, TIMEOUT_MS);
   });
 
   test('a scheduled draft is sent by itself', async () => {
@@ -189,7 +189,7 @@ describe('the main job', () => {
     await eventually(async () => {
       const { body } = await call('GET', `/inboxes/${inbox.id}/messages?direction=outbound`);
       expect(body.data.map(({ subject }) => subject)).toEqual(['Scheduled']);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     expect((await call('GET', `/drafts/${draft.body.id}`)).status).toBe(404);
   });
 
@@ -214,7 +214,7 @@ describe('the main job', () => {
         ids.map((id) => temporal.workflow.getHandle(`scheduled/${id}/1`).describe()),
       );
       expect(runs.map(({ status }) => status.name)).toEqual(ids.map(() => 'COMPLETED'));
-    }, PATIENCE);
+    }, TIMEOUT_MS);
   });
 
   test('mail from a sandbox does not leave', async () => {
@@ -231,7 +231,7 @@ describe('the main job', () => {
     await eventually(async () => {
       const { body } = await call('GET', `/messages/${sent.body.id}`, undefined, inSandbox);
       expect(body.status).toBe('delivered');
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     const left = await (await fetch(`${service.mail_ui}/api/email`)).text();
     expect(left).not.toContain('nobody-in-the-sandbox');
     expect(left).toContain('ada@people.example');

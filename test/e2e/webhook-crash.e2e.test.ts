@@ -9,17 +9,17 @@ import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts'
 import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnService, startOwnService } from '../support/own-service.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
 /** A worker's death shows after the 90 s an attempt may take; the outbox is swept every minute. */
-const PATIENCE = 200_000;
+const TIMEOUT_MS = 200_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-webhook-crash-'));
 let temporal: TemporalServer;
 let temporalPort: number;
-let service: OwnService;
+let service: IsolatedService;
 let call: Call;
 let database: pg.Client;
 
@@ -37,7 +37,7 @@ async function startOwnTemporal(): Promise<TemporalServer> {
 beforeAll(async () => {
   temporalPort = await findFreePort();
   temporal = await startOwnTemporal();
-  service = await startOwnService({ TEMPORAL_ADDRESS: temporal.address });
+  service = await startIsolatedService({ TEMPORAL_ADDRESS: temporal.address });
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
@@ -85,7 +85,7 @@ describe('a webhook', () => {
       if (attempt > 1) response.writeHead(204).end();
     });
     await refusedSend(inbox.id, 'Once at least');
-    await eventually(() => expect(receiver.received).toHaveLength(1), PATIENCE);
+    await eventually(() => expect(receiver.received).toHaveLength(1), TIMEOUT_MS);
     await service.kill('workers');
     await service.start('workers');
     await eventually(async () => {
@@ -93,7 +93,7 @@ describe('a webhook', () => {
         endpointId,
       ]);
       expect(rows).toEqual([{ status: 'delivered' }]);
-    }, PATIENCE);
+    }, TIMEOUT_MS);
     const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
     expect(ids).toEqual([ids[0], ids[0]]);
     const { rows: attempts } = await database.query(
@@ -135,7 +135,7 @@ describe('a webhook', () => {
     temporal = await startOwnTemporal();
     await eventually(
       () => expect(subjectsOf(receiver)).toEqual(new Set([...subjects, 'Received'])),
-      PATIENCE,
+      TIMEOUT_MS,
     );
     await receiver.stop();
   });

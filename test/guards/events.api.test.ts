@@ -16,10 +16,10 @@ import { createSecretBox } from '../../platform/crypto.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
 import { newId } from '../../platform/ids.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { publish } from '../support/domains.ts';
-import { findSchemaError } from '../support/event-shape.ts';
+import { publishRecords } from '../support/domains.ts';
+import { findSchemaError } from '../support/event-schema.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { allowOnly } from '../support/limits.ts';
+import { setLimit } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -67,7 +67,7 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
     const { domain, records } = await domains.create(testScope(organization), {
       domainName: `d${randomUUID().slice(0, 8)}.example`,
     });
-    publish(
+    publishRecords(
       dnsServer,
       records.map((record) => ({ ...record, status: 'missing', found: null })),
     );
@@ -93,7 +93,7 @@ async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticC
 /** Counts messages against a limit of 1,000. */
 async function sendMessages(amount: number): Promise<string> {
   const { organizationId } = await createOrganization(database);
-  await allowOnly(createLimitService({ database }), organizationId, {
+  await setLimit(createLimitService({ database }), organizationId, {
     resource: 'messages_sent',
     limit: 1_000,
   });

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EXPORTED_TABLES, NOT_EXPORTED } from '../../domain/exports/exported-tables.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { createMemoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
 import { createRichOrganization } from '../support/rich-organization.ts';
 
@@ -46,7 +46,7 @@ describe('an export', () => {
       [role],
     );
     expect(rows).toEqual([{ rolcanlogin: false, rolsuper: false, rolbypassrls: false, secret: false }]);
-    const { organizationId } = await createRichOrganization(memoryStorage(new Map()));
+    const { organizationId } = await createRichOrganization(createMemoryStorage(new Map()));
     for (const { table } of EXPORTED_TABLES) {
       const column = table === 'organizations' ? 'id' : 'org_id';
       const { rows: stored } = await owner.query(

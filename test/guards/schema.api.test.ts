@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { listSqlFunctions, readSqlFunction } from '../../platform/database/sql-functions.ts';
-import { useOwnDatabase } from '../support/resources.ts';
+import { useIsolatedDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 import { connect } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -11,7 +11,7 @@ const NAME = 'schema_guard';
 const atOwnDatabase = () =>
   Object.assign(new URL(testStack().postgres.ownerUrl), { pathname: `/${NAME}` }).toString();
 
-useOwnDatabase(NAME);
+useIsolatedDatabase(NAME);
 const owner = useResource(
   () => connect(atOwnDatabase()),
   (database) => database.close(),

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../platform/ids.ts';
-import { memoryStorage } from '../support/mail-services.ts';
+import { createMemoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
 import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
 
@@ -39,7 +39,7 @@ test('every table has a tenant and a policy, or a reason to have none', async ()
 describe('the rows of a tenant', () => {
   let organizationId: string;
   beforeAll(async () => {
-    ({ organizationId } = await createRichOrganization(memoryStorage(new Map())));
+    ({ organizationId } = await createRichOrganization(createMemoryStorage(new Map())));
     await addInternalRows(organizationId);
   });
 

@@ -71,7 +71,7 @@ describe('expired receipts', () => {
 
   test('an unreadable report keeps receipt and bytes as long as its own message, not its target', async () => {
     const { inbox, receive } = await arrangeInbox(database);
-    const target = (await receive(mail({ Subject: 'What it tells of' }))).message;
+    const target = (await receive(mail({ Subject: 'Reported message' }))).message;
     const { receiptId, message } = await receive(mail({ Subject: 'I am on holiday', To: inbox.email }), {
       kind: 'report',
       target: target?.id ?? '',

@@ -50,7 +50,7 @@ describe('the fingerprint of a message', () => {
   });
 
   test.each(['', '\r\n', 'Received: x', 'no header at all', '\n\nbody', 'a'.repeat(3_000_000)])(
-    'is there whatever the mail is',
+    'exists for any input',
     async (text) => {
       expect(await hash(text, 60_000)).toMatch(/^[0-9a-f]{64}$/);
     },

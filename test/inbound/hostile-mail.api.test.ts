@@ -6,7 +6,7 @@ import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { receiptService } from '../support/mail-services.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -37,10 +37,10 @@ describe('a message with values that PostgreSQL rejects', () => {
       raw: mail({ 'Message-ID': '<a\0@x>', References: '<b\0@x>', 'In-Reply-To': '<\0>' }),
     },
     { what: 'NUL in a Content-ID', raw: withFile('Content-ID: <a\0b>') },
-    { what: 'NUL in a file’s name', raw: withFile('Content-Type: text/plain; name="a\0b"') },
+    { what: 'NUL in a file name', raw: withFile('Content-Type: text/plain; name="a\0b"') },
     { what: 'NUL in a content type', raw: withFile('Content-Type: a\0b/c') },
     { what: 'a subject of 300,000 tags', raw: mail({ Subject: `${'[a]'.repeat(300_000)} Re: x` }) },
-    { what: 'a subject of 300,000 marks', raw: mail({ Subject: `${'Re:'.repeat(300_000)} x` }) },
+    { what: 'a subject of 300,000 prefixes', raw: mail({ Subject: `${'Re:'.repeat(300_000)} x` }) },
     { what: 'a field named __proto__', raw: mail({ ['__proto__']: 'x', constructor: 'y' }) },
     { what: 'an empty From', raw: mail({ From: '' }) },
     { what: 'a group without members as From', raw: mail({ From: 'Friends:;' }) },
@@ -144,7 +144,7 @@ describe('an expensive message', () => {
     { what: 'a To of quotes and commas', raw: mail({ To: '",(\\'.repeat(200_000) }) },
     { what: 'References of 900,000 brackets', raw: mail({ References: '<'.repeat(900_000) }) },
     {
-      what: 'a type of 300,000 parameters',
+      what: 'a content type with 300,000 parameters',
       raw: mail({ 'Content-Type': `text/plain${'; a=b'.repeat(180_000)}` }),
     },
     { what: '900,000 spaces in a field', raw: mail({ Subject: `a${' '.repeat(900_000)}b` }) },
@@ -207,6 +207,6 @@ test.each([
   `${'a'.repeat(10_000)}@mail.test`,
 ])('an impossible address is unknown, not a temporary failure: %j', async (address) => {
   const { outbox } = recordingOutbox();
-  const receipts = receiptService({ database, outbox });
+  const receipts = createTestReceiptService({ database, outbox });
   await expect(receipts.resolve(address, address)).resolves.toBe('unknown');
 });

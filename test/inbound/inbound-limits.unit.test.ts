@@ -97,13 +97,13 @@ describe('a client over its limit', () => {
 });
 
 test.each([
-  { address: '192.0.2.1', others: ['192.0.2.1'], crowds: true },
-  { address: '192.0.2.1', others: ['192.0.2.2', '::1'], crowds: false },
-  { address: '192.0.2.1', others: ['::ffff:192.0.2.1'], crowds: true },
-  { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], crowds: true },
-  { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], crowds: false },
-  { address: 'unknown', others: ['192.0.2.1'], crowds: false },
-])('$address besides $others exceeds a limit of one: $crowds', ({ address, others, crowds }) => {
+  { address: '192.0.2.1', others: ['192.0.2.1'], exceeded: true },
+  { address: '192.0.2.1', others: ['192.0.2.2', '::1'], exceeded: false },
+  { address: '192.0.2.1', others: ['::ffff:192.0.2.1'], exceeded: true },
+  { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], exceeded: true },
+  { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], exceeded: false },
+  { address: 'unknown', others: ['192.0.2.1'], exceeded: false },
+])('$address besides $others exceeds a limit of one: $exceeded', ({ address, others, exceeded }) => {
   const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
-  expect(exceedsConnectionLimit(connections, address, 1)).toBe(crowds);
+  expect(exceedsConnectionLimit(connections, address, 1)).toBe(exceeded);
 });

@@ -16,7 +16,7 @@ const { info: INFO = 0, error: ERROR = 0 } = levels.values;
 cleanUpAfterEach();
 
 test('reports the outcome and duration of each message once', async () => {
-  const told: string[] = [];
+  const outcomes: string[] = [];
   const seconds: number[] = [];
   let commits = 0;
   const { listener } = await listen({
@@ -27,7 +27,7 @@ test('reports the outcome and duration of each message once', async () => {
       },
     },
     onAnswered: (outcome, took) => {
-      told.push(outcome);
+      outcomes.push(outcome);
       seconds.push(took);
     },
   });
@@ -38,7 +38,7 @@ test('reports the outcome and duration of each message once', async () => {
   await expect(send('Subject: two\r\n\r\n')).rejects.toMatchObject({ responseCode: 451 });
   const circles = 'Received: from a by b\r\n'.repeat(60);
   await expect(send(`${circles}Subject: three\r\n\r\n`)).rejects.toMatchObject({ responseCode: 554 });
-  expect(told).toEqual(['accepted', 'deferred', 'refused']);
+  expect(outcomes).toEqual(['accepted', 'deferred', 'refused']);
   for (const took of seconds) expect(took).toBeGreaterThan(0);
 });
 
@@ -254,9 +254,9 @@ describe('failures', () => {
   });
 
   test.each([
-    ['storage at once', { storage: { putStream: boom } }],
+    ['storage immediately', { storage: { putStream: boom } }],
     [
-      'storage in the middle',
+      'storage midway',
       {
         storage: {
           async putStream(_key: string, source: Readable) {

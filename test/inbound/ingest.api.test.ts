@@ -164,7 +164,7 @@ describe('a received message', () => {
         '--b\r\nContent-Type: text/plain\r\n\r\ncut',
       ),
     },
-    { what: 'a charset nobody knows', raw: mail({ 'Content-Type': 'text/plain; charset=no-such' }, 'text') },
+    { what: 'an unknown charset', raw: mail({ 'Content-Type': 'text/plain; charset=no-such' }, 'text') },
     { what: 'broken base64', raw: mail({ 'Content-Transfer-Encoding': 'base64' }, '!!!!') },
     {
       what: '8-bit header fields',

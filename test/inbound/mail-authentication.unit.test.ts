@@ -117,7 +117,7 @@ describe('a received mail', () => {
   });
 
   test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.1', 'fd00::1', '192.0.2.1', 'no address'])(
-    'from %s, a host of ours, is not looked up, and never fails',
+    'from the private address %s needs no lookups and never fails',
     async (clientIp) => {
       const asked = dns.questions.length;
       const mail = await build({ from: 'ada@sender.test', signed: false });
@@ -146,7 +146,7 @@ describe('a received mail', () => {
   });
 
   test.each(['SERVFAIL', 'REFUSED', 'silence'] as const)(
-    'while DNS answers with %s is temporarily unknown, in bounded time',
+    'gets temperror in bounded time while DNS fails with %s',
     async (failure) => {
       const mail = await build({ from: 'ada@sender.test', signed: true });
       dns.fail('*', failure);
@@ -160,7 +160,7 @@ describe('a received mail', () => {
   test.each([
     { what: 'two From fields', raw: 'From: a@sender.test\r\nFrom: b@plain.test\r\n\r\nx' },
     { what: 'no From field', raw: 'Subject: x\r\n\r\nx' },
-    { what: 'nothing', raw: '' },
+    { what: 'no content', raw: '' },
     {
       what: '2,000 signatures',
       raw: `${'DKIM-Signature: v=1; d=sender.test; s=key; b=x\r\n'.repeat(2_000)}\r\nx`,

@@ -13,7 +13,7 @@ import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-obj
 import { newId } from '../../platform/ids.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { receiptService } from '../support/mail-services.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { startRspamdServer } from '../support/rspamd-server.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -60,7 +60,7 @@ describe('a received message shows', () => {
   });
 
   test.each([
-    { what: 'an automated mail', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
+    { what: 'an automatic message', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
     {
       what: 'a different Reply-To',
       fields: { 'Reply-To': 'eve@else.example' },
@@ -84,12 +84,12 @@ describe('a received message shows', () => {
       receive(
         mail({ From: from, Subject: 'Re: Plan', 'In-Reply-To': '<start@people.example>', 'X-N': from }),
       );
-    const [copied, stranger, again] = [
+    const [copied, newcomer, again] = [
       await answer('Bob@people.example'),
       await answer('eve@else.example'),
       await answer('"Eve" <eve@else.example>'),
     ];
-    expect([first, copied, stranger, again].map(({ message }) => message?.signals)).toEqual([
+    expect([first, copied, newcomer, again].map(({ message }) => message?.signals)).toEqual([
       [],
       [],
       ['new_participant'],
@@ -155,10 +155,10 @@ describe('spam', () => {
 
   test.each([
     { what: 'fails', answer: { status: 500, body: { error: 'x' } } },
-    { what: 'answers no JSON', answer: { body: 'sorry' } },
-    { what: 'answers something else', answer: { body: [] } },
+    { what: 'returns no JSON', answer: { body: 'sorry' } },
+    { what: 'returns another type', answer: { body: [] } },
     { what: 'returns an invalid score', answer: { body: { action: 'reject', score: '1e400' } } },
-    { what: 'never answers', answer: null },
+    { what: 'never responds', answer: null },
   ])('a message is unscanned if the scanner $what', async ({ answer }) => {
     rspamd.answerWith(answer);
     const { failures, scanForSpam } = scanned(500);
@@ -176,7 +176,7 @@ describe('spam', () => {
     { policy: 'reject', dmarc: 'pass', labels: [] },
     { policy: 'reject', dmarc: 'temperror', labels: [] },
   ] as const)(
-    'without a scanner: DMARC $dmarc at p=$policy is $labels',
+    'without a scanner, DMARC $dmarc at p=$policy gives $labels',
     async ({ policy, dmarc, labels }) => {
       const { receive } = await arrangeInbox(database, judged({ policy, dmarc }));
       const { message } = await receive(mail({ Subject: 'Ruled' }));
@@ -254,7 +254,7 @@ describe('a repeated message', () => {
   test('with a known transport id is received once', async () => {
     const { inbox } = await arrangeInbox(database);
     const { outbox, commands } = recordingOutbox();
-    const receipts = receiptService({ database, outbox });
+    const receipts = createTestReceiptService({ database, outbox });
     const { organizationId, environmentId, id: inboxId } = inbox;
     const accepted = () => ({
       transportId: 'provider-1',
@@ -326,7 +326,7 @@ describe('a looping thread', () => {
   });
 
   test.each([
-    { what: 'one side alone writes', sent: 15, at: minutesAgo(0) },
+    { what: 'only one side writes', sent: 15, at: minutesAgo(0) },
     { what: 'the pause is over', sent: 30, at: minutesAgo(61) },
   ])('is not paused if $what', async ({ sent, at }) => {
     const { answer, gate } = await arrangeLoop(sent, at);

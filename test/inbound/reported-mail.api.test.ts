@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
-import { arrangeSending, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -19,7 +19,7 @@ async function arrange() {
   const { receive } = await arrangeInbox(database);
   const report = (raw: Buffer, facts: ReceiptFacts = {}) =>
     receive(raw, { kind: 'report', target: messageId, mailFrom: '', ...facts });
-  const state = async () => (await stateOfMessage(database, messageId)).message.status;
+  const state = async () => (await readMessageState(database, messageId)).message.status;
   const bounces = async () => {
     const events = await database.systemTransaction(({ em }) =>
       em.find(EventEntity, { inboxId: sender.id, type: 'message.bounced' }),

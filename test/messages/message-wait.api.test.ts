@@ -3,7 +3,7 @@ import type { IngestServiceOptions } from '../../domain/inbound/ingest.service.t
 import type { Message } from '../../domain/messages/message.entity.ts';
 import type { Answer } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { arrangeInbox, mail, type ReceiptFacts, testReader } from '../support/inbound-mail.ts';
+import { arrangeInbox, mail, type ReceiptFacts, sharedParserPool } from '../support/inbound-mail.ts';
 import { listen } from '../support/live-stream.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   baseUrl = await listen(app);
 });
 afterAll(async () => {
-  await testReader().close();
+  await sharedParserPool().close();
 });
 
 async function arrange(overrides: Partial<IngestServiceOptions> = {}) {

@@ -44,8 +44,8 @@ test.each([
   ['ann@example.test\n', 'control characters'],
   [`${'a'.repeat(65)}@example.test`, '64'],
   [`a@${'b.'.repeat(126)}test`, '254'],
-])('rejects %j: %s', (address, words) => {
-  expect(findAddressProblem(address)).toContain(words);
+])('rejects %j: %s', (address, explanation) => {
+  expect(findAddressProblem(address)).toContain(explanation);
 });
 
 test('accepts only a line of ASCII without spaces', () => {

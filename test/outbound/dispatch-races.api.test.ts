@@ -5,7 +5,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
 import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, type Sending, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, type Sending, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -13,7 +13,7 @@ const database = useWorkerDatabase();
 const TO = ['first@people.example', 'second@people.example', 'third@people.example'];
 const DAY_MS = 24 * 3_600_000;
 
-const stateOf = (messageId: string) => stateOfMessage(database, messageId);
+const stateOf = (messageId: string) => readMessageState(database, messageId);
 
 function report({ outcomes }: Sending, messageId: string, ...positions: number[]) {
   const told = positions.map(

@@ -5,13 +5,13 @@ import { OrganizationEntity } from '../../domain/organizations/organization.enti
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
 
 const arrange = () => arrangeSending(database);
-const stateOf = (messageId: string) => stateOfMessage(database, messageId);
+const stateOf = (messageId: string) => readMessageState(database, messageId);
 
 describe('dispatch', () => {
   test('records an accepted message, its event, and tracking if the relay reports delivery', async () => {

@@ -7,7 +7,8 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type S3Server, startS3 } from '../../dev/stack/s3.ts';
-import { buildContentDisposition, createStorage, type Storage } from '../../platform/storage.ts';
+import { buildContentDisposition } from '../../platform/content-disposition.ts';
+import { createStorage, type Storage } from '../../platform/storage.ts';
 
 const MEBIBYTE = 1024 * 1024;
 let folder: string;

@@ -159,10 +159,10 @@ describe('over a real connection', () => {
 
   // The mail server provides what the script needs.
   (hasTools() ? test : test.skip).each([
-    ['as it came', 0],
-    ['of the sender <>', 0],
-    ['told of nobody', 67],
-    ['of another secret', 75],
+    ['unchanged', 0],
+    ['with the sender <>', 0],
+    ['for an unknown recipient', 67],
+    ['with another secret', 75],
     ['over the size limit', 69],
     ['without settings', 75],
   ])('the Postfix script hands over a message %s: %i', async (what, status) => {
@@ -170,11 +170,11 @@ describe('over a real connection', () => {
     const folder = await mkdtemp(join(tmpdir(), 'agent-email-hand-over-'));
     const settings = join(folder, 'settings');
     try {
-      const secret = what === 'of another secret' ? 'other' : SECRET;
+      const secret = what === 'with another secret' ? 'other' : SECRET;
       if (what !== 'without settings')
         await writeFile(settings, `PROVIDER_RAW_SECRET='${secret}'\nAPI_URL=${url}\n`);
-      const sender = what === 'of the sender <>' ? '' : 'ada+a&b=c%d@people.example';
-      const to = what === 'told of nobody' ? '*@mail.test' : inbox.email;
+      const sender = what === 'with the sender <>' ? '' : 'ada+a&b=c%d@people.example';
+      const to = what === 'for an unknown recipient' ? '*@mail.test' : inbox.email;
       const raw =
         what === 'over the size limit' ? Buffer.alloc(SERVED_MAX_SIZE_BYTES + 1, 'x') : largeMail(to);
       expect(await handOver(['192.0.2.7', '', `id-${inbox.id}`, sender, to], raw, settings)).toBe(status);
@@ -192,13 +192,13 @@ describe('a raw message is rejected without storing anything', () => {
   test.each<[string, Handed, ErrorCode]>([
     ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
-    ['signed for a time to come', { timestamp: seconds(3_600) }, 'unauthenticated'],
-    ['with other bytes than were signed', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
-    ['with another sender than was signed', { sent: { mailFrom: 'eve@people.example' } }, 'unauthenticated'],
-    ['with a signature of no kind', { sent: { signature: 'v1=00' } }, 'validation_error'],
+    ['signed for a future time', { timestamp: seconds(3_600) }, 'unauthenticated'],
+    ['with other bytes than the signed ones', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
+    ['with another sender than the signed one', { sent: { mailFrom: 'eve@people.example' } }, 'unauthenticated'],
+    ['with a malformed signature', { sent: { signature: 'v1=00' } }, 'validation_error'],
     ['with a line break in the envelope', { envelope: { helo: 'a\nb' } }, 'validation_error'],
     ['over the size limit', { mail: `${MAIL}${'x'.repeat(2_000)}` }, 'payload_too_large'],
-    ['that went in circles', { mail: `${'Received: x\r\n'.repeat(51)}${MAIL}` }, 'unprocessable'],
+    ['in a mail loop', { mail: `${'Received: x\r\n'.repeat(51)}${MAIL}` }, 'unprocessable'],
   ])('%s', async (_what, handed, code) => {
     const inbox = await arrange();
     expectProblem(await hand([inbox.email], handed), code);

@@ -9,7 +9,7 @@ import { createSesMailService } from '../../domain/providers/ses-mail.service.ts
 import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
 import { createSesObjects, type SesObjects } from '../../platform/ses-objects.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { receiptService } from '../support/mail-services.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { createSnsSigner, SES_TOPIC, type SnsSigner, signSnsMessage } from '../support/sns-signer.ts';
@@ -63,7 +63,7 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
     sesMail: createSesMailService({
       intake: createMailIntake({
         storage: app.storage,
-        receipts: receiptService({ database: app.worker, outbox, storage: app.storage }),
+        receipts: createTestReceiptService({ database: app.worker, outbox, storage: app.storage }),
         maxSizeBytes: MAX_SIZE_BYTES,
       }),
       objects: {
@@ -72,7 +72,7 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
           return objects.open(name, key);
         },
       },
-      buckets: [BUCKET, 'another-of-ours'],
+      buckets: [BUCKET, 'another-listed'],
       onUnknownRecipients: (_id, recipients) => unknown.push(...recipients),
     }),
     egress: { get: async () => ({ kind: 'response', status: 200, body: signer.cert, durationMs: 1 }) },
@@ -204,7 +204,7 @@ describe('a message that SES received', () => {
   });
 
   test.each([['Lambda'], ['Bounce'], ['Stop'], ['WorkMail'], ['AddHeader']])(
-    'is ignored where a rule tells of its %s',
+    'is ignored in the notification of the action %s',
     async (type) => {
       const { inbox, service, receipts } = await arrange();
       expect(await service.take(signed(received({ recipients: [inbox.email], action: { type } })))).toBe(
@@ -218,9 +218,9 @@ describe('a message that SES received', () => {
 describe('the verdicts of SES are on the message, without further lookups:', () => {
   const failed = { status: 'FAIL' };
   test.each<[string, object, Partial<Authentication>, string[]]>([
-    ['all is well', { dmarcVerdict: { status: 'PASS' } }, { spf: 'pass', dkim: 'pass', dmarc: 'pass' }, []],
+    ['all checks pass', { dmarcVerdict: { status: 'PASS' } }, { spf: 'pass', dkim: 'pass', dmarc: 'pass' }, []],
     [
-      'DMARC fails, and the domain asks for nothing',
+      'DMARC fails without a policy',
       { spfVerdict: failed, dkimVerdict: { status: 'GRAY' }, dmarcVerdict: failed, dmarcPolicy: 'NONE' },
       { spf: 'fail', dkim: 'none', dmarc: 'fail' },
       ['unauthenticated'],
@@ -234,7 +234,7 @@ describe('the verdicts of SES are on the message, without further lookups:', () 
     ['spam', { spamVerdict: failed }, { dmarc: 'none' }, ['spam']],
     ['a virus', { virusVerdict: failed }, { dmarc: 'none' }, ['spam']],
     [
-      'it could not tell',
+      'processing failed',
       { spfVerdict: { status: 'PROCESSING_FAILED' }, dkimVerdict: 7, dmarcVerdict: null },
       { spf: 'temperror', dkim: 'none', dmarc: 'none' },
       [],
@@ -249,7 +249,7 @@ describe('the verdicts of SES are on the message, without further lookups:', () 
       {
         storage: app.storage,
         authenticate: async () => {
-          throw new Error('SES has told.');
+          throw new Error('Verdicts come from SES.');
         },
       },
       inbox,
@@ -292,20 +292,20 @@ describe('rejected without storing anything:', () => {
 
   test.each<[string, () => Promise<object>, string]>([
     [
-      'a mail over the limit',
+      'a message over the limit',
       async () => inS3(await putMail(`${MAIL}${'x'.repeat(30_000)}`)),
       'payload_too_large',
     ],
     [
-      'a mail that went in circles',
+      'a mail loop',
       async () => inS3(await putMail(`${'Received: x\r\n'.repeat(51)}${MAIL}`)),
       'unprocessable',
     ],
-    ['a mail SES encrypted', async () => inS3(await putMail(MAIL, { 'x-amz-key-v2': 'k' })), 'unprocessable'],
-    ['an object that is not there (yet)', async () => inS3('missing'), 'unavailable'],
-    ['a bucket that is not there', async () => inS3('key', 'another-of-ours'), 'unavailable'],
+    ['a message that SES encrypted', async () => inS3(await putMail(MAIL, { 'x-amz-key-v2': 'k' })), 'unprocessable'],
+    ['a missing object', async () => inS3('missing'), 'unavailable'],
+    ['a missing bucket', async () => inS3('key', 'another-listed'), 'unavailable'],
     ['an object without a name', async () => ({ type: 'S3', bucketName: BUCKET }), 'unprocessable'],
-    ['a notification without the mail', async () => ({ type: 'SNS', encoding: 'UTF8' }), 'unprocessable'],
+    ['a notification without content', async () => ({ type: 'SNS', encoding: 'UTF8' }), 'unprocessable'],
   ])('%s', async (_what, action, code) => {
     const { inbox, service, receipts } = await arrange();
     const notification = received({ recipients: [inbox.email], action: await action() });
@@ -337,15 +337,15 @@ describe('rejected without storing anything:', () => {
   });
 
   test('a forbidden object', async () => {
-    const stranger = createSesObjects({ ...app.config, SES_SECRET_ACCESS_KEY: 'wrong' });
-    const { inbox, service, receipts } = await arrange(stranger);
+    const unauthorized = createSesObjects({ ...app.config, SES_SECRET_ACCESS_KEY: 'wrong' });
+    const { inbox, service, receipts } = await arrange(unauthorized);
     const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
     await expect(service.take(signed(notification))).rejects.toMatchObject({
       code: 'unavailable',
       cause: expect.objectContaining({ message: expect.stringContaining('403') }),
     });
     expect(await receipts()).toEqual([]);
-    stranger.close();
+    unauthorized.close();
   });
 
   test('nothing forever: a missing object is accepted when SNS retries', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { accepted } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -18,7 +18,7 @@ async function arrange(...to: string[]) {
   }));
   const messageId = await sending.send(...to);
   await dispatchOnce(sending, messageId);
-  const { message } = await stateOfMessage(database, messageId);
+  const { message } = await readMessageState(database, messageId);
   const { receive } = await arrangeInbox(database, {}, sending.inbox);
   return { receive, sesIds, threadId: message.threadId, rfcMessageId: message.rfcMessageId };
 }

@@ -5,7 +5,7 @@ import { createSesNotificationService } from '../../domain/providers/ses-notific
 import { isSnsCertificateUrl, type SnsMessage } from '../../domain/providers/sns-message.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { accepted } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, stateOfMessage } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import {
   CERTIFICATE_URL,
@@ -63,21 +63,21 @@ async function arrange(certificate = pair.cert) {
     },
     topicArns: [TOPIC],
   });
-  const event = (type: string, told: object, shape: 'eventType' | 'notificationType' = 'eventType') => ({
+  const event = (type: string, fields: object, shape: 'eventType' | 'notificationType' = 'eventType') => ({
     [shape]: type,
     mail: { messageId: sesId, timestamp: new Date().toISOString(), destination: ['gone@people.example'] },
-    ...told,
+    ...fields,
   });
   const state = async () => {
-    const { status, types } = await stateOfMessage(database, messageId);
+    const { status, types } = await readMessageState(database, messageId);
     return { status, types };
   };
   return { service, event, fetched, state, sesId };
 }
 
-const told = { emailAddress: 'gone@people.example' };
+const recipient = { emailAddress: 'gone@people.example' };
 const bounce = (bounceType: string, bounceSubType: string, more = {}) => ({
-  bounce: { bounceType, bounceSubType, bouncedRecipients: [{ ...told, ...more }] },
+  bounce: { bounceType, bounceSubType, bouncedRecipients: [{ ...recipient, ...more }] },
 });
 
 describe('a signed notification', () => {
@@ -88,11 +88,11 @@ describe('a signed notification', () => {
     ['Bounce', bounce('Permanent', 'OnAccountSuppressionList'), 'bounced'],
     [
       'Complaint',
-      { complaint: { complainedRecipients: [told], complaintFeedbackType: 'abuse' } },
+      { complaint: { complainedRecipients: [recipient], complaintFeedbackType: 'abuse' } },
       'complained',
     ],
     ['Reject', { reject: { reason: 'Bad content' } }, 'bounced'],
-    ['DeliveryDelay', { deliveryDelay: { delayedRecipients: [{ ...told, status: '4.4.1' }] } }, 'sent'],
+    ['DeliveryDelay', { deliveryDelay: { delayedRecipients: [{ ...recipient, status: '4.4.1' }] } }, 'sent'],
   ])('of %s (%j) makes the message %s once, in both formats and versions', async (type, more, status) => {
     const { service, event, fetched, state } = await arrange();
     expect(await service.take(JSON.stringify(snsMessage(event(type, more))))).toBe('folded');
@@ -165,8 +165,8 @@ describe('rejected without any change:', () => {
         snsMessage(signed.Message, { SigningCertURL: CERTIFICATE_URL.replace('sns.eu', 'evil.eu') }),
       'unauthenticated',
     ],
-    ['what is no message of SNS', () => '{"Type":"Notification"}', 'validation_error'],
-    ['what is no JSON', () => 'hello', 'validation_error'],
+    ['not a message of SNS', () => '{"Type":"Notification"}', 'validation_error'],
+    ['invalid JSON', () => 'hello', 'validation_error'],
   ])('%s', async (_what, change, code) => {
     const { service, event, state } = await arrange();
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')));

@@ -15,14 +15,14 @@ import { createStorage, type Storage } from '../../platform/storage.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { useOwnDatabase } from '../support/resources.ts';
+import { useIsolatedDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 import { testEnvironment } from '../support/test-app.ts';
 
 const DAY_MS = 86_400_000;
 const BEGINNING: OrphanSearchProgress = { lastKey: '', scanned: 0, registered: 0 };
 
-const database = useOwnDatabase('orphaned_objects');
+const database = useIsolatedDatabase('orphaned_objects');
 
 /** The test's own bucket; `search` runs the given number of days after the objects were stored. */
 async function withBucket(

@@ -8,7 +8,7 @@ import { sharedService } from '../support/service.ts';
 
 const service = sharedService();
 const call = apiClient(service, service.api_key);
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 
 jest.setTimeout(60_000);
 
@@ -65,7 +65,7 @@ test('processes a submitted message like an API message and sends it byte for by
     const { body } = await call('GET', `/messages/${id}`);
     expect(body.status).toBe('delivered');
     return body;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   expect(sent).toMatchObject({
     direction: 'outbound',
     inbox_id: account.inbox.id,
@@ -89,7 +89,7 @@ test('processes a submitted message like an API message and sends it byte for by
     const { body } = await call('GET', `/inboxes/${other.id}/messages?direction=inbound`);
     expect(body.data).toHaveLength(1);
     return body.data[0] as Answer;
-  }, PATIENCE);
+  }, TIMEOUT_MS);
   const file = (await call('GET', `/attachments/${arrived.attachment_ids[0]}`)).body;
   const bytes = Buffer.from(await (await fetch(String(file.download_url))).arrayBuffer());
   expect(bytes.equals(content)).toBe(true);

@@ -10,7 +10,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 
 /** An id as it would have been made then. */
-export function idOf(kind: IdKind, at: Date, random = randomBytes(10)): string {
+export function createIdAt(kind: IdKind, at: Date, random = randomBytes(10)): string {
   const bytes = Buffer.alloc(16);
   bytes.writeUIntBE(at.getTime(), 0, 6);
   random.copy(bytes, 6);
@@ -50,7 +50,7 @@ export async function createAgedMail(
     const random = randomBytes(10);
     const message = em.create(MessageEntity, {
       ...place,
-      id: idOf('message', at, random),
+      id: createIdAt('message', at, random),
       threadId: thread.id,
       direction,
       status: isInbound ? 'received' : 'sent',
@@ -87,7 +87,7 @@ export async function createAgedMail(
     if (isInbound && rawKey !== null)
       em.create(ReceiptEntity, {
         ...place,
-        id: idOf('receipt', at, random),
+        id: createIdAt('receipt', at, random),
         kind: 'mail',
         messageId: message.id,
         rawKey,

@@ -13,7 +13,7 @@ export interface PublishedRecord {
 }
 
 /** Publishes records as a customer would, long texts in strings of 255. Those of one name and type stand together. */
-export function publish(server: DnsServer, records: PublishedRecord[]): void {
+export function publishRecords(server: DnsServer, records: PublishedRecord[]): void {
   for (const [, same] of Map.groupBy(records, ({ name, type }) => `${type} ${name}`)) {
     const [first] = same;
     if (!first) continue;

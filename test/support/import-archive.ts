@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { fileNameOf } from '../../domain/exports/exported-table.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { asOwner } from './rich-organization.ts';
+import { asSchemaOwner } from './rich-organization.ts';
 import { readZip, type ZipFile } from './zip-reader.ts';
 
 type Row = Record<string, unknown>;
@@ -27,7 +27,7 @@ export async function importArchive(
     await storage.putBytes(key, await file.read(), 'application/octet-stream');
     return key;
   };
-  await asOwner(async (client) => {
+  await asSchemaOwner(async (client) => {
     await client.query('begin');
     for (const exported of EXPORTED_TABLES) {
       const { table } = exported;
@@ -37,8 +37,8 @@ export async function importArchive(
         // Paths are of the archive, not of what the rows are called here.
         const key = 'file' in row ? await put(row.file) : null;
         const own = JSON.parse(renamed(JSON.stringify(row))) as Row;
-        if (table === 'members') await insert(client, 'users', userOf(own));
-        await insert(client, table, asColumns(table, own, organizationId, key));
+        if (table === 'members') await insert(client, 'users', toUser(own));
+        await insert(client, table, toColumns(table, own, organizationId, key));
       }
     }
     // The import is no use of the service, and what came of the mail is counted in the rows of metrics.
@@ -57,11 +57,11 @@ export async function linesOf(file: ZipFile): Promise<Row[]> {
     .map((line) => JSON.parse(line) as Row);
 }
 
-function userOf({ user_id, email, name, created_at }: Row): Row {
+function toUser({ user_id, email, name, created_at }: Row): Row {
   return { id: user_id, email, name, created_at, updated_at: created_at };
 }
 
-function asColumns(table: string, row: Row, organizationId: string, key: string | null): Row {
+function toColumns(table: string, row: Row, organizationId: string, key: string | null): Row {
   const { file: _file, ...given } = row;
   const own: Row = { ...given, ...(table === 'organizations' ? {} : { org_id: organizationId }) };
   switch (table) {
@@ -83,12 +83,12 @@ function asColumns(table: string, row: Row, organizationId: string, key: string 
     case 'attachments':
       return { ...own, sha256: `\\x${row.sha256}`, storage_key: key };
     case 'api_keys':
-      return { ...own, token_hash: aSecret() };
+      return { ...own, token_hash: createSecret() };
     case 'dkim_keys':
-      return { ...own, private_key: aSecret() };
+      return { ...own, private_key: createSecret() };
     case 'webhook_endpoints': {
       const { failures_in_row, ...rest } = own;
-      return { ...rest, consecutive_failures: failures_in_row, secret: aSecret() };
+      return { ...rest, consecutive_failures: failures_in_row, secret: createSecret() };
     }
     case 'domains':
       return { ...own, episode_started_at: row.created_at };
@@ -108,7 +108,7 @@ function asColumns(table: string, row: Row, organizationId: string, key: string 
 }
 
 /** What an archive does not hold is made anew. */
-const aSecret = () => `\\x${randomBytes(32).toString('hex')}`;
+const createSecret = () => `\\x${randomBytes(32).toString('hex')}`;
 
 async function insert(client: pg.Client, table: string, row: Row): Promise<void> {
   const columns = Object.keys(row)

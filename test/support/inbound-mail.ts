@@ -10,7 +10,7 @@ import { createParserPool, type ParserPool } from '../../domain/mime/parser/pool
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
-import { accepted, mailServices, memoryStorage, ScriptedTransport } from './mail-services.ts';
+import { accepted, createMailServices, createMemoryStorage, ScriptedTransport } from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
 
@@ -32,15 +32,15 @@ export async function arrangeInbox(
 ) {
   const inbox = given ?? (await createInbox(database, await createOrganization(database)));
   const { outbox } = recordingOutbox();
-  const { outcomes } = mailServices(database, new ScriptedTransport(async () => accepted), { outbox });
+  const { outcomes } = createMailServices(database, new ScriptedTransport(async () => accepted), { outbox });
   const objects = new Map<string, Buffer>();
   const ingest = createIngestService({
     database,
-    storage: memoryStorage(objects),
+    storage: createMemoryStorage(objects),
     outcomes,
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
-    parserPool: testReader(),
+    parserPool: sharedParserPool(),
     authenticate: skipAuthentication,
     scanForSpam: skipSpamScan,
     maxConcurrentLargeMessages: 1,
@@ -97,7 +97,7 @@ async function commitReceipt(
 let reader: ParserPool | undefined;
 
 /** Real parser processes, shared by the tests of a file; they end with it. */
-export function testReader(): ParserPool {
+export function sharedParserPool(): ParserPool {
   reader ??= createParserPool({
     entry: resolve(import.meta.dirname, '../../workers/mail-parser.ts'),
     processes: 2,

@@ -56,8 +56,8 @@ export async function openStream(baseUrl: string, options: LiveStreamOptions): P
   });
   const response = await answerOf(request);
   const stream = follow(request, response);
-  if (response.statusCode === 200) await eventually(() => must(stream.comments.includes('connected')));
-  else await eventually(() => must(stream.ended));
+  if (response.statusCode === 200) await eventually(() => assertTrue(stream.comments.includes('connected')));
+  else await eventually(() => assertTrue(stream.ended));
   return stream;
 }
 
@@ -135,6 +135,6 @@ function follow(request: ClientRequest, response: IncomingMessage): LiveStream {
   };
 }
 
-function must(condition: boolean): void {
+function assertTrue(condition: boolean): void {
   if (!condition) throw new Error('not yet');
 }

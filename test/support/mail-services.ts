@@ -78,7 +78,7 @@ export interface MailServices {
 export const unsigned: DkimKeys = { findSigningKey: async () => null };
 
 /** Dispatch and outcomes on a real database, with a relay and a storage of the test's own. */
-export function mailServices(
+export function createMailServices(
   database: Database,
   mailTransport: MailTransport,
   {
@@ -98,7 +98,7 @@ export function mailServices(
   const transmissions = createTransmissionService({
     database,
     dkimKeys,
-    storage: memoryStorage(objects),
+    storage: createMemoryStorage(objects),
     mailTransport,
     simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),
     returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
@@ -109,7 +109,7 @@ export function mailServices(
 }
 
 /** Objects in a map: for tests that are not about storage. */
-export function memoryStorage(
+export function createMemoryStorage(
   objects: Map<string, Buffer>,
 ): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
   return {
@@ -132,12 +132,12 @@ export function memoryStorage(
 }
 
 /** The listener's look-ups and receipts, on a real database. Complaints come to complaints@bounces.mail.test. */
-export function receiptService(
+export function createTestReceiptService(
   options: Pick<ReceiptServiceOptions, 'database' | 'outbox'> & Partial<ReceiptServiceOptions>,
 ) {
   return createReceiptService({
     returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
-    storage: memoryStorage(new Map()),
+    storage: createMemoryStorage(new Map()),
     feedbackAddress: 'complaints@bounces.mail.test',
     ...options,
   });

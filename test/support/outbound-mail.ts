@@ -5,7 +5,7 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { accepted, mailServices, ScriptedTransport } from './mail-services.ts';
+import { accepted, createMailServices, ScriptedTransport } from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
 import { testScope } from './test-scope.ts';
@@ -24,7 +24,7 @@ export async function arrangeSending(
   });
   const { outbox, commands } = recordingOutbox();
   const transport = new ScriptedTransport(async () => accepted);
-  const services = mailServices(database, transport, { outbox });
+  const services = createMailServices(database, transport, { outbox });
   const sends = createSendService({ database, outbox, events: createWebhookEvents({ outbox }) });
   const scope = testScope(organization, inbox);
   const send = async (...to: string[]) => {
@@ -45,7 +45,7 @@ export async function arrangeSending(
 }
 
 /** What the database says of a message. */
-export async function stateOfMessage(database: Database, messageId: string) {
+export async function readMessageState(database: Database, messageId: string) {
   return database.systemTransaction(async ({ em }) => {
     const message = await em.findOneOrFail(MessageEntity, { id: messageId });
     const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });

@@ -4,7 +4,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { answers } from '../../dev/stack/ports.ts';
+import { acceptsConnections } from '../../dev/stack/ports.ts';
 import { eventually } from './eventually.ts';
 
 /** Debian's places; `/usr/sbin` is not on everybody's PATH. */
@@ -17,7 +17,7 @@ const STOP_TIMEOUT_MS = 15_000;
 const run = promisify(execFile);
 
 /** Why Postfix cannot be started here; null where it can. */
-export function postfixObstacle(): string | null {
+export function findPostfixObstacle(): string | null {
   if (!existsSync(POSTFIX) || !existsSync(join(DAEMONS, 'master')))
     return 'postfix is not installed (apt-get install postfix)';
   return process.getuid?.() === 0 ? null : 'postfix starts as root alone';
@@ -62,7 +62,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
     await prepare(directory, options);
     await run(POSTFIX, ['-c', configuration, 'start'], { timeout: START_TIMEOUT_MS });
     await eventually(async () => {
-      if (!(await answers(options.port))) throw new Error('Postfix does not answer');
+      if (!(await acceptsConnections(options.port))) throw new Error('Postfix does not answer');
     }, START_TIMEOUT_MS);
   } catch (error) {
     const said = log();

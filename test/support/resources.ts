@@ -3,7 +3,7 @@ import { loadConfig } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { startObjectStorage } from './object-storage.ts';
-import { connectOwnDatabase } from './own-database.ts';
+import { createIsolatedDatabase } from './isolated-database.ts';
 import { testStack } from './stack.ts';
 import { connect, startTestApp, type TestApp, type TestAppOptions, testEnvironment } from './test-app.ts';
 import { useResource } from './use-resource.ts';
@@ -42,9 +42,9 @@ export function usePostgres(login: 'ownerUrl' | 'apiUrl'): pg.Client {
 }
 
 /** A new database of the file's own, as a worker sees it. */
-export function useOwnDatabase(name: string): Database {
+export function useIsolatedDatabase(name: string): Database {
   return useResource(
-    () => connectOwnDatabase(name),
+    () => createIsolatedDatabase(name),
     (database) => database.close(),
   );
 }

@@ -15,7 +15,7 @@ export interface RichOrganization {
   objects: Map<string, Buffer>;
 }
 
-export interface Riches {
+export interface RichOrganizationOptions {
   /** In each of two inboxes. */
   messages?: number;
   /** Names of the first message's attachments, with their bytes. */
@@ -26,7 +26,7 @@ const HOUR = '2026-11-20T10:00:00.000Z';
 const NAMES = ['Übersicht 令和 📎.pdf', '../../etc/passwd', 'CON', ''];
 
 /** The owner of the schema, who is above all policies; tests only. */
-export async function asOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+export async function asSchemaOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
   await client.connect();
   try {
@@ -39,7 +39,7 @@ export async function asOwner<T>(work: (client: pg.Client) => Promise<T>): Promi
 /** An organization that has some of everything there is. */
 export async function createRichOrganization(
   storage: Pick<Storage, 'putBytes'>,
-  { messages = 3, attachments }: Riches = {},
+  { messages = 3, attachments }: RichOrganizationOptions = {},
 ): Promise<RichOrganization> {
   const marker = `m${randomBytes(6).toString('hex')}`;
   const organizationId = newId('organization');
@@ -66,7 +66,7 @@ export async function createRichOrganization(
   const stamps = { created_at: now, updated_at: now };
   const org = { org_id: organizationId };
 
-  await asOwner(async (client) => {
+  await asSchemaOwner(async (client) => {
     const insert = (table: string, row: Record<string, unknown>) => {
       const columns = Object.keys(row).map((name) => `"${name}"`);
       const values = columns.map((_, index) => `$${index + 1}`);
@@ -382,7 +382,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into unclaimed_objects (storage_key, org_id, due_at) values ('none/' || $1::text, $1, 'infinity')`,
     `insert into outbox (org_id, command, available_at, created_at) values ($1, '{}', 'infinity', now())`,
   ];
-  await asOwner(async (client) => {
+  await asSchemaOwner(async (client) => {
     for (const statement of statements) await client.query(statement, [organizationId]);
   });
 }

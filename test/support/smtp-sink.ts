@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
 
-export interface SunkMail {
+export interface SinkMessage {
   mailFrom: string;
   rcptTo: string[];
   /** Exactly as sent. */
@@ -11,7 +11,7 @@ export interface SunkMail {
 
 /** An SMTP server on 127.0.0.1 that keeps every mail and refuses the recipients a test names. */
 export class SmtpSink {
-  readonly mails: SunkMail[] = [];
+  readonly mails: SinkMessage[] = [];
   /** Recipient, in lower case → the reply, such as `550 5.1.1 no such user`. */
   readonly refused = new Map<string, string>();
   readonly #server = new SMTPServer({

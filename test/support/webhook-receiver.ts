@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { findSchemaError } from './event-shape.ts';
+import { findSchemaError } from './event-schema.ts';
 
 export interface ReceivedWebhook {
   path: string;

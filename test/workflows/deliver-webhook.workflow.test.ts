@@ -14,7 +14,7 @@ import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
 
-/** A receiver that fails until attempt `successAt`; keeps the schedule the use-case would keep. */
+/** A receiver that fails until attempt `successAt`, with the retry delays of the real activity. */
 function receiver(successAt: number) {
   const attemptedAt: number[] = [];
   const nows: boolean[] = [];
@@ -51,7 +51,7 @@ async function historyLength(workflowId: string): Promise<number> {
 }
 
 describe('deliverWebhook', () => {
-  test('is 11 events long when the first attempt succeeds', async () => {
+  test('has 11 events if the first attempt succeeds', async () => {
     const queue = randomUUID();
     const { activities } = receiver(1);
     await environment.withWorker(queue, activities, async () => {
@@ -61,7 +61,7 @@ describe('deliverWebhook', () => {
     });
   });
 
-  test('attempts 8 times on the schedule, and is still 11 events long', async () => {
+  test('makes 8 attempts on the schedule, still with 11 events', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt } = receiver(99);
     await environment.withWorker(queue, activities, async () => {
@@ -69,16 +69,16 @@ describe('deliverWebhook', () => {
       await expect(handle.result()).resolves.toBe('exhausted');
       await expect(historyLength(handle.workflowId)).resolves.toBe(11);
     });
-    const pauses = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
+    const delays = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
     expect(attemptedAt).toHaveLength(8);
-    pauses.forEach((pause, index) => {
+    delays.forEach((pause, index) => {
       const scheduled = WEBHOOK_SCHEDULE_MS[index + 1] ?? 0;
       expect(pause).toBeGreaterThanOrEqual(scheduled);
       expect(pause).toBeLessThan(scheduled + 60_000);
     });
   });
 
-  test('retryNow attempts while the last attempt backs off', async () => {
+  test('retryNow starts an attempt during the backoff', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, nows } = receiver(2);
     await environment.withWorker(queue, activities, async () => {
@@ -90,7 +90,7 @@ describe('deliverWebhook', () => {
     expect(nows).toEqual([false, true]);
   });
 
-  /** As the outbox does where an operator ended the run: the signal is there before the run's first step. */
+  /** Signal-with-start, as the outbox uses it: the signal arrives before the run's first step. */
   const startWith = (signal: string, taskQueue: string) =>
     environment.temporal.client.workflow.signalWithStart(DELIVER_WEBHOOK, {
       taskQueue,
@@ -100,7 +100,7 @@ describe('deliverWebhook', () => {
       signalArgs: [],
     });
 
-  test('started with retryNow, attempts now whatever the schedule says', async () => {
+  test('attempts immediately when started with retryNow', async () => {
     const queue = randomUUID();
     const { activities, nows } = receiver(1);
     await environment.withWorker(queue, activities, async () => {
@@ -110,7 +110,7 @@ describe('deliverWebhook', () => {
     expect(nows).toEqual([true]);
   });
 
-  test('started with cancel, attempts nothing', async () => {
+  test('makes no attempt when started with cancel', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, canceled } = receiver(1);
     await environment.withWorker(queue, activities, async () => {
@@ -120,14 +120,14 @@ describe('deliverWebhook', () => {
     expect([attemptedAt.length, canceled()]).toEqual([0, 1]);
   });
 
-  test('waits for a slot as often as it must, and is still 11 events long', async () => {
+  test('waits for a slot many times, still with 11 events', async () => {
     const queue = randomUUID();
-    let looks = 0;
+    let calls = 0;
     const activities: WebhookActivities = {
       async attemptDelivery({ episode }) {
-        looks += 1;
+        calls += 1;
         expect(episode).toBe(2);
-        if (looks === 100) return 'delivered';
+        if (calls === 100) return 'delivered';
         throw ApplicationFailure.create({ type: 'EndpointBusy', message: 'busy', nextRetryDelay: 60_000 });
       },
       cancelDelivery: async () => 'canceled',
@@ -142,10 +142,10 @@ describe('deliverWebhook', () => {
       await expect(handle.result()).resolves.toBe('delivered');
       await expect(historyLength(handle.workflowId)).resolves.toBe(11);
     });
-    expect(looks).toBe(100);
+    expect(calls).toBe(100);
   });
 
-  test('cancel settles the delivery and ends the run', async () => {
+  test('cancel cancels the delivery and ends the run', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, canceled } = receiver(99);
     await environment.withWorker(queue, activities, async () => {
@@ -157,7 +157,7 @@ describe('deliverWebhook', () => {
     expect(canceled()).toBe(1);
   });
 
-  test('a cancellation from the Temporal UI leaves a row that says so', async () => {
+  test('cancels the delivery when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, canceled } = receiver(99);
     await environment.withWorker(queue, activities, async () => {

@@ -17,7 +17,7 @@ const start = (taskQueue: string) =>
   });
 
 describe('runBulkJob', () => {
-  test('goes on where a dying worker left it', async () => {
+  test('resumes after a worker crash', async () => {
     const queue = randomUUID();
     let runs = 0;
     const activities: WebhookJobActivities = {
@@ -36,7 +36,7 @@ describe('runBulkJob', () => {
     expect(runs).toBe(2);
   });
 
-  test('canceled in the Temporal UI leaves a job that says so', async () => {
+  test('stops the job when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     const stopped: string[] = [];
     let runs = 0;

@@ -17,9 +17,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 const environment = useWorkflowEnvironment();
 
-/** A zone where nothing is right until `verifiedAt` looks were made. Looks keep to the schedule, as the real ones do. */
+/** A zone whose records are found by check number `verifiedAt`. Checks follow the schedule, as the real ones do. */
 function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number } = {}) {
-  const looks: number[] = [];
+  const checks: number[] = [];
   const stopped: string[] = [];
   let startedAt: number | undefined;
   const activities: Pick<DomainActivities, 'checkDomainRecords' | 'stopVerification'> = {
@@ -27,8 +27,8 @@ function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number }
       const now = await environment.temporal.currentTimeMs();
       startedAt ??= now;
       const elapsedMs = now - startedAt;
-      if (elapsedMs > 0 || checkImmediately) looks.push(elapsedMs);
-      if (looks.length >= verifiedAt) return 'verified';
+      if (elapsedMs > 0 || checkImmediately) checks.push(elapsedMs);
+      if (checks.length >= verifiedAt) return 'verified';
       if (elapsedMs >= VERIFICATION_WINDOW_MS) return 'failed';
       throw ApplicationFailure.create({
         type: 'RecordsMissing',
@@ -40,7 +40,7 @@ function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number }
       stopped.push(domainId);
     },
   };
-  return { activities, looks, stopped };
+  return { activities, checks, stopped };
 }
 
 const start = (taskQueue: string) =>
@@ -51,18 +51,18 @@ const start = (taskQueue: string) =>
   });
 
 describe('verifyDomain', () => {
-  test('looks by the whole schedule, fails after 72 hours, and has a short history', async () => {
+  test('checks on the full schedule, fails after 72 hours, and has a short history', async () => {
     const queue = randomUUID();
-    const { activities, looks } = zone();
+    const { activities, checks } = zone();
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).resolves.toBe('failed');
-      const pauses = looks.map((at, index) => Math.round((at - (looks[index - 1] ?? 0)) / MINUTE_MS));
-      expect(pauses.slice(0, 10)).toEqual(Array(10).fill(1));
-      expect(pauses.slice(10, 22)).toEqual(Array(12).fill(5));
-      expect(pauses.slice(22, 46)).toEqual(Array(24).fill(30));
-      expect(pauses.slice(46, -1)).toEqual(Array(29).fill(120));
-      expect(Math.round((looks.at(-1) ?? 0) / HOUR_MS)).toBe(72);
+      const delays = checks.map((at, index) => Math.round((at - (checks[index - 1] ?? 0)) / MINUTE_MS));
+      expect(delays.slice(0, 10)).toEqual(Array(10).fill(1));
+      expect(delays.slice(10, 22)).toEqual(Array(12).fill(5));
+      expect(delays.slice(22, 46)).toEqual(Array(24).fill(30));
+      expect(delays.slice(46, -1)).toEqual(Array(29).fill(120));
+      expect(Math.round((checks.at(-1) ?? 0) / HOUR_MS)).toBe(72);
       const { events } = await handle.fetchHistory();
       expect(events?.length).toBeLessThanOrEqual(13);
       const { typedSearchAttributes } = await handle.describe();
@@ -70,19 +70,19 @@ describe('verifyDomain', () => {
     });
   }, 60_000);
 
-  test('ends as soon as the records are there', async () => {
+  test('ends as soon as the records are found', async () => {
     const queue = randomUUID();
-    const { activities, looks } = zone({ verifiedAt: 12 });
+    const { activities, checks } = zone({ verifiedAt: 12 });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).resolves.toBe('verified');
-      expect(looks).toHaveLength(12);
+      expect(checks).toHaveLength(12);
     });
   });
 
-  test('checkNow looks at once', async () => {
+  test('checkNow checks immediately', async () => {
     const queue = randomUUID();
-    const { activities, looks } = zone({ verifiedAt: 1 });
+    const { activities, checks } = zone({ verifiedAt: 1 });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await eventually(async () => {
@@ -91,11 +91,11 @@ describe('verifyDomain', () => {
       });
       await handle.signal(CHECK_NOW);
       await expect(handle.result()).resolves.toBe('verified');
-      expect(looks[0]).toBeLessThan(MINUTE_MS);
+      expect(checks[0]).toBeLessThan(MINUTE_MS);
     });
   });
 
-  test('canceled from the Temporal UI, the domain is told', async () => {
+  test('stops the verification of the domain when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     const { activities, stopped } = zone();
     await environment.withWorker(queue, activities, async () => {
@@ -111,7 +111,7 @@ describe('verifyDomain', () => {
   });
 });
 
-test('the schedule stands: a look in between moves no other', () => {
+test('an extra check does not shift the schedule', () => {
   expect(nextCheckDelayMs(0)).toBe(MINUTE_MS);
   expect(nextCheckDelayMs(90_000)).toBe(30_000);
   expect(nextCheckDelayMs(12 * MINUTE_MS)).toBe(3 * MINUTE_MS);

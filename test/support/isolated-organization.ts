@@ -1,12 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { apiClient, type Call } from './client.ts';
-import { type OwnService, startOwnService } from './own-service.ts';
+import { type IsolatedService, startIsolatedService } from './isolated-service.ts';
 import { useResource } from './use-resource.ts';
 
 /** A whole service with its first organization, and all who look at it: the API, the schema's owner, Temporal. */
-export interface OwnOrganization {
-  service: OwnService;
+export interface IsolatedOrganization {
+  service: IsolatedService;
   organizationId: string;
   call: Call;
   database: pg.Client;
@@ -15,11 +15,11 @@ export interface OwnOrganization {
 }
 
 /** For tests that kill processes in the middle of a lifecycle. */
-export const useOwnOrganization = (): OwnOrganization =>
-  useResource(startOwnOrganization, (own) => own.stop());
+export const useIsolatedOrganization = (): IsolatedOrganization =>
+  useResource(startIsolatedOrganization, (own) => own.stop());
 
-async function startOwnOrganization(): Promise<OwnOrganization> {
-  const service = await startOwnService({});
+async function startIsolatedOrganization(): Promise<IsolatedOrganization> {
+  const service = await startIsolatedService({});
   const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   const database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();

@@ -9,14 +9,14 @@ import { type MailUi, startMailUi } from './stack/mail-ui.ts';
 import { type Postgres, startPostgres } from './stack/postgres.ts';
 import { type Relay, startRelay } from './stack/relay.ts';
 import { type S3Server, startS3 } from './stack/s3.ts';
-import { startTogether } from './stack/start-together.ts';
+import { startConcurrently } from './stack/start-concurrently.ts';
 import { startTemporal, type TemporalServer } from './stack/temporal.ts';
 import { findTemporalCli } from './stack/temporal-binaries.ts';
 
 const DATABASE = 'agent_email';
 
 /** What this service needs around it, up and filled. */
-export interface OutsideParts {
+export interface Dependencies {
   databaseUrls: { owner: string; api: string; worker: string };
   s3: S3Server['environment'];
   temporal: { address: string; uiUrl: string | undefined };
@@ -24,17 +24,17 @@ export interface OutsideParts {
   seed: FirstOrganization;
 }
 
-export interface PartsContext {
+export interface DependencyContext {
   settings: DevSettings;
   folder: DataFolder;
   log: Log;
   /** Gives the start up. */
   signal: AbortSignal;
   /** Called for each part that runs, so that it is stopped whatever happens to the others. */
-  started(part: StartedPart): void;
+  started(part: StartedDependency): void;
 }
 
-export interface StartedPart {
+export interface StartedDependency {
   name: string;
   stop(): Promise<void>;
   /** Settles with the reason when the part ends by itself. */
@@ -42,18 +42,18 @@ export interface StartedPart {
 }
 
 /** Starts the parts side by side where they do not need each other; resolves when all of them answer. */
-export async function startOutsideParts(context: PartsContext): Promise<OutsideParts> {
+export async function startDependencies(context: DependencyContext): Promise<Dependencies> {
   const linked = (signal: AbortSignal) => ({ ...context, signal });
-  const [database, s3, temporal, mailUi] = await startTogether(context.signal, [
+  const [database, s3, temporal, mailUi] = await startConcurrently(context.signal, [
     (signal) => startDatabase(linked(signal)),
     (signal) => startStorage(linked(signal)),
     (signal) => startWorkflowServer(linked(signal)),
-    (signal) => startInboxes(linked(signal)),
+    (signal) => startMailServers(linked(signal)),
   ]);
   return { ...database, s3: s3.environment, temporal, mailUiUrl: mailUi.url };
 }
 
-async function startDatabase(context: PartsContext): Promise<Pick<OutsideParts, 'databaseUrls' | 'seed'>> {
+async function startDatabase(context: DependencyContext): Promise<Pick<Dependencies, 'databaseUrls' | 'seed'>> {
   const { settings, folder, log } = context;
   const { postgresPassword, apiPassword, workerPassword } = folder.secrets();
   const postgres: Postgres = await startPostgres({
@@ -85,7 +85,7 @@ async function startDatabase(context: PartsContext): Promise<Pick<OutsideParts, 
 }
 
 /** The keys exist in clear only in the moment they are made, so they are written down before anything else happens. */
-async function seed({ settings, folder, log }: PartsContext, workerUrl: string): Promise<FirstOrganization> {
+async function seed({ settings, folder, log }: DependencyContext, workerUrl: string): Promise<FirstOrganization> {
   const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
   try {
     const made = await seedFirstOrganization(database, {
@@ -107,14 +107,14 @@ async function seed({ settings, folder, log }: PartsContext, workerUrl: string):
   return kept;
 }
 
-async function startStorage({ settings, folder, log, started }: PartsContext): Promise<S3Server> {
+async function startStorage({ settings, folder, log, started }: DependencyContext): Promise<S3Server> {
   const s3 = await startS3({ directory: folder.s3, port: settings.ports.s3, bucket: 'agent-email' });
   started({ name: 'S3 server', stop: s3.stop });
   log('S3 server is ready');
   return s3;
 }
 
-async function startWorkflowServer(context: PartsContext): Promise<OutsideParts['temporal']> {
+async function startWorkflowServer(context: DependencyContext): Promise<Dependencies['temporal']> {
   const { settings, folder, log } = context;
   if (settings.temporalAddress) {
     log(`Using the Temporal server at ${settings.temporalAddress}`);
@@ -140,7 +140,7 @@ async function startWorkflowServer(context: PartsContext): Promise<OutsideParts[
   return { address: temporal.address, uiUrl: temporal.uiUrl };
 }
 
-async function startInboxes({ settings, folder, log, signal, started }: PartsContext): Promise<MailUi> {
+async function startMailServers({ settings, folder, log, signal, started }: DependencyContext): Promise<MailUi> {
   const mailUi = await startMailUi({
     directory: folder.mailUi,
     webPort: settings.ports.mailUi,

@@ -1,5 +1,5 @@
 /** What becomes of a mail at the mailbox it was sent to, in RFC 3464 terms. */
-export interface Fate {
+export interface SimulatedOutcome {
   action: 'delivered' | 'relayed' | 'failed' | 'delayed';
   /** Enhanced status code, RFC 3463. */
   status: string;
@@ -10,7 +10,7 @@ export interface Fate {
 }
 
 /** An answer to RCPT TO. */
-export interface Refusal {
+export interface SimulatedRefusal {
   code: number;
   message: string;
 }
@@ -19,7 +19,7 @@ export interface Refusal {
  * The first word of an address outside the service decides what happens to its mail, so that a person can watch each
  * outcome: `bounce@`, `transient.two@` and `delayed+x@` do what they say, any other address takes its mail.
  */
-export function fateOf(address: string): Fate {
+export function simulateOutcome(address: string): SimulatedOutcome {
   switch (firstWord(address)) {
     case 'bounce':
     case 'bounced':
@@ -49,7 +49,7 @@ export function fateOf(address: string): Fate {
 }
 
 /** `reject@` and `defer@` are turned away before the mail is sent. */
-export function refusalOf(address: string): Refusal | undefined {
+export function simulateRefusal(address: string): SimulatedRefusal | undefined {
   switch (firstWord(address)) {
     case 'reject':
     case 'rejected':

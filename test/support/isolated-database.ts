@@ -10,7 +10,7 @@ import { connect } from './test-app.ts';
  *
  * @param name new in the run.
  */
-export async function connectOwnDatabase(name: string): Promise<Database> {
+export async function createIsolatedDatabase(name: string): Promise<Database> {
   const { ownerUrl, workerUrl } = testStack().postgres;
   const owner = new pg.Client({ connectionString: ownerUrl });
   await owner.connect();

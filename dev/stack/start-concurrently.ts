@@ -4,7 +4,7 @@ type Starter<T> = (signal: AbortSignal) => Promise<T>;
  * Starts several things side by side. One that fails gives the others up, and all have settled before its error comes
  * out: nothing is still starting while the caller cleans up.
  */
-export async function startTogether<T extends readonly unknown[]>(
+export async function startConcurrently<T extends readonly unknown[]>(
   signal: AbortSignal,
   starters: readonly [...{ [K in keyof T]: Starter<T[K]> }],
 ): Promise<T> {

@@ -9,10 +9,10 @@ import { type Config, loadConfig } from '../../platform/config.ts';
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const READY_TIMEOUT_MS = 180_000;
 
-export type OwnProcess = 'api' | 'workers';
+export type ServiceProcess = 'api' | 'workers';
 
 /** The service as processes of its own, unsupervised, on parts of its own: for crashes, other relays, and the bench. */
-export interface OwnService {
+export interface IsolatedService {
   baseUrl: string;
   apiKey: string;
   inboundPort: number;
@@ -21,11 +21,11 @@ export interface OwnService {
   config: Config;
   temporalAddress: string;
   /** Resident memory, in bytes. */
-  residentBytes(name: OwnProcess): number;
+  residentBytes(name: ServiceProcess): number;
   /** SIGKILL: the process gets no chance to say goodbye. */
-  kill(name: OwnProcess): Promise<void>;
+  kill(name: ServiceProcess): Promise<void>;
   /** Starts one that was killed, and waits until it is ready. */
-  start(name: OwnProcess): Promise<void>;
+  start(name: ServiceProcess): Promise<void>;
   /** Starts another process on the workers' configuration, and waits until it is ready; it ends with the service. */
   startScript(script: string, overrides: Record<string, string>): Promise<number>;
   stop(): Promise<void>;
@@ -37,7 +37,7 @@ export interface OwnService {
  *
  * @param overrides configuration of API and workers, over that of `npm start`.
  */
-export async function startOwnService(overrides: Record<string, string>): Promise<OwnService> {
+export async function startIsolatedService(overrides: Record<string, string>): Promise<IsolatedService> {
   const directory = mkdtempSync(join(tmpdir(), 'agent-email-own-'));
   // Under root the database server runs as another user, who must be able to enter.
   chmodSync(directory, 0o755);
@@ -45,17 +45,17 @@ export async function startOwnService(overrides: Record<string, string>): Promis
   const parts = run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
   const scripts = { api: 'api/server.ts', workers: 'workers/all.ts' };
   const environments = {
-    api: { ...(await fileOf(join(directory, 'api.env'))), ...UNLIMITED, ...overrides },
-    workers: { ...(await fileOf(join(directory, 'worker.env'))), ...UNLIMITED, ...overrides },
+    api: { ...(await waitForEnvFile(join(directory, 'api.env'))), ...UNLIMITED, ...overrides },
+    workers: { ...(await waitForEnvFile(join(directory, 'worker.env'))), ...UNLIMITED, ...overrides },
   };
   const readiness = {
     api: `http://127.0.0.1:${ports.api}/health/ready`,
     workers: `http://127.0.0.1:${ports.workerHealth}/health/ready`,
   };
-  const processes: Partial<Record<OwnProcess, ChildProcess>> = {};
-  const start = async (name: OwnProcess) => {
+  const processes: Partial<Record<ServiceProcess, ChildProcess>> = {};
+  const start = async (name: ServiceProcess) => {
     processes[name] = run([scripts[name]], environments[name]);
-    await answers(readiness[name]);
+    await waitForHttp(readiness[name]);
   };
   const further: ChildProcess[] = [];
   await Promise.all([start('api'), start('workers')]);
@@ -74,13 +74,13 @@ export async function startOwnService(overrides: Record<string, string>): Promis
       const [port] = Object.values(await freePortVariables());
       const child = run([script], { ...environments.workers, WORKER_HEALTH_PORT: String(port), ...own });
       further.push(child);
-      await answers(`http://127.0.0.1:${own.WORKER_HEALTH_PORT ?? port}/health/ready`);
+      await waitForHttp(`http://127.0.0.1:${own.WORKER_HEALTH_PORT ?? port}/health/ready`);
       return child.pid ?? 0;
     },
-    kill: (name) => ended(processes[name], 'SIGKILL'),
+    kill: (name) => terminate(processes[name], 'SIGKILL'),
     async stop() {
-      await Promise.all([...further, processes.workers, processes.api].map((child) => ended(child)));
-      await ended(parts);
+      await Promise.all([...further, processes.workers, processes.api].map((child) => terminate(child)));
+      await terminate(parts);
       rmSync(directory, { recursive: true, force: true });
     },
   };
@@ -102,20 +102,20 @@ function run(args: string[], environment: NodeJS.ProcessEnv): ChildProcess {
   });
 }
 
-async function fileOf(path: string): Promise<Record<string, string>> {
-  return patiently(
+async function waitForEnvFile(path: string): Promise<Record<string, string>> {
+  return waitFor(
     `${path} to appear`,
     async () => parseEnv(readFileSync(path, 'utf8')) as Record<string, string>,
   );
 }
 
-async function answers(url: string): Promise<void> {
-  await patiently(`${url} to answer`, async () => {
+async function waitForHttp(url: string): Promise<void> {
+  await waitFor(`${url} to answer`, async () => {
     if (!(await fetch(url)).ok) throw new Error(`${url} is not ready`);
   });
 }
 
-export async function patiently<T>(
+export async function waitFor<T>(
   what: string,
   attempt: () => Promise<T>,
   timeoutMs = READY_TIMEOUT_MS,
@@ -138,7 +138,7 @@ export function residentBytes(pid: number | undefined): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }
 
-export function ended(child: ChildProcess | undefined, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+export function terminate(child: ChildProcess | undefined, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (!child || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((done) => {
     child.once('exit', () => done());
