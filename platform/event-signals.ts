@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type ChannelListener, listenToChannel } from './database/channel-listener.ts';
 
 /** A trigger on the table `events` notifies this channel with the id of the environment or organization of a new event. */
-export const EVENTS_CHANNEL = 'agent_email_events';
+const EVENTS_CHANNEL = 'agent_email_events';
 
 /**
  * Signals readers that there may be new events, so that they need not poll PostgreSQL constantly. A signal carries no data:

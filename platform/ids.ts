@@ -1,7 +1,7 @@
 import { TypeID, typeid } from 'typeid-js';
 
 /** Prefixes of the specification (section "Identifier prefixes") and of further resources. */
-export const ID_PREFIXES = {
+const ID_PREFIXES = {
   organization: 'org',
   environment: 'env',
   user: 'usr',

@@ -19,7 +19,7 @@ export interface DomainWithKeys {
 }
 
 /** Consecutive rechecks that may miss a required record; one more, and the verified domain fails. */
-export const MAX_MISSED_CHECKS = 2;
+const MAX_MISSED_CHECKS = 2;
 
 export interface DnsCheckContext {
   transaction: Transaction;
@@ -182,7 +182,7 @@ export function failPending(domain: Domain, reason: string): void {
 }
 
 /** `Required records missing: spf. Invalid: dkim. No DNS answer for: ownership.` The present reason if there is nothing to say. */
-export function describeMissing(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): string | null {
+function describeMissing(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): string | null {
   const required = records.filter((record) => record.required);
   const purposesOf = (matches: (record: DomainRecord) => boolean) =>
     required

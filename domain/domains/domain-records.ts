@@ -39,7 +39,7 @@ export interface DomainRecordSettings {
 const TTL_SECONDS = 3600;
 const MX_PRIORITY = 10;
 
-export const OWNERSHIP_LABEL = '_agent-email-verification';
+const OWNERSHIP_LABEL = '_agent-email-verification';
 
 /** Includes part of the key, because observations of an old key under the same selector must not apply to a new one. */
 export const dkimRecordKey = ({ selector, publicKey }: Pick<DkimKey, 'selector' | 'publicKey'>): string =>

@@ -36,8 +36,6 @@ export interface Egress {
   /** Never throws: errors are part of the result. */
   post(url: string, post: EgressRequest): Promise<EgressResult>;
   get(url: string, get: Omit<EgressRequest, 'body'>): Promise<EgressResult>;
-  /** Why the URL is not allowed, as far as known without a DNS lookup; null if nothing is wrong. */
-  findRefusal(url: string): string | null;
 }
 
 export interface EgressOptions {
@@ -133,10 +131,6 @@ export function createEgress(options: EgressOptions): Egress {
   return {
     post: (url, post) => send('POST', url, post),
     get: (url, get) => send('GET', url, { ...get, body: '' }),
-    findRefusal(url) {
-      const target = parseTarget(url, rules);
-      return 'refusal' in target ? target.refusal : null;
-    },
   };
 }
 

@@ -41,7 +41,7 @@ export interface IdempotencyStore {
 }
 
 /** Responses are stored for this long. After that the same key is a new request. */
-export const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
+const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
 
 export function createIdempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
   return sha256(JSON.stringify([credentialId, method, path, key]));

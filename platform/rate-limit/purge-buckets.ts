@@ -4,7 +4,7 @@ import { deleteRows } from '../database/delete-rows.ts';
 
 const BATCH_SIZE = 5_000;
 
-/** Deletes rate buckets that nobody has used for a day: a full bucket needs no row. Returns how many. */
+/** Deletes rate buckets unused for a day: a full bucket needs no row. Returns how many. */
 export function purgeRateBuckets(database: Database): Promise<number> {
   return deleteRows(
     database,

@@ -17,7 +17,7 @@ import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { setLimit } from '../support/limits.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
-import { httpAnswer, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 const { outbox, commands } = recordingOutbox();
