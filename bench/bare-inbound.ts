@@ -1,7 +1,7 @@
 import { simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 
-/** The floor: take a mail, parse it, forget it. */
+/** The baseline: receives and parses messages, and stores nothing. */
 const server = new SMTPServer({
   disabledCommands: ['AUTH', 'STARTTLS'],
   logger: false,

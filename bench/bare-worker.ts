@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 
-/** The floor's worker, in a process of its own as ours is. Tells its parent of each workflow that is about done. */
+/** The baseline's worker, in its own process like the service's. Notifies its parent of each workflow that is nearly done. */
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 const address = process.argv[2] ?? '127.0.0.1:7233';
 const workflowBundle = await bundleWorkflowCode({

@@ -10,12 +10,12 @@ const WARM_UP = 100;
 const CONCURRENCY = 20;
 
 export interface BareWorker {
-  /** Activities that told of themselves so far. */
+  /** Number of activities that have reported so far. */
   ran(): number;
   stop(): Promise<void>;
 }
 
-/** The floor's worker, in a process of its own as ours is. */
+/** The baseline's worker, in its own process like the service's. */
 export async function startBareWorker(address: string): Promise<BareWorker> {
   const worker = fork(resolve(import.meta.dirname, 'bare-worker.ts'), [address]);
   let ran = 0;
@@ -29,15 +29,15 @@ export async function startBareWorker(address: string): Promise<BareWorker> {
 }
 
 export interface BareWorkflow {
-  /** Of `workflows/bare.workflow.ts`. */
+  /** A workflow type of `workflows/bare.workflow.ts`. */
   type: string;
   input: object;
-  /** Activities of a run that tell of themselves. */
+  /** Number of activities per run that report. */
   activities: number;
 }
 
 /**
- * The floor of what runs as workflows: bare ones that do nothing, on the same Temporal server.
+ * The baseline of workflows: bare ones with no-op activities, on the same Temporal server.
  *
  * @returns seconds from the first start to the last activity, and the CPU seconds they took.
  */

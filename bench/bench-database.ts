@@ -6,15 +6,15 @@ import { findFreePort } from '../dev/stack/ports.ts';
 import { startPostgres } from '../dev/stack/postgres.ts';
 import { migrate } from '../workers/migrate.ts';
 
-/** A PostgreSQL of a bench's own, with the schema and nothing in it. */
+/** A temporary PostgreSQL with the schema and no rows. */
 export interface BenchDatabase {
-  /** Connected as the owner of the schema. */
+  /** Connects as the owner of the schema. */
   owner: pg.Client;
   apiUrl: string;
   workerUrl: string;
 }
 
-/** Runs `work` on an empty database that is gone afterwards. */
+/** Runs `work` on an empty database and deletes it. */
 export async function withBenchDatabase(work: (database: BenchDatabase) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-email-bench-'));
   chmodSync(folder, 0o755);

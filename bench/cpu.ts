@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_PER_SECOND = 100;
 
-/** CPU seconds used so far by every process below this one, by what it is. Linux only. */
+/** CPU seconds used so far by this process's descendants, by kind of process. Linux only. */
 export function cpuSeconds(): Record<string, number> {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -16,7 +16,7 @@ export function cpuSeconds(): Record<string, number> {
   return seconds;
 }
 
-/** What was used between two readings, most first, without what used nothing to speak of. */
+/** CPU seconds used between two readings, largest first, without negligible ones. */
 export function cpuBetween(
   before: Record<string, number>,
   after: Record<string, number>,
@@ -41,7 +41,7 @@ function readProcess(name: string): { pid: number; parent: number; name: string;
       },
     ];
   } catch {
-    // It ended between the listing and the reading.
+    // It exited between the listing and the reading.
     return [];
   }
 }

@@ -8,8 +8,8 @@ import { loadConfig } from '../platform/config.ts';
 import { createStorage } from '../platform/storage.ts';
 
 /**
- * The floor of a service that loses nothing: a mail is parsed, its bytes are put to the same S3 server, a row is
- * committed to the same PostgreSQL, and a workflow that does nothing is started on the same Temporal, before 250.
+ * The baseline of a durable service: before it replies 250, it parses the message, puts its bytes to the same S3
+ * server, commits a row to the same PostgreSQL and starts a bare workflow on the same Temporal.
  */
 const config = loadConfig();
 const storage = createStorage(config);

@@ -3,7 +3,12 @@ import pg from 'pg';
 import { newId } from '../platform/ids.ts';
 import { createStorage } from '../platform/storage.ts';
 import { apiClient } from '../test/support/client.ts';
-import { type IsolatedService, waitFor, residentBytes, startIsolatedService } from '../test/support/isolated-service.ts';
+import {
+  type IsolatedService,
+  residentBytes,
+  startIsolatedService,
+  waitFor,
+} from '../test/support/isolated-service.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { createInbox } from './send.ts';
 
@@ -15,7 +20,7 @@ const MESSAGE_BYTES = 6 * 1024;
 const FILL_BATCH = 10_000;
 const SAMPLE_MS = 50;
 const TIMEOUT_MS = 3_600_000;
-/** As the image and `worker-maintenance` set it: see Dockerfile and docker-compose.yml. */
+/** The same as in the image and `worker-maintenance`: see Dockerfile and docker-compose.yml. */
 const LOW_MEMORY_ENVIRONMENT = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '65536',
@@ -25,8 +30,8 @@ const LOW_MEMORY_ENVIRONMENT = {
 
 /**
  * `npm run bench -- export`: an archive of BENCH_EXPORT_MESSAGES (100,000) messages of 6 KiB and of BENCH_EXPORT_FILES_MIB
- * (2,048) MiB of attachments that cannot be compressed, written by a maintenance worker of its own. What counts is its
- * resident memory, and by how much it grew: that of a tenth as much shows whether it depends on the length.
+ * (2,048) MiB of incompressible attachments, written by a separate maintenance worker. Measures its resident memory and
+ * its growth; an archive of a tenth of the size shows whether memory depends on the size.
  */
 export async function benchExport(): Promise<void> {
   const stack = await startIsolatedService({});
@@ -57,7 +62,7 @@ async function putObjects(stack: IsolatedService): Promise<void> {
   storage.close();
 }
 
-/** Messages that share an object, as the archive reads it for each of them. */
+/** Messages that share one object; the export reads it for each of them. */
 async function fill(owner: pg.Client, inboxId: string, messages: number, filesMib: number): Promise<void> {
   const { rows } = await owner.query('select org_id, env_id from inboxes where id = $1', [inboxId]);
   const place = [rows[0].org_id, rows[0].env_id, inboxId];
@@ -114,7 +119,7 @@ async function exportOnce(stack: IsolatedService, worker: number): Promise<objec
   clearInterval(timer);
   const seconds = (performance.now() - startedAt) / 1000;
   const cpu = cpuBetween(cpuBefore, cpuSeconds());
-  // The next one is to be made anew.
+  // The next call must start a new export.
   await call('DELETE', `/organizations/${organization.id}/exports/${body.export_id}`);
   const { rows_done: rows, files_done: files } = body.progress as Record<string, number>;
   const archiveMib = Number(body.size_bytes) / MEBIBYTE;
@@ -126,7 +131,7 @@ async function exportOnce(stack: IsolatedService, worker: number): Promise<objec
     'MiB/s': Math.round(archiveMib / seconds),
     'files/s': Math.round(Number(files) / seconds),
     'CPU s': cpu['workers/maintenance.ts'] ?? 0,
-    // The parts of the stack that are no processes of their own: of these, storage.
+    // The parts of the stack without their own process, of which storage uses most.
     'CPU s storage': cpu['dev/start.ts'] ?? 0,
     'RSS before': Math.round(before / MEBIBYTE),
     'RSS peak': Math.round(peak / MEBIBYTE),

@@ -3,18 +3,18 @@ import type { Scope } from '../domain/identity/scope.ts';
 
 const BATCH = 50_000;
 
-/** An organization with one inbox of so many messages. */
+/** An organization with one inbox of `count` messages. */
 export interface FilledInbox {
   name: string;
   count: number;
 }
 
-/** Ids follow from the inbox's name. */
+/** Ids derived from the inbox's name. */
 export function idsOf({ name }: Pick<FilledInbox, 'name'>) {
   return { org: `org_${name}`, env: `env_${name}`, inbox: `inb_${name}` };
 }
 
-/** Who may see the inbox. */
+/** A scope with access to the inbox. */
 export function scopeOf({ name }: Pick<FilledInbox, 'name'>): Scope {
   const { org, env } = idsOf({ name });
   return {
@@ -39,7 +39,7 @@ export async function createBenchInbox(owner: pg.Client, name: string): Promise<
   );
 }
 
-/** TypeIDs of the kind made at `time`: its milliseconds as ten letters, then sixteen that follow from the row's number. */
+/** SQL for TypeIDs created at `time`: its milliseconds as ten letters, then sixteen derived from the row number. */
 const idAt = (prefix: string, name: string, time: string) =>
   `'${prefix}_' || (select string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
        ((floor(extract(epoch from ${time}) * 1000)::bigint >> (45 - 5 * place)) & 31)::int + 1, 1), '' order by place)
@@ -47,10 +47,10 @@ const idAt = (prefix: string, name: string, time: string) =>
 
 const PER_THREAD = 10;
 
-/** How many messages of an inbox have the rare word, as many the rare label, as many the rare sender: more than a page. */
+/** Messages per inbox with the rare word, with the rare label and with the rare sender: more than a page each. */
 const RARE = 30;
 
-/** Runs `work`, and makes the index of words anew afterwards: row by row it takes longer than all the rest. */
+/** Drops the full-text index, runs `work` and rebuilds the index: updating it row by row would take longest of all. */
 export async function withoutWordIndex(owner: pg.Client, work: () => Promise<void>): Promise<void> {
   const { rows } = await owner.query<{ indexdef: string }>(
     `select indexdef from pg_indexes where indexname = 'message_search_document_index'`,

@@ -10,14 +10,14 @@ interface ExpectedReport {
 
 const BOUNCES = new URL('../test/fixtures/bounces/', import.meta.url);
 
-/** One row of the table: how many of the project's own samples come out right. */
+/** One row of the table: how many of the project's samples are parsed correctly. */
 interface Row {
   what: string;
   samples: number;
   right: number;
 }
 
-/** `npm run bench -- parsing`: what is recognised in the project's own samples. A row more is a function more. */
+/** `npm run bench -- parsing`: the share of the project's samples that is parsed correctly. Each function adds rows. */
 export function benchParsing(): void {
   const rows = [...bounceRows(), ...replyRows()];
   console.table(

@@ -1,4 +1,4 @@
-/** Runs `work` `count` times, `lanes` at once, and returns how long each took. */
+/** Runs `work` `count` times, `lanes` concurrently. Returns the duration of each in milliseconds. */
 export async function runConcurrently(
   count: number,
   lanes: number,
@@ -28,7 +28,7 @@ export interface Figure {
   measured: number;
   baseline: number;
   unit: string;
-  /** Least share of the floor the project aims at. */
+  /** Minimum ratio of measured to baseline that the project aims for. */
   target: number;
 }
 
@@ -37,7 +37,7 @@ export function printFigures(figures: Figure[]): void {
     Object.fromEntries(
       figures.map(({ name, measured: ours, baseline: floor, unit, target: aim }) => [
         name,
-        { ours: round(ours), floor: round(floor), unit, share: round(ours / floor), aim },
+        { ours: round(ours), floor: round(floor), unit, ratio: round(ours / floor), aim },
       ]),
     ),
   );

@@ -2,20 +2,25 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import pg from 'pg';
-import { type IsolatedService, waitFor, residentBytes, startIsolatedService } from '../test/support/isolated-service.ts';
+import {
+  type IsolatedService,
+  residentBytes,
+  startIsolatedService,
+  waitFor,
+} from '../test/support/isolated-service.ts';
 import { createInbox } from './send.ts';
 
 const CONCURRENT_MESSAGES = 8;
 const MESSAGE_BYTES = 25 * 1024 * 1024;
 const SAMPLE_MS = 50;
 const TARGET_MIB = 400;
-/** As the image sets it: see Dockerfile. */
+/** The same as in the image: see Dockerfile. */
 const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 /**
- * `npm run bench -- memory`: the mail worker as a process of its own, while eight messages of 25 MiB arrive at once. What
- * counts is resident memory of the worker and of every parser it has started, sampled together; the listener, which
- * takes the messages in, is a process of its own and shown beside it.
+ * `npm run bench -- memory`: measures the mail worker, as a separate process, while eight messages of 25 MiB arrive
+ * concurrently. Samples the resident memory of the worker together with all its parsers, and of the listener, which is a
+ * separate process too.
  */
 export async function benchMemory(): Promise<void> {
   const stack = await startIsolatedService({});
@@ -36,8 +41,10 @@ export async function benchMemory(): Promise<void> {
       const goal = (await stored()) + CONCURRENT_MESSAGES;
       const watch = watchMemory({ mailWorker, listener });
       const startedAt = performance.now();
-      await Promise.all(Array.from({ length: CONCURRENT_MESSAGES }, () => handOver(stack, rows[0].email, build)));
-      await waitFor('all mails to be stored', async () => {
+      await Promise.all(
+        Array.from({ length: CONCURRENT_MESSAGES }, () => handOver(stack, rows[0].email, build)),
+      );
+      await waitFor('all messages to be stored', async () => {
         if ((await stored()) < goal) throw new Error('not yet');
       });
       figures[name] = {
@@ -76,7 +83,7 @@ function* textOf(): Iterable<string> {
   for (let sent = 0; sent < MESSAGE_BYTES; sent += lines.length) yield lines;
 }
 
-/** By hand, so that the bench itself holds no message. */
+/** Speaks SMTP itself, so that the bench never holds a whole message. */
 function handOver(stack: IsolatedService, to: string, build: () => Iterable<string>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const socket = createConnection(stack.inboundPort, '127.0.0.1');

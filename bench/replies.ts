@@ -9,7 +9,7 @@ function libraryReply({ text, html }: ReplyFixture): string {
   return parser.parseReply((text ?? htmlToText(html ?? '')).replaceAll('\r\n', '\n')).trim();
 }
 
-/** How many replies of the project's own fixtures come out exactly as their writers meant them. */
+/** How many of the project's reply fixtures are extracted exactly. */
 export function replyRows(): { what: string; samples: number; right: number }[] {
   const sets = {
     text: [

@@ -4,7 +4,7 @@ import { entities } from '../domain/entities.ts';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
-import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
+import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import {
   APPLY_RETENTION,
   applyRetentionWorkflowId,
@@ -15,18 +15,18 @@ import { percentile, printFigures } from './measure.ts';
 import { createInbox, sendMany } from './send.ts';
 import { startSmtpSink } from './smtp-sink.ts';
 
-/** One a minute: all but those of the last day are old by a policy of one day. */
+/** One message a minute: with a policy of one day, all but the last day's are expired. */
 const FILLED = { name: 'aged', count: Number(process.env.BENCH_RETENTION_MESSAGES ?? 150_000) };
 const ROUNDS = 5;
 const MESSAGES_PER_ROUND = Math.ceil(Number(process.env.BENCH_MESSAGES ?? 1_000) / ROUNDS);
 const WARM_UP = 100;
-/** Share of the sends without a deletion. */
+/** Minimum ratio to sends without a deletion. */
 const TARGET = 0.8;
 
 /**
- * `npm run bench -- retention`: sends a second while another organization's BENCH_RETENTION_MESSAGES (150,000) messages are
- * being deleted, beside sends on the same tables without a deletion, in turns; then what a batch costs at the beginning and
- * at the end.
+ * `npm run bench -- retention`: measures sends per second while another organization's BENCH_RETENTION_MESSAGES (150,000)
+ * messages are deleted, alternating with sends on the same tables without a deletion; then the cost of the first and the
+ * last batches.
  */
 export async function benchRetention(): Promise<void> {
   const sink = await startSmtpSink();
@@ -39,7 +39,7 @@ export async function benchRetention(): Promise<void> {
     await sendMany(stack, inboxId, WARM_UP);
     const spent = { without: 0, with: 0 };
     const before = await countLeft(owner);
-    // In turns, so that what else the machine does falls on both.
+    // Alternating, so that other load on the machine affects both.
     for (let round = 1; round <= ROUNDS; round += 1) {
       spent.without += await sendMany(stack, inboxId, MESSAGES_PER_ROUND);
       await startDeletion(stack, owner, round);
@@ -66,7 +66,7 @@ export async function benchRetention(): Promise<void> {
   }
 }
 
-/** Each message has a raw form, so that the sweep of storage has its work, too. */
+/** Each message has a raw object, so that the sweep of storage has work too. */
 async function fill(owner: pg.Client): Promise<void> {
   await fillInbox(owner, FILLED);
   await owner.query(`update messages set raw_key = 'raw/bench/' || id where inbox_id = $1`, [
@@ -98,7 +98,7 @@ async function startDeletion(stack: IsolatedService, owner: pg.Client, round: nu
   });
 }
 
-/** As it is a week after somebody set it. */
+/** Sets the policy as if a week ago. */
 async function applyPolicy(owner: pg.Client): Promise<void> {
   await owner.query(
     `insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
@@ -108,7 +108,7 @@ async function applyPolicy(owner: pg.Client): Promise<void> {
   );
 }
 
-/** The run ends with its batch. */
+/** The run ends after its current batch. */
 async function stopDeletion(owner: pg.Client): Promise<void> {
   await owner.query(
     `update retention_policies set postponed_until = now() + interval '1 day' where org_id = $1`,
@@ -116,7 +116,7 @@ async function stopDeletion(owner: pg.Client): Promise<void> {
   );
 }
 
-/** Deletes the rest without pauses, in this process. */
+/** Deletes the remaining messages in this process, without pauses. */
 async function timeBatches(stack: IsolatedService, owner: pg.Client): Promise<void> {
   await applyPolicy(owner);
   const database = await createDatabase({ url: stack.ownerDatabaseUrl, poolSize: 2, entities });

@@ -9,7 +9,7 @@ import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
 import { benchWebhooks } from './webhooks.ts';
 
-/** `npm run bench` measures everything, `npm run bench -- send` one thing. BENCH_MESSAGES sets the size (1,000). */
+/** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000). */
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   inbound: benchInbound,
@@ -26,7 +26,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
-  console.error(`There is no bench ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}.`);
+  console.error(`Unknown bench ${unknown.join(', ')}; available: ${Object.keys(BENCHES).join(', ')}.`);
   process.exitCode = 2;
 } else {
   for (const [name, bench] of Object.entries(BENCHES)) {

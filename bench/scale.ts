@@ -17,16 +17,16 @@ const LARGE = Number(process.env.BENCH_SCALE_MESSAGES ?? 1_000_000);
 const SMALL = Math.min(10_000, LARGE);
 const WARM_UP = 10;
 const RUNS = 60;
-/** Batches of a deletion change what they are measured on: a sixth of the small inbox. */
+/** Deletions change the inbox that they measure: together they delete a sixth of the small one. */
 const DELETIONS = 8;
 const TARGET = 1.5;
 
-/** One thing that is asked for, prepared for an inbox. */
+/** Prepares one operation for an inbox. */
 type Operation = (inbox: FilledInbox) => Promise<() => Promise<unknown>>;
 
 /**
- * `npm run bench -- scale`: what the API and retention ask of the database, in an inbox of 10,000 messages and in one of
- * BENCH_SCALE_MESSAGES (1,000,000) of the same database, in turns; the large one may take half as long again.
+ * `npm run bench -- scale`: database operations of the API and of retention, in an inbox of 10,000 messages and in one of
+ * BENCH_SCALE_MESSAGES (1,000,000) in the same database. The large one may take up to 1.5 times as long.
  */
 export function benchScale(): Promise<void> {
   return withBenchDatabase(async ({ owner, apiUrl, workerUrl }) => {
@@ -42,7 +42,7 @@ export function benchScale(): Promise<void> {
     let folded = 0;
     for (let some = await applyMetricDeltas(worker); some > 0; some = await applyMetricDeltas(worker))
       folded += some;
-    console.log(`${folded} changes added up in the metrics`);
+    console.log(`${folded} metric deltas applied`);
     await owner.query('vacuum analyze');
     const rows: Record<string, object> = {};
     for (const [name, operation] of Object.entries(operations(api)))
@@ -69,7 +69,7 @@ function operations(database: Database): Record<string, Operation> {
     (page: number): Operation =>
     (inbox) =>
       pageReader((request) => threads.list(scopeOf(inbox), { inboxId: idsOf(inbox).inbox }, request), page);
-  // Days that both have: the small one's messages are a week's.
+  // A range that both have: the small inbox has a week of messages.
   const days = () => ({ start: new Date(Date.now() - 6 * DAY_MS) });
   return {
     'list messages, first page': listed({}),
@@ -88,7 +88,7 @@ function operations(database: Database): Record<string, Operation> {
   };
 }
 
-/** Asks for one page again and again, after the way there. */
+/** Walks to the page, and returns a function that reads it again. */
 async function pageReader(
   list: (request: PageRequest) => Promise<Page<unknown>>,
   page: number,
@@ -101,7 +101,7 @@ async function pageReader(
   return () => list(request);
 }
 
-/** The oldest messages go, batch by batch, each beginning where the last one ended. */
+/** Deletes the oldest messages in batches, each of which starts where the previous one ended. */
 function deletion(database: Database): Operation {
   return async (inbox) => {
     const { org, env } = idsOf(inbox);
@@ -121,7 +121,7 @@ function deletion(database: Database): Operation {
   };
 }
 
-/** In turns, so that what else the machine does falls on both. */
+/** Alternates between the inboxes, so that other load on the machine affects both. */
 async function compare(operation: Operation, inboxes: FilledInbox[], runs: number): Promise<object> {
   const asked = await Promise.all(
     inboxes.map(async (inbox) => ({ inbox, run: await operation(inbox), durations: [] as number[] })),
@@ -143,7 +143,7 @@ async function compare(operation: Operation, inboxes: FilledInbox[], runs: numbe
   return {
     ...figures,
     growth: round(large / small),
-    [`aim ≤ ${TARGET}`]: large / small <= TARGET ? 'met' : 'MISSED',
+    [`target ≤ ${TARGET}`]: large / small <= TARGET ? 'met' : 'MISSED',
   };
 }
 

@@ -11,8 +11,8 @@ const MESSAGES = Number(process.env.BENCH_SEARCH_MESSAGES ?? 1_000_000);
 const RUNS = 50;
 
 /**
- * `npm run bench -- search`: pages of lists and searches as the API asks for them, in an inbox of 10,000 messages and in
- * one of BENCH_SEARCH_MESSAGES (1,000,000) of the same database.
+ * `npm run bench -- search`: pages of lists and searches, with the API's queries, in an inbox of 10,000 messages and in
+ * one of BENCH_SEARCH_MESSAGES (1,000,000) in the same database.
  */
 export function benchSearch(): Promise<void> {
   return withBenchDatabase(async ({ owner, apiUrl }) => {
@@ -28,7 +28,7 @@ export function benchSearch(): Promise<void> {
   });
 }
 
-/** Name, filter, and which page is asked for. */
+/** Name, filter and page number. */
 const QUESTIONS: [string, MessageFilter, number][] = [
   ['list, first page', {}, 1],
   ['list, page 100', {}, 100],

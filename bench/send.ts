@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
+import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import { sendMessageWorkflowId } from '../workflows/outbound/send-message.contract.ts';
 import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
@@ -14,8 +14,8 @@ const TARGET = 0.7;
 const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2 };
 
 /**
- * `npm run bench -- send`: messages posted over HTTP until the relay has each and the database says `sent`, beside
- * bare workflows with as many activities on the same Temporal server.
+ * `npm run bench -- send`: messages posted over HTTP until the relay has accepted all and the database says `sent`.
+ * Baseline: bare workflows with as many activities on the same Temporal server.
  */
 export async function benchSend(): Promise<void> {
   const sink = await startSmtpSink();
@@ -29,9 +29,9 @@ export async function benchSend(): Promise<void> {
     const bare = await runBareWorkflows(stack.temporalAddress, BARE_SEND, MESSAGES);
     const floor = MESSAGES / bare.seconds;
     printFigures([{ name: 'sends', measured: ours, baseline: floor, unit: '1/s', target: TARGET }]);
-    console.log('CPU seconds of ours', used);
-    console.log('CPU seconds of the floor', bare.used);
-    console.log(`history events of a send: ${await historyEvents(stack)}`);
+    console.log('CPU seconds of the service', used);
+    console.log('CPU seconds of the baseline', bare.used);
+    console.log(`history events per send: ${await historyEvents(stack)}`);
   } finally {
     await stack.stop();
     await sink.stop();
@@ -44,7 +44,7 @@ export async function post(stack: IsolatedService, path: string, body: object): 
     headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+  if (!response.ok) throw new Error(`${path} returned ${response.status}: ${await response.text()}`);
   return (await response.json()) as { id: string };
 }
 

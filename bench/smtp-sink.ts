@@ -6,7 +6,7 @@ export interface BenchSink {
   stop(): Promise<void>;
 }
 
-/** A relay that takes everything and does nothing with it; offers no DSN, so nothing is tracked. */
+/** A relay that accepts and discards everything. It offers no DSN, so deliveries are not tracked. */
 export async function startSmtpSink(): Promise<BenchSink> {
   let received = 0;
   const server = new SMTPServer({

@@ -12,7 +12,7 @@ import { createDatabase, type Database } from '../platform/database/database.ts'
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
-import { type IsolatedService, waitFor, startIsolatedService } from '../test/support/isolated-service.ts';
+import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import { deliverWebhookWorkflowId } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { runBareWorkflows } from './bare-workflows.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
@@ -31,9 +31,9 @@ const TARGET_HISTORY_EVENTS = 11;
 const BARE_DELIVERY = { type: 'bareDelivery', input: { deliveryId: 'whd' }, activities: 1 };
 
 /**
- * `npm run bench -- webhooks`: from the commit of an event to its receiver, deliveries a second beside bare workflows of
- * one activity on the same Temporal server, history events of a delivery, and what a dead endpoint with
- * BENCH_DEAD_DELIVERIES due deliveries does to another one.
+ * `npm run bench -- webhooks`: latency from the commit of an event to its receiver; deliveries per second (baseline: bare
+ * workflows of one activity on the same Temporal server); history events per delivery; and the effect of a dead endpoint
+ * with BENCH_DEAD_DELIVERIES due deliveries on another one.
  */
 export async function benchWebhooks(): Promise<void> {
   const stack = await startIsolatedService({});
@@ -49,15 +49,15 @@ export async function benchWebhooks(): Promise<void> {
 }
 
 interface Source {
-  /** Commits an event of the inbox; resolves when it is committed. */
+  /** Resolves when the event of the inbox is committed. */
   emit(inboxId: string): Promise<string>;
-  /** Waits until Temporal has every run. */
+  /** Waits until Temporal has accepted every run. */
   drain(): Promise<void>;
   database: Database;
   close(): Promise<void>;
 }
 
-/** Events are recorded as the service records them, in its own code, without the mail they would be about. */
+/** Records events with the service's own code, without messages. */
 async function createSource(stack: IsolatedService): Promise<Source> {
   const { config } = stack;
   const database = await createDatabase({ url: config.DATABASE_URL, poolSize: CONCURRENCY, entities });
@@ -120,7 +120,7 @@ async function createSource(stack: IsolatedService): Promise<Source> {
 
 interface Receiver {
   url: string;
-  /** When each event came first, by its mark. */
+  /** Time of each event's first arrival, by its marker. */
   arrivals: Map<string, number>;
   server: Server;
 }
@@ -146,7 +146,7 @@ function stopReceiver({ server }: Receiver): void {
   server.closeAllConnections();
 }
 
-/** An inbox of its own, whose events go to the receiver alone. */
+/** Creates an inbox whose events go only to the receiver. */
 async function subscribe(stack: IsolatedService, receiver: Receiver): Promise<string> {
   const inboxId = await createInbox(stack);
   await post(stack, '/webhooks/endpoints', {
@@ -193,13 +193,15 @@ async function measureThroughput(stack: IsolatedService, source: Source): Promis
   const used = cpuBetween(before, cpuSeconds());
   await source.drain();
   const bare = await runBareWorkflows(stack.temporalAddress, BARE_DELIVERY, EVENTS);
-  printFigures([{ name: 'deliveries', measured: ours, baseline: EVENTS / bare.seconds, unit: '1/s', target: TARGET }]);
-  console.log('CPU seconds of ours', used);
-  console.log('CPU seconds of the floor', bare.used);
+  printFigures([
+    { name: 'deliveries', measured: ours, baseline: EVENTS / bare.seconds, unit: '1/s', target: TARGET },
+  ]);
+  console.log('CPU seconds of the service', used);
+  console.log('CPU seconds of the baseline', bare.used);
   stopReceiver(receiver);
 }
 
-/** Events of a delivery that succeeds at once, and of one that needs a second attempt. */
+/** History events of a delivery that succeeds immediately, and of one that needs a second attempt. */
 async function measureHistory(stack: IsolatedService, source: Source): Promise<void> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const client = new Client({ connection });
@@ -226,8 +228,8 @@ async function measureHistory(stack: IsolatedService, source: Source): Promise<v
 }
 
 /**
- * An endpoint that takes requests and never answers gets DEAD deliveries while no worker runs, so that all are due when
- * the workers begin; meanwhile another endpoint gets four events a second.
+ * An endpoint that never responds gets DEAD_DELIVERIES deliveries while no worker runs, so that all are due when
+ * the workers start; then another endpoint gets four events a second.
  */
 async function measureFairness(stack: IsolatedService, source: Source): Promise<void> {
   const [dead, healthy] = [await startReceiver(() => null), await startReceiver(() => 200)];
@@ -238,10 +240,10 @@ async function measureFairness(stack: IsolatedService, source: Source): Promise<
     await source.emit(deadInbox);
   });
   await source.drain();
-  console.log(`${DEAD_DELIVERIES} deliveries are due at an endpoint that hangs; the workers begin`);
+  console.log(`${DEAD_DELIVERIES} deliveries are due at an endpoint that hangs; starting the workers`);
   await stack.start('workers');
   const meanwhile = await emitSteadily(source, healthyInbox, healthy, FAIR_SECONDS);
-  printLatencies('beside the dead endpoint', meanwhile);
+  printLatencies('next to the dead endpoint', meanwhile);
   const tens = Array.from({ length: FAIR_SECONDS / 10 }, (_, ten) =>
     meanwhile.slice(40 * ten, 40 * (ten + 1)),
   );
@@ -250,13 +252,13 @@ async function measureFairness(stack: IsolatedService, source: Source): Promise<
   );
   const p95 = percentile(meanwhile, 0.95);
   const quick = p95 <= TARGET_FAIR_MS ? 'met' : 'MISSED';
-  console.log(`p95 beside the dead endpoint: ${Math.round(p95)} ms (aim ≤ ${TARGET_FAIR_MS}: ${quick})`);
-  console.log(`deliveries the dead endpoint was asked for meanwhile: ${dead.arrivals.size}`);
+  console.log(`p95 next to the dead endpoint: ${Math.round(p95)} ms (target ≤ ${TARGET_FAIR_MS}: ${quick})`);
+  console.log(`requests to the dead endpoint meanwhile: ${dead.arrivals.size}`);
   stopReceiver(dead);
   stopReceiver(healthy);
 }
 
-/** Four events a second, whether or not those before have arrived. */
+/** Emits four events a second without waiting for their arrival. */
 async function emitSteadily(
   source: Source,
   inboxId: string,

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /**
- * `npm ci` refuses a lock file that lacks the optional packages of other systems, and a registry mirror that does not
- * hold them makes `npm install` leave them out. `npx node dev/complete-lockfile.ts` names them again: by version and
- * system, without a checksum, for npm to resolve on the systems they are for.
+ * `npm ci` rejects a lock file without the optional packages of other systems, and `npm install` omits them if the
+ * registry mirror does not have them. `npx node dev/complete-lockfile.ts` adds them again, by version and system and
+ * without a checksum; npm resolves them on their own systems.
  */
 export const LOCKFILE = fileURLToPath(new URL('../package-lock.json', import.meta.url));
 
@@ -29,7 +29,7 @@ export function readLockfile(): Lockfile {
   return JSON.parse(readFileSync(LOCKFILE, 'utf8')) as Lockfile;
 }
 
-/** Optional packages that are wanted and not locked, by the path they belong to. */
+/** Optional packages that are required but not locked, by the path they belong at. */
 export function missingPackages({ packages }: Lockfile): Record<string, LockedPackage> {
   const missing: Record<string, LockedPackage> = {};
   for (const [path, { optionalDependencies = {}, dev }] of Object.entries(packages))
@@ -44,7 +44,7 @@ export function missingPackages({ packages }: Lockfile): Record<string, LockedPa
   return missing;
 }
 
-/** As Node looks for packages: beside the dependent, then upwards. */
+/** Searches like Node: next to the dependent, then upwards. */
 function isLocked(packages: Lockfile['packages'], path: string, name: string): boolean {
   for (let at = path; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
     if (packages[at === '' ? `node_modules/${name}` : `${at}/node_modules/${name}`]) return true;
@@ -52,7 +52,7 @@ function isLocked(packages: Lockfile['packages'], path: string, name: string): b
   }
 }
 
-/** What the name says: `core-linux-arm64-musl`. */
+/** Derived from the name, e.g. `core-linux-arm64-musl`. */
 function systemOf(name: string): Pick<LockedPackage, 'os' | 'cpu' | 'libc'> {
   const words = (name.split('/').at(-1) ?? '').split('-');
   const os = SYSTEMS.filter((system) => words.includes(system));

@@ -14,7 +14,7 @@ import type { FirstOrganization } from '../domain/bootstrap/first-organization.t
 import { endLeftover, type Log, processOf, writePidFile } from './stack/child-process.ts';
 import { endLeftoverPostgres } from './stack/postgres.ts';
 
-/** Made on the first start and kept: with another ENCRYPTION_KEY the database could not be read any more. */
+/** Created on the first start and kept: the data cannot be decrypted with another ENCRYPTION_KEY. */
 export interface Secrets {
   encryptionKey: string;
   signingKey: string;
@@ -32,17 +32,17 @@ export interface DataFolder {
   logFile(name: string): string;
   pidFile(name: string): string;
   secrets(): Secrets;
-  /** PEM file of the DKIM key mail of the shared domain is signed with; made on the first start and kept. */
+  /** PEM file of the DKIM key that signs mail from the shared domain; created on the first start and kept. */
   dkimKeyFile(): string;
-  /** What the first start made; its keys are shown once by the database's side, so they are kept here. */
+  /** The result of the first start. The database stores only hashes of its keys, so they are kept here. */
   readSeed(): FirstOrganization | undefined;
   writeSeed(seed: FirstOrganization): void;
-  /** Replaces a file that only the owner may read; null removes it. */
+  /** Writes a file that only its owner may read; null deletes it. */
   writePrivate(name: string, content: string | null): string;
   release(): void;
 }
 
-/** Its presence says that everything answers. */
+/** Exists while every service is ready. */
 export const FIRST_RUN_FILE = 'first-run.json';
 
 const ENTRIES = ['postgres', 's3', 'temporal', 'mail', 'spool', 'logs', 'run'];
@@ -51,9 +51,9 @@ const PRIVATE_FILES = [DKIM_KEY_FILE, 'secrets.json', 'seed.json', FIRST_RUN_FIL
 const OWN_PID = 'start';
 
 /**
- * Takes the data folder for this process: refuses when another start holds it, and ends what a killed one left behind.
+ * Locks the data folder for this process, and stops processes that a killed start left running.
  *
- * @throws Error when another start runs on the same folder.
+ * @throws Error if another start uses the same folder.
  */
 export async function openDataFolder(
   directory: string,
@@ -62,15 +62,13 @@ export async function openDataFolder(
   const folder = describe(directory);
   const other = processOf(folder.pidFile(OWN_PID));
   if (other !== undefined && other !== process.pid)
-    throw new Error(
-      `It is running already (pid ${other}) on ${directory}. Stop that one, or set DEV_DATA_DIR.`,
-    );
-  // What a killed start left may still say so.
+    throw new Error(`Another start is running (pid ${other}) on ${directory}. Stop it, or set DEV_DATA_DIR.`);
+  // A killed start leaves the file behind.
   folder.writePrivate(FIRST_RUN_FILE, null);
   await stopLeftoverProcesses(directory, folder, log);
   if (reset) deleteData(directory);
   mkdirSync(directory, { recursive: true });
-  // Under root PostgreSQL runs as another user, who has to pass through to its own folder.
+  // Under root PostgreSQL runs as another user, who must be able to enter the folder.
   chmodSync(directory, process.getuid?.() === 0 ? 0o711 : 0o700);
   for (const entry of ENTRIES) mkdirSync(join(directory, entry), { recursive: true, mode: 0o700 });
   rotateLogs(join(directory, 'logs'));
@@ -131,14 +129,14 @@ function createSecrets(): Secrets {
   };
 }
 
-/** Those that write to the database go first. */
+/** Stops the processes that write to the database first. */
 async function stopLeftoverProcesses(directory: string, folder: DataFolder, log: Log): Promise<void> {
   for (const name of ['api', 'workers', 'mail-ui', 'temporal'])
     await endLeftover(folder.pidFile(name), name, log);
   await endLeftoverPostgres(join(directory, 'postgres'), log);
 }
 
-/** Only what a start makes is removed: DEV_DATA_DIR may name a folder that holds more. */
+/** Deletes only what a start creates: DEV_DATA_DIR may contain other files. */
 function deleteData(directory: string): void {
   for (const name of [...ENTRIES, ...PRIVATE_FILES])
     rmSync(join(directory, name), { recursive: true, force: true });

@@ -15,7 +15,7 @@ import { findTemporalCli } from './stack/temporal-binaries.ts';
 
 const DATABASE = 'agent_email';
 
-/** What this service needs around it, up and filled. */
+/** The running dependencies of the service, with the first organization created. */
 export interface Dependencies {
   databaseUrls: { owner: string; api: string; worker: string };
   s3: S3Server['environment'];
@@ -28,20 +28,20 @@ export interface DependencyContext {
   settings: DevSettings;
   folder: DataFolder;
   log: Log;
-  /** Gives the start up. */
+  /** Aborts the start. */
   signal: AbortSignal;
-  /** Called for each part that runs, so that it is stopped whatever happens to the others. */
+  /** Called for each dependency that started, so that it is stopped even if others fail. */
   started(part: StartedDependency): void;
 }
 
 export interface StartedDependency {
   name: string;
   stop(): Promise<void>;
-  /** Settles with the reason when the part ends by itself. */
+  /** Resolves with the reason if the dependency exits on its own. */
   exited?: Promise<string>;
 }
 
-/** Starts the parts side by side where they do not need each other; resolves when all of them answer. */
+/** Starts the dependencies, concurrently where possible. Resolves when all of them are ready. */
 export async function startDependencies(context: DependencyContext): Promise<Dependencies> {
   const linked = (signal: AbortSignal) => ({ ...context, signal });
   const [database, s3, temporal, mailUi] = await startConcurrently(context.signal, [
@@ -53,7 +53,9 @@ export async function startDependencies(context: DependencyContext): Promise<Dep
   return { ...database, s3: s3.environment, temporal, mailUiUrl: mailUi.url };
 }
 
-async function startDatabase(context: DependencyContext): Promise<Pick<Dependencies, 'databaseUrls' | 'seed'>> {
+async function startDatabase(
+  context: DependencyContext,
+): Promise<Pick<Dependencies, 'databaseUrls' | 'seed'>> {
   const { settings, folder, log } = context;
   const { postgresPassword, apiPassword, workerPassword } = folder.secrets();
   const postgres: Postgres = await startPostgres({
@@ -77,15 +79,18 @@ async function startDatabase(context: DependencyContext): Promise<Pick<Dependenc
     workerUrl: databaseUrls.worker,
   }).catch((error: unknown) => {
     if (!(error instanceof UnknownMigrationsError)) throw error;
-    throw new Error(`${error.message} "npm start -- --reset" deletes its data and starts afresh.`);
+    throw new Error(`${error.message} "npm start -- --reset" deletes its data and starts over.`);
   });
   const migrated = applied.length === 0 ? 'schema up to date' : `${applied.length} migration(s) applied`;
   log(`PostgreSQL is ready (${migrated})`);
   return { databaseUrls, seed: await seed(context, databaseUrls.worker) };
 }
 
-/** The keys exist in clear only in the moment they are made, so they are written down before anything else happens. */
-async function seed({ settings, folder, log }: DependencyContext, workerUrl: string): Promise<FirstOrganization> {
+/** The keys exist in plain text only when they are created, so they are written to a file first. */
+async function seed(
+  { settings, folder, log }: DependencyContext,
+  workerUrl: string,
+): Promise<FirstOrganization> {
   const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
   try {
     const made = await seedFirstOrganization(database, {
@@ -140,7 +145,13 @@ async function startWorkflowServer(context: DependencyContext): Promise<Dependen
   return { address: temporal.address, uiUrl: temporal.uiUrl };
 }
 
-async function startMailServers({ settings, folder, log, signal, started }: DependencyContext): Promise<MailUi> {
+async function startMailServers({
+  settings,
+  folder,
+  log,
+  signal,
+  started,
+}: DependencyContext): Promise<MailUi> {
   const mailUi = await startMailUi({
     directory: folder.mailUi,
     webPort: settings.ports.mailUi,

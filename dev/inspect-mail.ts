@@ -8,8 +8,8 @@ import { type MailReport, readMailReport } from '../domain/delivery-reports/read
 import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
 
 /**
- * `npm run mail:inspect -- <file or folder>…`: one line of JSON a mail, as the service would read it. Folders are read
- * with what is in them, in the order of their names.
+ * `npm run mail:inspect -- <file or folder>…`: prints one line of JSON per message, as the service would parse it.
+ * Folders are read recursively, in the order of names.
  */
 const PARSER_ENTRY = join(import.meta.dirname, '../workers/mail-parser.ts');
 const MAX_CONCURRENT_MESSAGES = availableParallelism();

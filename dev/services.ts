@@ -8,14 +8,14 @@ import { waitUntil } from './stack/wait.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const READY_TIMEOUT_MS = 60_000;
-/** Leaves the parts behind them the rest of the 15 seconds a stop may take. */
+/** A stop may take 15 seconds; the rest is for the dependencies. */
 const DRAIN_TIMEOUT_MS = 8_000;
 const RESTART_DELAYS_MS = [500, 1000, 2000, 5000, 10_000];
-/** A process that ran this long starts again without the delays of earlier crashes. */
+/** After this run time, earlier crashes no longer delay a restart. */
 const STABLE_AFTER_MS = 60_000;
 
 export interface Service {
-  /** Names the log and the pid file. */
+  /** Base name of the log and pid files. */
   name: string;
   title: string;
   script: string;
@@ -23,7 +23,7 @@ export interface Service {
   healthUrl: string;
 }
 
-/** The configuration (`platform/config.ts`) of the service's processes on these parts. */
+/** The settings (`platform/config.ts`) of the service's processes with these dependencies. */
 export function serviceEnvironments(
   settings: DevSettings,
   secrets: Secrets & { dkimKeyFile: string },
@@ -52,11 +52,11 @@ export function serviceEnvironments(
     INBOUND_SMTP_PORT: String(ports.inboundSmtp),
     SUBMISSION_SMTP_HOST: '127.0.0.1',
     SUBMISSION_SMTP_PORT: String(ports.submissionSmtp),
-    // What mail programs are told; the certificate is for localhost, and nobody's.
+    // Shown to users of email clients. The self-signed certificate is for localhost.
     SUBMISSION_SMTP_HOSTNAME: 'localhost',
     WORKER_HEALTH_HOST: '127.0.0.1',
     WORKER_HEALTH_PORT: String(ports.workerHealth),
-    // A webhook receiver on this machine is what a developer has.
+    // A developer's webhook receivers are on this machine.
     EGRESS_ALLOW: settings.environment.EGRESS_ALLOW || '127.0.0.0/8,::1/128',
     EGRESS_ALLOW_PORTS: settings.environment.EGRESS_ALLOW_PORTS || '*',
   };
@@ -64,14 +64,14 @@ export function serviceEnvironments(
     api: {
       ...shared,
       DATABASE_URL: parts.databaseUrls.api,
-      // Used where a provider's setting asks for it: `PROVIDER_RAW_SECRET=… npm start`.
+      // Needed if a provider is configured: `PROVIDER_RAW_SECRET=… npm start`.
       WORKER_DATABASE_URL: parts.databaseUrls.worker,
     },
     worker: { ...shared, DATABASE_URL: parts.databaseUrls.worker },
   };
 }
 
-/** As the image has it: see Dockerfile. */
+/** The same as in the image: see Dockerfile. */
 const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 export function describeServices(
@@ -103,15 +103,15 @@ export function describeServices(
 export interface Supervision {
   folder: DataFolder;
   log: Log;
-  /** Gives the start up. */
+  /** Aborts the start. */
   signal: AbortSignal;
 }
 
 /**
- * Starts one of the service's processes and waits until it is ready. From then on it is started again whenever it
- * dies, with growing pauses.
+ * Starts one of the service's processes and waits until it is ready. Then restarts it whenever it exits, with growing
+ * delays.
  *
- * @throws Error with the end of its log when it does not become ready the first time.
+ * @throws Error with the end of its log if it does not become ready the first time.
  */
 export async function superviseService(
   service: Service,
@@ -155,7 +155,7 @@ export async function superviseService(
       stopping.abort();
       await child.stop();
       await supervision;
-      // A start that was under way when the stop came has its child by now.
+      // A start that was in progress when the stop was requested has its child by now.
       await child.stop();
     },
   };
@@ -177,5 +177,5 @@ function start(service: Service, folder: DataFolder): Promise<Child> {
 async function assertReady(url: string): Promise<void> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(2000) });
   await answer.body?.cancel();
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`${url} returned ${answer.status}`);
 }

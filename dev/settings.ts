@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path';
 import { findFreePort, type RequiredPort } from './stack/ports.ts';
 
-/** The domain the mails of `npm start` live on: reserved by RFC 2606, so it is nobody's. */
+/** The mail domain of `npm start`, reserved by RFC 2606. */
 const MAIL_DOMAIN = 'agents.example';
 
 export interface DevSettings {
-  /** Everything `npm start` keeps. */
+  /** All data of `npm start`. */
   dataDir: string;
   cacheDir: string;
   ports: {
@@ -20,12 +20,12 @@ export interface DevSettings {
     mailUi: number;
     workerHealth: number;
   };
-  /** A Temporal server that runs already; undefined starts one. */
+  /** A Temporal server that is already running; undefined starts one. */
   temporalAddress: string | undefined;
   mailDomain: string;
   bounceDomain: string;
   ownerEmail: string;
-  /** What the caller set: goes on to the processes that are started, under what the stack decides. */
+  /** The caller's environment, passed to the started processes. The stack's settings take precedence. */
   environment: NodeJS.ProcessEnv;
 }
 
@@ -42,7 +42,7 @@ const PORTS: Record<keyof DevSettings['ports'], { variable: string; fallback: nu
   workerHealth: { variable: 'WORKER_HEALTH_PORT', fallback: 3001, purpose: 'health checks of the workers' },
 };
 
-/** @throws Error naming a variable that is no port. */
+/** @throws Error naming a variable that is not a port. */
 export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
   const root = resolve(import.meta.dirname, '..');
   const mailDomain = environment.MAIL_DOMAIN || MAIL_DOMAIN;
@@ -56,13 +56,13 @@ export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
     temporalAddress: environment.TEMPORAL_ADDRESS || undefined,
     mailDomain,
     bounceDomain: environment.BOUNCE_DOMAIN || `bounces.${mailDomain}`,
-    // Outside the service, so that what the owner is sent shows up in the mail UI.
+    // Outside the service's domains, so that emails to the owner show up in the mail UI.
     ownerEmail: environment.DEV_OWNER_EMAIL || 'owner@people.example',
     environment,
   };
 }
 
-/** The ports a start needs, with the variable that moves each. */
+/** The ports that a start requires, with the variable that changes each. */
 export function requiredPorts({ ports, temporalAddress }: DevSettings): RequiredPort[] {
   const skipped = temporalAddress ? ['temporal', 'temporalUi'] : [];
   return Object.entries(PORTS)
@@ -74,7 +74,7 @@ export function requiredPorts({ ports, temporalAddress }: DevSettings): Required
     }));
 }
 
-/** Variables that give a stack beside another one ports of its own: for tests and the bench. */
+/** Variables with free ports for a stack that runs next to another one: for tests and the bench. */
 export async function freePortVariables(): Promise<
   Record<keyof DevSettings['ports'], string> & NodeJS.ProcessEnv
 > {
@@ -82,7 +82,7 @@ export async function freePortVariables(): Promise<
   const found = new Set<number>();
   for (const [name, { variable }] of Object.entries(PORTS)) {
     let port = await findFreePort();
-    // It is free until something listens there, and so may be found twice.
+    // A port is free until something listens on it, so it may be found twice.
     while (found.has(port)) port = await findFreePort();
     found.add(port);
     variables[name] = String(port);
@@ -97,6 +97,6 @@ function readPort(environment: NodeJS.ProcessEnv, name: keyof DevSettings['ports
   if (!given) return fallback;
   const port = Number(given);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new Error(`${variable} must be a port between 1 and 65535, it is ${JSON.stringify(given)}`);
+    throw new Error(`${variable} must be a port between 1 and 65535, not ${JSON.stringify(given)}`);
   return port;
 }

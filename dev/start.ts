@@ -1,19 +1,19 @@
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DataFolder, FIRST_RUN_FILE, openDataFolder } from './data-folder.ts';
-import { closingTable, describeFirstRun } from './first-run.ts';
 import { type Dependencies, type StartedDependency, startDependencies } from './dependencies.ts';
+import { closingTable, describeFirstRun } from './first-run.ts';
 import { describeServices, serviceEnvironments, superviseService } from './services.ts';
 import { type DevSettings, readDevSettings, requiredPorts } from './settings.ts';
 import { assertPortsFree } from './stack/ports.ts';
 import { startConcurrently } from './stack/start-concurrently.ts';
 
 const USAGE = `npm start -- [--reset] [--parts]
-  --reset   forget all data first
-  --parts   only what the service needs around it: PostgreSQL, S3, Temporal, mail relay; not API and workers
+  --reset   delete all data first
+  --parts   start only the dependencies (PostgreSQL, S3, Temporal, mail relay), not the API and the workers
 `;
 
-/** Ends in reverse: who uses the others goes first, so that its last work still finds them. */
+/** Stops in reverse order: services before their dependencies, so that they can finish their work. */
 class RunningStack {
   readonly #services: StartedDependency[] = [];
   readonly #relay: StartedDependency[] = [];
@@ -29,7 +29,7 @@ class RunningStack {
     void part.exited?.then((reason) => this.#ended.resolve(`${part.name} ${reason}`));
   }
 
-  /** Settles with the reason when a part the rest cannot do without has died. */
+  /** Resolves with the reason when a dependency exits. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }
@@ -104,7 +104,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Resolves with the first signal that asks this process to end; a second one ends it at once, children included. */
+/** Resolves with the first signal that stops this process. A second one kills it immediately, with its children. */
 function untilSignal(): Promise<string> {
   return new Promise((resolve) => {
     let asked = false;
@@ -117,7 +117,7 @@ function untilSignal(): Promise<string> {
   });
 }
 
-/** Starts, stays until a signal comes or a part dies, and stops what has been started by then. */
+/** Starts the stack, waits for a signal or for a dependency to exit, and stops everything that was started. */
 async function run(settings: DevSettings, folder: DataFolder, partsOnly: boolean): Promise<void> {
   const stack = new RunningStack();
   const givingUp = new AbortController();
@@ -135,7 +135,7 @@ async function run(settings: DevSettings, folder: DataFolder, partsOnly: boolean
     await Promise.race([asked, broken]);
   } finally {
     folder.writePrivate(FIRST_RUN_FILE, null);
-    // A start that was given up fails, which is no news; it has to be over before its parts are stopped.
+    // An aborted start rejects, which is expected. It must settle before its dependencies are stopped.
     await starting.catch(() => undefined);
     broken.catch(() => undefined);
     await stack.stop();
@@ -161,7 +161,7 @@ async function main(): Promise<void> {
   print('Everything is stopped.');
 }
 
-// A terminal that is gone takes no more lines; the stop it caused goes on.
+// Writing to a closed terminal fails; the stop must continue.
 process.stdout.on('error', () => undefined);
 main().catch((error: unknown) => {
   process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\n`);

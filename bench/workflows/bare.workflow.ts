@@ -10,19 +10,19 @@ const { nothingLocal, told } = proxyLocalActivities<{
   startToCloseTimeout: '1 minute',
 });
 
-/** The floor of a send: the same number of activities, which do nothing. */
+/** The baseline of a send: the same number of activities, which do nothing. */
 export async function bareSend(input: object): Promise<void> {
   await nothingLocal(input);
   await nothing(input);
   await nothing(input);
 }
 
-/** The floor of a webhook's delivery: one activity, which does nothing. */
+/** The baseline of a webhook delivery: one no-op activity. */
 export async function bareDelivery(input: object): Promise<void> {
   await nothing(input);
 }
 
-/** The floor of a mail taken in: one local activity, which does nothing. */
+/** The baseline of an inbound message: one no-op local activity. */
 export async function bareReceive(input: object): Promise<void> {
   await told(input);
 }

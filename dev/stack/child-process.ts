@@ -6,48 +6,48 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Log = (line: string) => void;
 
 export interface ChildOptions {
-  /** For messages: "PostgreSQL". */
+  /** For log lines and errors, e.g. "PostgreSQL". */
   name: string;
   command: string;
   args: string[];
-  /** Receives stdout and stderr; appended to. */
+  /** stdout and stderr are appended to it. */
   logFile: string;
-  /** Holds the pid while the child lives, so that a later start can end what a killed start left behind. */
+  /** Holds the pid while the child runs, so that a later start can stop what a killed start left running. */
   pidFile?: string;
   env?: NodeJS.ProcessEnv;
   cwd?: string;
   uid?: number;
   gid?: number;
-  /** Asks the child to end; default SIGTERM. */
+  /** Signal that stops the child; default SIGTERM. */
   stopSignal?: NodeJS.Signals;
-  /** After this the child is killed; default 10 s. */
+  /** Time until the child is killed; default 10 s. */
   stopTimeoutMs?: number;
 }
 
 export interface Child {
   readonly name: string;
   readonly pid: number;
-  /** Settles when the child is gone, with words for why. */
+  /** Resolves with the reason when the child exits. */
   readonly exited: Promise<string>;
-  /** Words for why the child is gone; undefined while it lives. */
+  /** The reason why the child exited; undefined while it runs. */
   exitReason(): string | undefined;
-  /** An error with the end of the log, once the child is gone: for `waitUntil`. */
+  /** For `waitUntil`: an error with the end of the log, once the child has exited. */
   failure(): Error | undefined;
-  /** Asks the child to end, then kills it. Resolves when it is gone; safe to call twice. */
+  /** Stops the child, and kills it after the timeout. Resolves when it has exited; safe to call twice. */
   stop(): Promise<void>;
-  /** SIGKILL, for tests of crashes. */
+  /** Sends SIGKILL, for crash tests. */
   kill(): Promise<void>;
 }
 
-/** Ends what is left when this process dies of an error: no child outlives it. */
+/** Stops the remaining children if this process dies of an error. */
 const living = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
 
 /**
- * Starts a child in a process group of its own: Ctrl-C in a terminal then reaches this process alone, which ends its
- * children in order (a database last) instead of all at once.
+ * Starts a child in its own process group, so that Ctrl-C in a terminal reaches only this process, which stops its
+ * children in order (the database last).
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   mkdirSync(dirname(options.logFile), { recursive: true });

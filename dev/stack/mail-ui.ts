@@ -7,20 +7,20 @@ import { waitUntil } from './wait.ts';
 const MAILDEV = fileURLToPath(new URL('../../node_modules/maildev/dist/bin/maildev.js', import.meta.url));
 
 export interface MailUiOptions {
-  /** Mails are kept here over restarts. */
+  /** Messages are kept here across restarts. */
   directory: string;
   webPort: number;
   logFile: string;
   pidFile?: string;
-  /** Older mails go first. Default 1000. */
+  /** Maximum number of messages kept; older ones are deleted first. Default 1000. */
   maxMails?: number;
-  /** Gives the start up. */
+  /** Aborts the start. */
   signal?: AbortSignal;
 }
 
 export interface MailUi {
   readonly url: string;
-  /** Where its own SMTP listener takes what it shall show. */
+  /** Port of its SMTP listener, which takes the messages to show. */
   readonly smtpPort: number;
   readonly exited: Promise<string>;
   stop(): Promise<void>;
@@ -41,7 +41,7 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
       String(smtpPort),
       '--web',
       String(webPort),
-      // Its defaults are every address of the machine.
+      // By default it listens on every address of the machine.
       '--ip',
       '127.0.0.1',
       '--web-ip',
@@ -74,5 +74,5 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
 
 async function assertHealthy(url: string): Promise<void> {
   const answer = await fetch(`${url}/api/healthz`, { signal: AbortSignal.timeout(1000) });
-  if (!answer.ok) throw new Error(`answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`returned ${answer.status}`);
 }

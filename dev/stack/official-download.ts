@@ -7,7 +7,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { Log } from './child-process.ts';
 
 const OFFICIAL = 'https://temporal.download';
-/** Where the download cannot be reached the next source has to get its turn in seconds. */
+/** If the download is unreachable, the next source must be tried within seconds. */
 const ANSWER_TIMEOUT_MS = 5_000;
 const DOWNLOAD_TIMEOUT_MS = 300_000;
 const PROGRESS_STEP = 20;
@@ -19,7 +19,7 @@ interface ArchiveInfo {
 
 export interface OfficialDownload {
   artifact: 'cli' | 'temporal-test-server';
-  /** Receives the program. */
+  /** Destination of the program. */
   folder: string;
   log: Log;
   signal?: AbortSignal | undefined;
@@ -28,7 +28,7 @@ export interface OfficialDownload {
 }
 
 /**
- * Fetches a program the way `@temporalio/testing` does: Temporal's download service names an archive for this system
+ * Downloads a program the way `@temporalio/testing` does: Temporal's download service names an archive for this system
  * and the file inside it.
  *
  * @returns the path of the program in `folder`.
@@ -40,7 +40,7 @@ export async function downloadOfficial(options: OfficialDownload): Promise<strin
   await save(info.archiveUrl, archive, options);
   const unpacked = spawnSync('tar', ['-xf', archive, '-C', folder, info.fileToExtract], { encoding: 'utf8' });
   if (unpacked.status !== 0)
-    throw new Error(`tar could not unpack it: ${unpacked.error?.message ?? unpacked.stderr.trim()}`);
+    throw new Error(`tar could not unpack the archive: ${unpacked.error?.message ?? unpacked.stderr.trim()}`);
   return join(folder, info.fileToExtract);
 }
 
@@ -55,7 +55,7 @@ async function askForArchive({
   const answer = await reach(url, ANSWER_TIMEOUT_MS, signal);
   const info = (await answer.json()) as Partial<ArchiveInfo>;
   if (typeof info.archiveUrl !== 'string' || !/^[\w./-]+$/.test(info.fileToExtract ?? ''))
-    throw new Error(`${url.host} gave an answer this version does not understand`);
+    throw new Error(`${url.host} returned a response this version does not understand`);
   return info as ArchiveInfo;
 }
 

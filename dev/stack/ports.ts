@@ -4,14 +4,14 @@ import { createConnection, createServer } from 'node:net';
 const LOOPBACK = '127.0.0.1';
 
 /**
- * Below what systems hand out by themselves (Linux from 32768): a port found here is not lost to the next outgoing
- * connection before it is used.
+ * Below the ephemeral ports of the system (Linux: from 32768), so that no outgoing connection takes a port that was
+ * found here before it is used.
  */
 const FIRST_PORT = 15_000;
 const LAST_PORT = 30_000;
 const TRIES = 100;
 
-/** A port nothing listened on a moment ago. */
+/** Finds a port that nothing listens on. */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const port = randomInt(FIRST_PORT, LAST_PORT);
@@ -22,14 +22,14 @@ export async function findFreePort(): Promise<number> {
 
 export interface RequiredPort {
   port: number;
-  /** What will listen there, for the message. */
+  /** What will listen there, for the error message. */
   purpose: string;
-  /** The environment variable that moves it. */
+  /** The environment variable that changes it. */
   variable: string;
 }
 
 /**
- * @throws Error naming each port that is taken (or wanted twice), what wants it and the variable that changes it.
+ * @throws Error naming each port that is taken (or required twice), what requires it and the variable that changes it.
  */
 export async function assertPortsFree(wanted: RequiredPort[]): Promise<void> {
   const problems: string[] = [];

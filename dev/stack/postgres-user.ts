@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Whom PostgreSQL runs as where that is not who starts it. */
+/** The user PostgreSQL runs as, if it is another than the current one. */
 export interface Owner {
   uid?: number;
   gid?: number;
@@ -25,12 +25,12 @@ interface Binaries {
   initdb: string;
 }
 
-/** Outlives a restart of the machine, and everybody may enter it. */
+/** Survives a reboot, and every user may enter it. */
 const SHARED_FOLDER = '/var/tmp';
-/** In the data directory that was asked for, where the data is elsewhere: without it what lies there is forgotten. */
+/** In the requested data directory if the data is elsewhere: without this file the data there is deleted. */
 const MARKER = 'moved-to';
 
-/** PostgreSQL refuses to run as root; under root it runs as another user, otherwise as whoever starts it. */
+/** PostgreSQL refuses to run as root: under root it runs as another user, otherwise as the current one. */
 export function serverOwner(dataDir: string): Owner {
   if (process.getuid?.() !== 0) return {};
   const current = existsSync(dataDir) ? statSync(dataDir) : undefined;
@@ -38,8 +38,8 @@ export function serverOwner(dataDir: string): Owner {
 }
 
 /**
- * The folder to keep the data in, owned by the server's user. A clone that only root may enter (below /root, or in a
- * folder of `mktemp -d`) hides its own from that user; the data then lies in /var/tmp, and the clone says where.
+ * The data folder, owned by the server's user. If the clone is in a folder that only root may enter (below /root, or made
+ * by `mktemp -d`), that user cannot reach it; the data is then in /var/tmp, and a file in the clone says where.
  */
 export function ownedDataDir(wanted: string, owner: Owner, log: (line: string) => void): string {
   mkdirSync(wanted, { recursive: true });
@@ -59,11 +59,11 @@ function elsewhere(wanted: string, log: (line: string) => void): string {
   if (!existsSync(marker)) rmSync(dataDir, { recursive: true, force: true });
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   writeFileSync(marker, `${dataDir}\n`);
-  log(`PostgreSQL's user may not enter ${dirname(wanted)}: its data is in ${dataDir}`);
+  log(`PostgreSQL's user may not enter ${dirname(wanted)}: the data is in ${dataDir}`);
   return dataDir;
 }
 
-/** The programs, copied once to where the server's user may run them, if they are where it may not. */
+/** The programs, copied once to a place where the server's user may run them, if it may not run the originals. */
 export function runnableBinaries(binaries: Binaries, owner: Owner): Binaries {
   const native = dirname(dirname(binaries.postgres));
   if (owner.uid === undefined || mayEnter(dirname(binaries.postgres), owner)) return binaries;
@@ -83,7 +83,7 @@ export function runnableBinaries(binaries: Binaries, owner: Owner): Binaries {
   return { postgres: moved(binaries.postgres), initdb: moved(binaries.initdb) };
 }
 
-/** The name can be guessed, so a folder of somebody else there is not ours. */
+/** The name is predictable, so a folder of another user there must not be used. */
 function isRootsOwn(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { uid, mode } = statSync(folder);
@@ -94,7 +94,7 @@ function mayEnter(folder: string, owner: Owner): boolean {
   return spawnSync('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], { ...owner, cwd: '/' }).status === 0;
 }
 
-/** From the file itself: `id` is a program a small machine may lack. */
+/** Read from the file, since a small system may lack the program `id`. */
 function unprivilegedUser(): Owner {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
   for (const wanted of ['postgres', 'nobody']) {

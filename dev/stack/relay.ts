@@ -4,22 +4,22 @@ import type { Log } from './child-process.ts';
 import { smtpDate } from './delivery-reports.ts';
 import { createDelivery } from './mail-delivery.ts';
 import { createMailSpool, type MailSpool, type SpooledMail, type SpooledRecipient } from './mail-spool.ts';
-import { simulateRefusal } from './simulated-outcome.ts';
 import { createRelayQueue, isServiceAddress, newMessageId, type RelayQueue } from './relay-queue.ts';
+import { simulateRefusal } from './simulated-outcome.ts';
 
 const HOSTNAME = 'relay.localhost';
 const MAX_MAIL_BYTES = 50 * 1024 * 1024;
 
 export interface RelayOptions {
   port: number;
-  /** Accepted mail waits here until it is settled, also over restarts. */
+  /** Holds accepted messages until they are settled, also across restarts. */
   directory: string;
-  /** The service's mail domain and bounce domain: their mail goes to `inbound`. */
+  /** The service's mail domain and bounce domain, whose mail goes to `inbound`. */
   serviceDomains: string[];
   inbound: { host: string; port: number };
   /** maildev's SMTP listener; undefined keeps no copies. */
   mailUi?: { smtpPort: number };
-  /** Where complaints go; undefined: to the envelope sender. */
+  /** Address for complaints; undefined: the envelope sender. */
   feedbackAddress?: string;
   retryDelaysMs?: number[];
   log: Log;
@@ -28,14 +28,14 @@ export interface RelayOptions {
 export interface Relay {
   readonly host: string;
   readonly port: number;
-  /** Takes no more mail; what is not settled yet stays in the spool for the next start. */
+  /** Stops accepting mail. Unsettled messages stay in the spool for the next start. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a mail relay on 127.0.0.1 that behaves like a real MTA with DSN support (RFC 3461): it takes mail for
- * anybody, keeps it until it is settled, passes mail of the service's own domains on by SMTP, decides the rest by
- * `fateOf`, and tells the return path by real reports.
+ * Starts a mail relay on 127.0.0.1 that behaves like a real MTA with DSN support (RFC 3461): it accepts mail to any
+ * address, spools it until it is settled, forwards mail to the service's own domains by SMTP, simulates all other
+ * mailboxes (`simulateOutcome`), and sends delivery reports to the return path.
  */
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { log, retryDelaysMs, serviceDomains, mailUi } = options;
@@ -83,9 +83,9 @@ function createServer(parts: ServerParts): SMTPServer {
     authOptional: true,
     disabledCommands: ['AUTH'],
     hideSTARTTLS: true,
-    // smtp-server keeps the extension to itself otherwise.
+    // smtp-server does not announce the extension otherwise.
     hideDSN: false,
-    // The answers below carry codes of their own.
+    // The replies below have enhanced status codes already.
     hideENHANCEDSTATUSCODES: true,
     closeTimeout: 2000,
     onRcptTo({ address }, _session, done) {
@@ -109,7 +109,7 @@ async function accept(
   });
   if (stream.sizeExceeded) {
     await spool.remove(mail.id);
-    throw smtpError(552, '5.3.4 Message too big');
+    throw smtpError(552, '5.3.4 Message too large');
   }
   queue.start(mail);
   return `2.0.0 Ok: queued as ${mail.id}`;

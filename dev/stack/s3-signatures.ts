@@ -6,8 +6,8 @@ import v4 from '@20minutes/s3rver/lib/signature/v4.js';
 type Next = () => Promise<unknown>;
 
 /**
- * The SDK asks for a bucket as `/bucket/` and signs that; s3rver computes the signature over `/bucket` and refuses.
- * Told that the bucket came from the host name and the path is `/`, it puts together what was signed.
+ * The SDK requests and signs a bucket as `/bucket/`, while s3rver verifies the signature over `/bucket` and rejects it.
+ * With the bucket given as a virtual host and `/` as the path, s3rver reconstructs what was signed.
  */
 export function normalizeBucketPath(context: S3rverContext, next: Next): Promise<unknown> {
   if (/^\/[^/]+\/$/.test(context.path)) {
@@ -17,7 +17,7 @@ export function normalizeBucketPath(context: S3rverContext, next: Next): Promise
   return next();
 }
 
-/** s3rver shows every object to whoever names it; a link cut down to its path must not work. */
+/** s3rver serves objects without a signature, but a link without its query must not work. */
 export function rejectUnsigned(context: S3rverContext, next: Next): Promise<unknown> {
   if (context.headers.authorization !== undefined || 'X-Amz-Signature' in context.query) return next();
   context.status = 403;
@@ -25,9 +25,9 @@ export function rejectUnsigned(context: S3rverContext, next: Next): Promise<unkn
 }
 
 /**
- * s3rver leaves `!'()*` of a query as they are when it computes the signature, where AWS escapes them; each
- * `filename*=UTF-8''…` has some. A presigned link is therefore verified here and handed on as verified; one that does
- * not match goes on unchanged, for s3rver to refuse.
+ * s3rver does not escape `!'()*` in a query when it computes the signature, unlike AWS; every `filename*=UTF-8''…` has
+ * some. Presigned links are therefore verified here and passed on as verified. One that does not match is passed on
+ * unchanged, and s3rver rejects it.
  */
 export function verifyPresignedLinks(context: S3rverContext, next: Next): Promise<unknown> {
   if (!('X-Amz-Signature' in context.query)) return next();

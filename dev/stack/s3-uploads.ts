@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { S3rverContext } from '@20minutes/s3rver';
 
 /**
- * s3rver neither aborts an upload of parts nor knows that one is over: it makes the folder again for whatever part
- * comes. S3 answers `NoSuchUpload` then, and both halves of the service's writing of archives depend on it.
+ * s3rver neither aborts a multipart upload nor knows that one has ended: it recreates the folder for any later part.
+ * S3 returns `NoSuchUpload`, on which the service's export depends.
  */
 export function abortUploads(directory: string) {
   return async (context: S3rverContext, next: () => Promise<unknown>): Promise<unknown> => {

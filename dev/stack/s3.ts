@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import S3rver from '@20minutes/s3rver';
-import { rejectUnsigned, normalizeBucketPath, verifyPresignedLinks } from './s3-signatures.ts';
+import { normalizeBucketPath, rejectUnsigned, verifyPresignedLinks } from './s3-signatures.ts';
 import { abortUploads } from './s3-uploads.ts';
 
 export interface S3Options {
@@ -11,7 +11,7 @@ export interface S3Options {
 }
 
 export interface S3Server {
-  /** As configuration for `platform/storage.ts`. */
+  /** Settings of `platform/storage.ts`. */
   readonly environment: {
     S3_ENDPOINT: string;
     S3_BUCKET: string;
@@ -19,7 +19,7 @@ export interface S3Server {
     S3_ACCESS_KEY_ID: string;
     S3_SECRET_ACCESS_KEY: string;
   };
-  /** Ends open connections too: a restart must get the port at once. */
+  /** Also closes open connections, so that a restart gets the port immediately. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
   const s3rver = new S3rver({
     directory,
     silent: true,
-    // 127.0.0.1 carries no bucket name.
+    // Bucket names are not part of the host name.
     vhostBuckets: false,
     configureBuckets: [{ name: bucket }],
   });
@@ -41,7 +41,7 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
     normalizeBucketPath,
     abortUploads(directory),
   );
-  // It would otherwise take over the errors of the whole process.
+  // It would otherwise handle the uncaught errors of the whole process.
   s3rver.logger.exceptions.unhandle();
   await s3rver.configureBuckets();
   const server = createServer(s3rver.callback());
@@ -54,7 +54,7 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
       S3_ENDPOINT: `http://127.0.0.1:${port}`,
       S3_BUCKET: bucket,
       S3_REGION: 'us-east-1',
-      // The only pair it knows.
+      // s3rver accepts only this key pair.
       S3_ACCESS_KEY_ID: 'S3RVER',
       S3_SECRET_ACCESS_KEY: 'S3RVER',
     },

@@ -1,4 +1,4 @@
-/** The package ships no types; only what the embedded stack uses is declared. */
+/** The package has no types. This declares only what the embedded stack uses. */
 declare module '@20minutes/s3rver' {
   import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 
@@ -23,7 +23,7 @@ declare module '@20minutes/s3rver' {
 
   export default class S3rver {
     constructor(options: S3rverOptions);
-    /** In their order; the router is the last. */
+    /** In order; the router is last. */
     readonly middleware: ((context: S3rverContext, next: () => Promise<unknown>) => Promise<unknown>)[];
     readonly logger: { exceptions: { unhandle(): void }; close(): void };
     configureBuckets(): Promise<unknown>;
@@ -47,7 +47,7 @@ declare module '@20minutes/s3rver/lib/signature/v4.js' {
   }
 
   const v4: {
-    /** Throws when the link has expired or is not complete. */
+    /** Throws if the link has expired or is incomplete. */
     parseQuery(query: Record<string, string>): SignedRequest;
     getStringToSign(
       canonical: {

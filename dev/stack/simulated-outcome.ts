@@ -1,23 +1,23 @@
-/** What becomes of a mail at the mailbox it was sent to, in RFC 3464 terms. */
+/** Outcome of a message at a simulated mailbox, in RFC 3464 terms. */
 export interface SimulatedOutcome {
   action: 'delivered' | 'relayed' | 'failed' | 'delayed';
   /** Enhanced status code, RFC 3463. */
   status: string;
-  /** What the last hop said. */
+  /** Diagnostic text of the last hop. */
   diagnostic: string;
-  /** The reader called it spam after delivery. */
+  /** The reader reported it as spam after delivery. */
   complains?: boolean;
 }
 
-/** An answer to RCPT TO. */
+/** A negative reply to RCPT TO. */
 export interface SimulatedRefusal {
   code: number;
   message: string;
 }
 
 /**
- * The first word of an address outside the service decides what happens to its mail, so that a person can watch each
- * outcome: `bounce@`, `transient.two@` and `delayed+x@` do what they say, any other address takes its mail.
+ * The first word of an external address selects the outcome, so that every outcome can be tried: `bounce@`,
+ * `transient.two@` and `delayed+x@` do what they say; any other address accepts its mail.
  */
 export function simulateOutcome(address: string): SimulatedOutcome {
   switch (firstWord(address)) {
@@ -48,7 +48,7 @@ export function simulateOutcome(address: string): SimulatedOutcome {
   }
 }
 
-/** `reject@` and `defer@` are turned away before the mail is sent. */
+/** `reject@` and `defer@` are refused at RCPT TO. */
 export function simulateRefusal(address: string): SimulatedRefusal | undefined {
   switch (firstWord(address)) {
     case 'reject':

@@ -1,8 +1,8 @@
 type Starter<T> = (signal: AbortSignal) => Promise<T>;
 
 /**
- * Starts several things side by side. One that fails gives the others up, and all have settled before its error comes
- * out: nothing is still starting while the caller cleans up.
+ * Starts several things concurrently. If one fails, the others are aborted. Rejects only after all have settled, so
+ * that nothing is still starting while the caller cleans up.
  */
 export async function startConcurrently<T extends readonly unknown[]>(
   signal: AbortSignal,
@@ -19,7 +19,7 @@ export async function startConcurrently<T extends readonly unknown[]>(
     }
   });
   await Promise.allSettled(work);
-  // The first failure is the reason of the others.
+  // The first failure caused the others.
   if (failure.signal.aborted) throw failure.signal.reason;
   return (await Promise.all(work)) as unknown as T;
 }

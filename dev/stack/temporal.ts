@@ -8,11 +8,11 @@ import { acceptsConnections, findFreePort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
 const NAMESPACE = 'default';
-/** Finished runs stay readable this long; a workflow id is refused as a duplicate for as long too. */
+/** How long closed runs stay readable and their workflow ids reject duplicates. */
 const RETENTION = '30 days';
 
 export interface TemporalOptions {
-  /** Of the Temporal CLI, from `findTemporalCli`. */
+  /** Path of the Temporal CLI, from `findTemporalCli`. */
   executable: string;
   port: number;
   /** Undefined starts without the UI. */
@@ -21,7 +21,7 @@ export interface TemporalOptions {
   databaseFile?: string;
   logFile: string;
   pidFile?: string;
-  /** Gives the start up. */
+  /** Aborts the start. */
   signal?: AbortSignal;
 }
 
@@ -32,7 +32,7 @@ export interface TemporalServer {
   readonly pid: number;
   readonly exited: Promise<string>;
   stop(): Promise<void>;
-  /** SIGKILL, for tests of crashes. */
+  /** Sends SIGKILL, for crash tests. */
   kill(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ const MAX_STARTS = 3;
 
 /**
  * Starts the Temporal dev server on 127.0.0.1 with the search attributes of `platform/temporal.ts`. The server picks
- * ports for its inner services by itself and now and then loses one to somebody else before it listens: it is then
+ * ports for its internal services and occasionally loses one to another process before it listens; it is then
  * started again.
  */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
@@ -55,7 +55,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
   }
 }
 
-/** Whether the port that was lost is none of those that were asked for. */
+/** Whether the lost port is an internal one and not a requested one. */
 async function portsAreFree({ port, uiPort }: TemporalOptions): Promise<boolean> {
   return !(await acceptsConnections(port)) && (uiPort === undefined || !(await acceptsConnections(uiPort)));
 }
@@ -68,7 +68,7 @@ async function startOnce(options: TemporalOptions): Promise<TemporalServer> {
     args: serverArguments(options, await findFreePort()),
     logFile: options.logFile,
     pidFile: options.pidFile,
-    // The CLI reads TEMPORAL_* variables and profiles of its own; what belongs to the clients stays out.
+    // The CLI reads TEMPORAL_* variables and profiles too, so the clients' settings are not passed on.
     env: { PATH: '/usr/bin:/bin', HOME: dirname(options.logFile) },
   });
   try {
@@ -99,7 +99,7 @@ function describeServer({ uiPort }: TemporalOptions, address: string, child: Chi
 
 function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPort: number): string[] {
   const dynamicConfig = {
-    // More partitions than cores only add hops between them on one machine: halves the p99.
+    // More partitions than cores only add hops on one machine; this halves the p99.
     'matching.numTaskqueueReadPartitions': 1,
     'matching.numTaskqueueWritePartitions': 1,
     // A webhook endpoint that hangs must not hold up the others (fairness key of their tasks).
@@ -135,7 +135,7 @@ function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPo
   ];
 }
 
-/** Answers only when the namespace does: the frontend listens before it can work. */
+/** Resolves once the namespace is ready: the frontend listens before it can serve requests. */
 async function prepareNamespace(address: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: 1000 });
   try {

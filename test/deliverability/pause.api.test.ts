@@ -8,7 +8,7 @@ import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { createKey } from '../support/organizations.ts';
-import { arrangeSending, dispatchOnce, type Sending, readMessageState } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';

@@ -115,7 +115,9 @@ describe('waiting and starting', () => {
       settled = true;
     };
     const failing = () => Promise.reject(new Error('the first'));
-    await expect(startConcurrently(new AbortController().signal, [slow, failing])).rejects.toThrow('the first');
+    await expect(startConcurrently(new AbortController().signal, [slow, failing])).rejects.toThrow(
+      'the first',
+    );
     expect(settled).toBe(true);
   });
 });

@@ -9,7 +9,7 @@ import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { type PublishedRecord, publishRecords } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
-import { SmtpSink, type SinkMessage } from '../support/smtp-sink.ts';
+import { type SinkMessage, SmtpSink } from '../support/smtp-sink.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 60_000;

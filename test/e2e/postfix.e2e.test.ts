@@ -6,7 +6,7 @@ import { createStorage, type Storage } from '../../platform/storage.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
-import { type Postfix, findPostfixObstacle, startPostfix } from '../support/postfix.ts';
+import { findPostfixObstacle, type Postfix, startPostfix } from '../support/postfix.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(60_000);

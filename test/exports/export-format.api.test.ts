@@ -10,7 +10,7 @@ import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
-import { createTestExportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
+import { createTestExportRunner, queueExport, runExport, useExportApp } from '../support/exports.ts';
 import { importArchive, linesOf } from '../support/import-archive.ts';
 import {
   asSchemaOwner,

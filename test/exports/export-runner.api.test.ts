@@ -4,7 +4,13 @@ import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import { readExportRow, createTestExportRunner, queueExport, useExportApp, runExport } from '../support/exports.ts';
+import {
+  createTestExportRunner,
+  queueExport,
+  readExportRow,
+  runExport,
+  useExportApp,
+} from '../support/exports.ts';
 import { linesOf } from '../support/import-archive.ts';
 import { asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { readZip } from '../support/zip-reader.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { readExportRow, createTestExportRunner, useExportApp, runExport } from '../support/exports.ts';
+import { createTestExportRunner, readExportRow, runExport, useExportApp } from '../support/exports.ts';
 import {
   createInbox,
   createKey,

@@ -16,7 +16,7 @@ import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
-import { accepted, deferred, createMailServices, ScriptedTransport } from '../support/mail-services.ts';
+import { accepted, createMailServices, deferred, ScriptedTransport } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testScope } from '../support/test-scope.ts';

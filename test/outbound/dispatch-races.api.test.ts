@@ -5,7 +5,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
 import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, type Sending, readMessageState } from '../support/outbound-mail.ts';
+import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();

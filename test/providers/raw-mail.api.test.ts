@@ -194,7 +194,11 @@ describe('a raw message is rejected without storing anything', () => {
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
     ['signed for a future time', { timestamp: seconds(3_600) }, 'unauthenticated'],
     ['with other bytes than the signed ones', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
-    ['with another sender than the signed one', { sent: { mailFrom: 'eve@people.example' } }, 'unauthenticated'],
+    [
+      'with another sender than the signed one',
+      { sent: { mailFrom: 'eve@people.example' } },
+      'unauthenticated',
+    ],
     ['with a malformed signature', { sent: { signature: 'v1=00' } }, 'validation_error'],
     ['with a line break in the envelope', { envelope: { helo: 'a\nb' } }, 'validation_error'],
     ['over the size limit', { mail: `${MAIL}${'x'.repeat(2_000)}` }, 'payload_too_large'],

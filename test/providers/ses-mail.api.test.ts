@@ -218,7 +218,12 @@ describe('a message that SES received', () => {
 describe('the verdicts of SES are on the message, without further lookups:', () => {
   const failed = { status: 'FAIL' };
   test.each<[string, object, Partial<Authentication>, string[]]>([
-    ['all checks pass', { dmarcVerdict: { status: 'PASS' } }, { spf: 'pass', dkim: 'pass', dmarc: 'pass' }, []],
+    [
+      'all checks pass',
+      { dmarcVerdict: { status: 'PASS' } },
+      { spf: 'pass', dkim: 'pass', dmarc: 'pass' },
+      [],
+    ],
     [
       'DMARC fails without a policy',
       { spfVerdict: failed, dkimVerdict: { status: 'GRAY' }, dmarcVerdict: failed, dmarcPolicy: 'NONE' },
@@ -301,7 +306,11 @@ describe('rejected without storing anything:', () => {
       async () => inS3(await putMail(`${'Received: x\r\n'.repeat(51)}${MAIL}`)),
       'unprocessable',
     ],
-    ['a message that SES encrypted', async () => inS3(await putMail(MAIL, { 'x-amz-key-v2': 'k' })), 'unprocessable'],
+    [
+      'a message that SES encrypted',
+      async () => inS3(await putMail(MAIL, { 'x-amz-key-v2': 'k' })),
+      'unprocessable',
+    ],
     ['a missing object', async () => inS3('missing'), 'unavailable'],
     ['a missing bucket', async () => inS3('key', 'another-listed'), 'unavailable'],
     ['an object without a name', async () => ({ type: 'S3', bucketName: BUCKET }), 'unprocessable'],

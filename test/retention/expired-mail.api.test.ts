@@ -25,7 +25,7 @@ import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAgedMail, createIdAt } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
-import { useObjectStorage, useIsolatedDatabase, useStorage } from '../support/resources.ts';
+import { useIsolatedDatabase, useObjectStorage, useStorage } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
 const DAY_MS = 86_400_000;

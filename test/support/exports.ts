@@ -42,7 +42,10 @@ export function useExportApp(): {
 }
 
 /** With small parts and pieces, so that a small organization has many. */
-export function createTestExportRunner(app: TestApp, options: Partial<ExportRunnerOptions> = {}): ExportRunner {
+export function createTestExportRunner(
+  app: TestApp,
+  options: Partial<ExportRunnerOptions> = {},
+): ExportRunner {
   return createExportRunner({
     database: app.worker,
     storage: app.storage,

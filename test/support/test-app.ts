@@ -30,7 +30,7 @@ export interface TestApp {
   readonly app: FastifyInstance;
   readonly contract: Contract;
   readonly config: Config;
-  /** As the API: under row-level security. */
+  /** With the API's login, under row-level security. */
   readonly database: Database;
   /** As a worker: sees every tenant. */
   readonly worker: Database;

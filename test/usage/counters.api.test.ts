@@ -17,7 +17,7 @@ import { createMemoryStorage, createTestReceiptService } from '../support/mail-s
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
-import { httpAnswer, arrangeDeliveries } from '../support/webhook-deliveries.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 let limits: LimitService;
@@ -153,7 +153,11 @@ test('matches a full count after mixed activity', async () => {
 
   const objects = new Map<string, Buffer>();
   const storage = createMemoryStorage(objects);
-  const receipts = createTestReceiptService({ database: app.worker, outbox: recordingOutbox().outbox, storage });
+  const receipts = createTestReceiptService({
+    database: app.worker,
+    outbox: recordingOutbox().outbox,
+    storage,
+  });
   const { ingest } = await arrangeInbox(app.worker, { storage }, inbox);
   const receive = async (raw: string) => {
     const rawKey = `raw/${objects.size}`;
