@@ -29,7 +29,7 @@ export interface CredentialService {
    * @throws AppError `not_found`; `permission_denied` without `messages:send`, which the password grants.
    */
   rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
-  /** Returns null if username or password is wrong, in constant time. */
+  /** Returns null if username or password is wrong; the comparison takes the same time either way. */
   authenticate(username: string, password: string): Promise<AuthenticatedInbox | null>;
 }
 

@@ -46,12 +46,12 @@ export const InboxEntity = defineEntity({
     sendPaused: p.boolean().default(false),
     /** Null while `sendPaused` is false. */
     sendPausedReason: p.text().strictNullable(),
-    /** When a person last lifted a pause: what happened before does not pause it again. Empty: never. */
+    /** When sending was last resumed: earlier events do not pause it again. Null: never. */
     sendResumedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),
-    /** When the mail of the deleted inbox was asked to go; empty while it stays. */
+    /** When a purge of the deleted inbox was requested; null if its messages are kept. */
     purgeRequestedAt: timestamp().strictNullable(),
     purgedAt: timestamp().strictNullable(),
     /** When the reconciler last checked the row's run; null if it never had to. */

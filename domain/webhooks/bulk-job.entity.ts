@@ -37,7 +37,7 @@ export const BulkJobEntity = defineEntity({
     eventTypes: p.array().$type<EventType[]>().strictNullable(),
     /** For `replay`: only deliveries that failed or were canceled. */
     onlyFailed: p.boolean().default(false),
-    /** The last event (of `cancel`: delivery) looked at, in order of id; empty at the beginning. */
+    /** Id of the last event processed by a replay; null at the beginning. */
     position: idColumn().strictNullable(),
     /** Deliveries restarted or canceled so far. */
     deliveries: p.integer().default(0),

@@ -19,7 +19,7 @@ export const DELIVERY_STATUSES = [
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** One event on its way to one endpoint. */
+/** The delivery of one event to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({
   name: 'WebhookDelivery',
   tableName: 'webhook_deliveries',
