@@ -144,7 +144,7 @@ export const domainRoutes =
         schema: {
           operationId: 'domains.delete',
           summary: 'Delete a domain',
-          description: 'Refused while inboxes use it.',
+          description: 'Rejected while inboxes use it.',
           tags: ['Domains'],
           params: DomainParams,
           response: { 204: NoContent, ...changeProblems() },

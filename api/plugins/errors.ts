@@ -27,7 +27,7 @@ export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: 
 /** For an unknown path. */
 export function pathNotFound(): AppError {
   return new AppError('not_found', {
-    detail: 'There is nothing at this path.',
+    detail: 'The path does not exist.',
     fix: 'Check the path at /docs.',
   });
 }

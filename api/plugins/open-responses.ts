@@ -51,20 +51,20 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
       const openCount = openByCredential.get(credential) ?? 0;
       if (openCount >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
       if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process has', limits.perProcess);
-      const ending = new AbortController();
-      if (closing || socket.destroyed) ending.abort();
+      const controller = new AbortController();
+      if (closing || socket.destroyed) controller.abort();
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
-      if (socket.destroyed) return ending.signal;
-      openResponses.set(ending, reply);
+      if (socket.destroyed) return controller.signal;
+      openResponses.set(controller, reply);
       openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
-        ending.abort();
-        openResponses.delete(ending);
+        controller.abort();
+        openResponses.delete(controller);
         const remaining = (openByCredential.get(credential) ?? 1) - 1;
         if (remaining > 0) openByCredential.set(credential, remaining);
         else openByCredential.delete(credential);
       });
-      return ending.signal;
+      return controller.signal;
     },
   };
 }

@@ -43,27 +43,27 @@ export async function claimDomain(
 ): Promise<DomainWithKeys & { created: boolean }> {
   requireWholeOrganization(scope);
   const { database, ownDomains } = options;
-  const find = ({ em }: Transaction) => findByClientId(em, scope, clientId);
-  const claimed = async ({ em }: Transaction, domain: Domain, created: boolean) => ({
+  const findExisting = ({ em }: Transaction) => findByClientId(em, scope, clientId);
+  const toResult = async ({ em }: Transaction, domain: Domain, created: boolean) => ({
     ...(await loadKeys(em, domain)),
     created,
   });
   const existing = await database.transaction(scope, async (transaction) => {
-    const found = await find(transaction);
-    return found && claimed(transaction, found, false);
+    const found = await findExisting(transaction);
+    return found && toResult(transaction, found, false);
   });
   if (existing) return existing;
   const name = parseClaimableName(domainName, ownDomains);
   const pair = await createDkimKeyPair();
   return database.transaction(scope, async (transaction) => {
     await lockClientId(transaction.em, scope, clientId);
-    const found = await find(transaction);
-    if (found) return claimed(transaction, found, false);
+    const found = await findExisting(transaction);
+    if (found) return toResult(transaction, found, false);
     await requireUnclaimed(transaction.em, scope, name);
     await requireQuota(transaction.em, scope.organizationId, 'domains');
     const domain = addDomain(options, transaction, { scope, name, clientId, pair });
     await transaction.em.flush();
-    return claimed(transaction, domain, true);
+    return toResult(transaction, domain, true);
   });
 }
 
