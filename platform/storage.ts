@@ -14,8 +14,10 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from './config.ts';
+import { buildContentDisposition } from './content-disposition.ts';
 import { createMultipartUploads, type MultipartUploads } from './multipart-uploads.ts';
 import { httpStatusOf, StorageError, withStorageErrors } from './storage-error.ts';
+import { type ObjectRange, readRange } from './storage-range.ts';
 
 export interface StoredObject {
   sizeBytes: number;
@@ -26,12 +28,6 @@ export interface StoredObject {
 export interface ObjectPage {
   objects: { key: string; lastModified: Date }[];
   isLast: boolean;
-}
-
-/** A range of an object's bytes, and the object's total size. */
-export interface ObjectRange {
-  bytes: Buffer;
-  totalBytes: number;
 }
 
 export interface DownloadOptions {
@@ -124,11 +120,7 @@ export function createStorage(config: StorageConfig): Storage {
       return withStorageErrors('get', key, () => readAtMost(stream, key, maxBytes));
     },
     getRange: (key, start, maxBytes) =>
-      withStorageErrors('get', key, () =>
-        readRange(client, { Bucket, Key: key }, start, maxBytes).catch((error: unknown) =>
-          emptyIfRangeNotSatisfiable(error, start),
-        ),
-      ),
+      withStorageErrors('get', key, () => readRange(client, { Bucket, Key: key }, start, maxBytes)),
     async sizeOf(key) {
       try {
         const head = new HeadObjectCommand({ Bucket, Key: key });
@@ -236,44 +228,6 @@ async function listPage(
   };
 }
 
-/** Reads the range into one buffer, and the response to its end, so that its connection is reused. */
-async function readRange(
-  client: S3Client,
-  target: { Bucket: string; Key: string },
-  start: number,
-  maxBytes: number,
-): Promise<ObjectRange> {
-  const {
-    Body,
-    ContentLength = maxBytes,
-    ContentRange,
-  } = await client.send(new GetObjectCommand({ ...target, Range: `bytes=${start}-${start + maxBytes - 1}` }));
-  if (start > 0 && !ContentRange)
-    throw new StorageError('unavailable', `Storage returned all of ${target.Key} instead of a range`);
-  const stream = Body as Readable;
-  // `bytes 0-99/1234`, RFC 9110 section 14.4.
-  const totalBytes = ContentRange ? Number(ContentRange.split('/')[1]) : ContentLength;
-  // Some servers accept a range of an empty object and never end the response.
-  if (totalBytes === 0) stream.destroy();
-  let bytes: Buffer = Buffer.alloc(0);
-  let length = 0;
-  for await (const chunk of totalBytes === 0 ? [] : (stream as AsyncIterable<Buffer>)) {
-    const expected = Math.min(ContentLength, maxBytes);
-    // A short range arrives as one chunk, which needs no copy.
-    if (length === 0) bytes = chunk.length === expected ? chunk : Buffer.allocUnsafeSlow(expected);
-    length += chunk === bytes ? expected : chunk.copy(bytes, length);
-    // The server does not support ranges: leaving the loop destroys the stream and with it the connection.
-    if (length === bytes.length && !ContentRange) break;
-  }
-  return { bytes: bytes.subarray(0, length), totalBytes };
-}
-
-/** No range is satisfiable in an empty object (RFC 9110 section 14.1.1). */
-function emptyIfRangeNotSatisfiable(error: unknown, start: number): ObjectRange {
-  if (start === 0 && httpStatusOf(error) === 416) return { bytes: Buffer.alloc(0), totalBytes: 0 };
-  throw error;
-}
-
 /** One request per object, because some S3 servers refuse `DeleteObjects`. */
 async function deleteConcurrently(
   keys: readonly string[],
@@ -302,23 +256,4 @@ async function createBucket(client: S3Client, Bucket: string): Promise<void> {
       if (httpStatusOf(failure) !== 409) throw failure;
     });
   }
-}
-
-/**
- * RFC 6266: an ASCII name for old clients, and the full name in the form of RFC 8187. The name comes from untrusted
- * mail, so control characters and path separators are removed.
- */
-export function buildContentDisposition(filename: string): string {
-  const name = filename
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Cf}]/gu, '')
-    .replace(/[/\\]/g, '_')
-    .slice(0, 200)
-    .toWellFormed();
-  const plain = name.replace(/[^\x20-\x7e]|["%]/g, '_') || 'attachment';
-  const extended = encodeURIComponent(name || 'attachment').replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-  return `attachment; filename="${plain}"; filename*=UTF-8''${extended}`;
 }

@@ -73,7 +73,8 @@ export function createListService({ database }: { database: Database }): ListSer
         const entryScope = await resolveEntryScope(em, scope, input);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           sql`insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
-           values (${newId('listEntry')}, ${scope.organizationId}, ${list.direction}, ${list.effect}, ${entry}, ${entryScope.environmentId}, ${entryScope.inboxId}, now())
+           values (${newId('listEntry')}, ${scope.organizationId}, ${list.direction}, ${list.effect}, ${entry},
+             ${entryScope.environmentId}, ${entryScope.inboxId}, now())
            on conflict (org_id, direction, entry, effect, env_id, inbox_id) do nothing`,
           [],
           'run',

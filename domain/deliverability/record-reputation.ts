@@ -30,7 +30,8 @@ export async function recordReputation(
   await lockKey(em, 'reputation', inboxId);
   await em.execute(
     sql`insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
-     select ${inboxId}, r.kind, ${messageId}, r.position, ${organizationId}, now() from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as r(kind text, position smallint)
+     select ${inboxId}, r.kind, ${messageId}, r.position, ${organizationId}, now()
+     from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as r(kind text, position smallint)
      on conflict do nothing`,
   );
   const inbox = await em.findOne(

@@ -41,7 +41,8 @@ export async function suppressAddresses(
   await em.execute(
     sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
      select r.id, ${organizationId}, r.email, r.origin, ${environmentId}, ${inboxId}, ${messageId}, r.status, r.diagnostic, now()
-     from jsonb_to_recordset(${JSON.stringify(sorted)}::jsonb) as r(id text, email text, origin text, status text, diagnostic text)
+     from jsonb_to_recordset(${JSON.stringify(sorted)}::jsonb) as r(
+       id text, email text, origin text, status text, diagnostic text)
      on conflict (org_id, email) do update set origin = excluded.origin, env_id = excluded.env_id,
        inbox_id = excluded.inbox_id, message_id = excluded.message_id, status = excluded.status,
        diagnostic = excluded.diagnostic

@@ -47,7 +47,9 @@ export function createSuppressionService({ database }: { database: Database }): 
           throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
-           values (${newId('suppression')}, ${scope.organizationId}, ${email}, 'manual', ${scope.environmentBound ? scope.environmentId : null}, ${scope.inboxId ?? null}, now()) on conflict (org_id, email) do nothing`,
+           values (${newId('suppression')}, ${scope.organizationId}, ${email}, 'manual',
+             ${scope.environmentBound ? scope.environmentId : null}, ${scope.inboxId ?? null}, now())
+           on conflict (org_id, email) do nothing`,
           [],
           'run',
         );

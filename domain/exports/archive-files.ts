@@ -1,8 +1,9 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Sql } from '../../platform/database/sql.ts';
-import type { ObjectRange, Storage } from '../../platform/storage.ts';
+import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
+import type { ObjectRange } from '../../platform/storage-range.ts';
 import type { ArchiveAppender } from './archive-appender.ts';
 import { attachmentPath, messagePath } from './archive-names.ts';
 import type { ArchivePosition } from './archive-position.ts';

@@ -1,4 +1,5 @@
-import type { ObjectRange, Storage } from '../../platform/storage.ts';
+import type { Storage } from '../../platform/storage.ts';
+import type { ObjectRange } from '../../platform/storage-range.ts';
 
 /** Prefetches the next range of a file. For a single sequential reader; holds at most one range. */
 export function withReadAhead(storage: Pick<Storage, 'getRange'>): Pick<Storage, 'getRange'> {

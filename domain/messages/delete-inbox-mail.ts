@@ -8,7 +8,8 @@ export function deleteInboxMessages(database: Database, inboxId: string, batchSi
   return deleteRows(
     database,
     sql`delete from messages where id in (
-       select id from messages where inbox_id = ${inboxId} and status not in ('sending', 'deferred', 'queued') limit ${batchSize})`,
+       select id from messages where inbox_id = ${inboxId} and status not in ('sending', 'deferred', 'queued')
+       limit ${batchSize})`,
   );
 }
 

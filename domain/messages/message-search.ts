@@ -95,8 +95,16 @@ async function findMatches(
   scope: Scope,
   { filter, query, bounds }: { filter: MessageFilter; query: SearchQuery; bounds: Bounds },
 ): Promise<Match[]> {
+  const inboxId = filter.inboxId ?? scope.inboxId ?? null;
+  const subjectPattern = filter.subject === undefined ? null : `%${escapeLike(filter.subject)}%`;
+  const before = earlier(filter.before, query.before) ?? null;
+  const from = later(filter.after, query.after) ?? null;
+  const { below = null, above = null, ascending, limit } = bounds;
   return em.execute<Match[]>(
-    sql`select id, rank from search_messages(${scope.organizationId}, ${scope.environmentId}, ${filter.inboxId ?? scope.inboxId ?? null}, ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null}, ${filter.subject === undefined ? null : `%${escapeLike(filter.subject)}%`}, ${earlier(filter.before, query.before) ?? null}, ${later(filter.after, query.after) ?? null}, ${bounds.below ?? null}, ${bounds.above ?? null}, ${bounds.ascending}, ${bounds.limit})`,
+    sql`select id, rank from search_messages(
+      ${scope.organizationId}, ${scope.environmentId}, ${inboxId},
+      ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null},
+      ${subjectPattern}, ${before}, ${from}, ${below}, ${above}, ${ascending}, ${limit})`,
   );
 }
 

@@ -1,3 +1,4 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -51,50 +52,18 @@ export function createOutboundMessage(
   }: OutboundMessageRequest,
 ): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
   const { em } = transaction;
-  const id = newId('message');
-  const subject = content.subject ?? '';
-  const messageThread = thread ?? createThread(em, { inbox, subject, at: now });
-  const message = em.create(MessageEntity, {
-    id,
-    organizationId: inbox.organizationId,
-    environmentId: inbox.environmentId,
-    inboxId: inbox.id,
+  const messageThread = thread ?? createThread(em, { inbox, subject: content.subject ?? '', at: now });
+  const message = createMessage(em, {
+    inbox,
+    content,
     threadId: messageThread.id,
-    direction: 'outbound',
-    status: 'queued',
-    fromEmail: inbox.email,
-    fromName: inbox.displayName,
-    to: content.to,
-    cc: content.cc,
-    bcc: content.bcc,
-    replyTo: content.replyTo,
-    subject,
-    preview: createPreview(content.textBody, content.htmlBody),
-    textBody: content.textBody,
-    htmlBody: content.htmlBody,
-    labels: content.labels,
-    headers: content.headers,
+    parent,
     hasAttachments: attachments.length > 0,
-    rfcMessageId: `${id}@${inbox.domain}`,
-    inReplyTo: parent?.rfcMessageId ?? null,
-    references: parent ? buildReferences(parent) : [],
-    createdAt: now,
-    queuedAt: now,
+    now,
   });
-  em.persist(message);
   for (const [position, attachment] of attachments.entries())
-    Object.assign(attachment, { messageId: id, draftId: null, position });
-  const recipients = envelope.map(({ field, email }, position) =>
-    em.create(RecipientEntity, {
-      messageId: id,
-      position,
-      organizationId: inbox.organizationId,
-      field,
-      email,
-      updatedAt: now,
-    }),
-  );
-  em.persist(recipients);
+    Object.assign(attachment, { messageId: message.id, draftId: null, position });
+  const recipients = createRecipients(em, message, envelope);
   addToThread(
     messageThread,
     message,
@@ -107,6 +76,60 @@ export function createOutboundMessage(
     countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
   );
   return { message, recipients, attachments };
+}
+
+type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'> & {
+  threadId: string;
+  hasAttachments: boolean;
+  now: Date;
+};
+
+function createMessage(
+  em: EntityManager,
+  { inbox, content, threadId, parent, hasAttachments, now }: MessageFields,
+): Message {
+  const id = newId('message');
+  const message = em.create(MessageEntity, {
+    id,
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    threadId,
+    direction: 'outbound',
+    status: 'queued',
+    fromEmail: inbox.email,
+    fromName: inbox.displayName,
+    to: content.to,
+    cc: content.cc,
+    bcc: content.bcc,
+    replyTo: content.replyTo,
+    subject: content.subject ?? '',
+    preview: createPreview(content.textBody, content.htmlBody),
+    textBody: content.textBody,
+    htmlBody: content.htmlBody,
+    labels: content.labels,
+    headers: content.headers,
+    hasAttachments,
+    rfcMessageId: `${id}@${inbox.domain}`,
+    inReplyTo: parent?.rfcMessageId ?? null,
+    references: parent ? buildReferences(parent) : [],
+    createdAt: now,
+    queuedAt: now,
+  });
+  em.persist(message);
+  return message;
+}
+
+function createRecipients(
+  em: EntityManager,
+  { id: messageId, organizationId, createdAt }: Message,
+  envelope: EnvelopeRecipient[],
+): Recipient[] {
+  const recipients = envelope.map(({ field, email }, position) =>
+    em.create(RecipientEntity, { messageId, position, organizationId, field, email, updatedAt: createdAt }),
+  );
+  em.persist(recipients);
+  return recipients;
 }
 
 /** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */

@@ -1,18 +1,13 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import type { SendState } from '../delivery-reports/delivery-outcome.ts';
 import type { EventService } from '../events/event.service.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
 import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
-import { readGateInputOfMessage } from './gate-input.ts';
-import { deriveStatus, isSettled } from './message-status.ts';
+import { lockMessage } from './lock-message.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { noChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
+import { prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { findRefusal, type GateInput, type Refusal, suppressedRecipients } from './send-gate.ts';
 
 /** The database steps of the workflow `sendMessage`. Every step may be repeated. */
 export interface DispatchService {
@@ -49,10 +44,7 @@ export function createDispatchService({
     (await outcomes.apply(transaction, messageId, [])) ?? 'settled';
 
   return {
-    prepare: async (messageId) =>
-      (await prepareWithoutLock(database, messageId))
-        ? 'proceed'
-        : database.systemTransaction((transaction) => prepare(transaction, events, messageId)),
+    prepare: (messageId) => prepareSend(database, events, messageId),
     record: (messageId) => database.systemTransaction((transaction) => applyAttempts(transaction, messageId)),
 
     resolveAmbiguity: (messageId, resolution) =>
@@ -80,140 +72,5 @@ export function createDispatchService({
           (await cancelRemainingRecipients(em, message, detail));
         return stopped ? 'canceled' : 'too_late';
       }),
-  };
-}
-
-function lockMessage({ em }: Transaction, messageId: string): Promise<Message | null> {
-  return em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-}
-
-/** The usual case in two statements and without a lock: the gate finds no refusal, and the message is still unsent. */
-async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
-  return database.autocommit(async (em) => {
-    const gateInput = await readGateInputOfMessage(em, messageId);
-    if (!gateInput || findRefusal(gateInput) || suppressedRecipients(gateInput).length > 0) return false;
-    const opened = await em.execute(
-      sql`update messages set status = 'sending', updated_at = now()
-       where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
-    );
-    return opened.length === 1;
-  });
-}
-
-async function prepare(
-  transaction: Transaction,
-  events: EventService,
-  messageId: string,
-): Promise<'proceed' | 'finished'> {
-  const { em } = transaction;
-  const message = await lockMessage(transaction, messageId);
-  if (!message) return 'finished';
-  if (message.status === 'needs_attention') return 'proceed';
-  if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
-    return 'finished';
-  const gateInput = await readGateInputOfMessage(em, message.id);
-  const refusal = gateInput && findRefusal(gateInput);
-  if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
-  if (
-    gateInput &&
-    !refusal &&
-    (await bounceSuppressed(transaction, events, message, gateInput)) === 'settled'
-  )
-    return 'finished';
-  message.status = 'sending';
-  return 'proceed';
-}
-
-/**
- * Rejects the unsent recipients of a message that the gate refuses at dispatch.
- *
- * @returns `open` if a worker crashed during an attempt or before it recorded the result. The next transmission then
- * sends nothing, but marks the attempt `ambiguous`.
- */
-async function reject(
-  transaction: Transaction,
-  events: EventService,
-  message: Message,
-  refusal: Refusal,
-): Promise<'settled' | 'open'> {
-  const now = new Date();
-  const { recipients, unsent: rejected } = await findUnsentRecipients(transaction.em, message.id);
-  for (const recipient of rejected) {
-    recipient.status = 'rejected';
-    recipient.diagnosticCode = refusal.detail;
-    recipient.updatedAt = now;
-  }
-  message.status = deriveStatus(
-    recipients.map(({ status }) => status),
-    false,
-  );
-  message.statusDetail = refusal.detail;
-  await recordOutcomeEvents(
-    transaction,
-    events,
-    message,
-    { ...noChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
-    now,
-  );
-  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
-}
-
-/** A manual suppression or a complaint has no status code of a server. SES reports this one. */
-const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
-
-/**
- * Skips the suppressed recipients and records them as bounced.
- *
- * @returns `settled` if no other recipient is left to send to.
- */
-async function bounceSuppressed(
-  transaction: Transaction,
-  events: EventService,
-  message: Message,
-  gateInput: GateInput,
-): Promise<'settled' | 'open'> {
-  const suppressed = new Map(
-    suppressedRecipients(gateInput).map(({ email, suppression }) => [email, suppression]),
-  );
-  if (suppressed.size === 0) return 'open';
-  const now = new Date();
-  const { recipients, unsent } = await findUnsentRecipients(transaction.em, message.id);
-  const bounced: OutcomeChanges['bounced'] = [];
-  for (const recipient of unsent) {
-    const suppression = suppressed.get(recipient.email.toLowerCase());
-    if (!suppression) continue;
-    recipient.status = 'suppressed';
-    recipient.statusCode = suppression.status ?? DEFAULT_SUPPRESSED_STATUS;
-    recipient.diagnosticCode = `Not sent: the address is suppressed (${suppression.origin}).`;
-    recipient.updatedAt = now;
-    bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });
-  }
-  if (bounced.length > 0) message.bouncedAt ??= now;
-  const settled = recipients.every(({ status }) => isSettled(status));
-  if (settled) {
-    message.status = deriveStatus(
-      recipients.map(({ status }) => status),
-      false,
-    );
-  }
-  await recordOutcomeEvents(transaction, events, message, { ...noChanges(), bounced }, now);
-  return settled ? 'settled' : 'open';
-}
-
-/** Returns all recipients, and those to whom nothing has been or is being transmitted. */
-async function findUnsentRecipients(
-  em: EntityManager,
-  messageId: string,
-): Promise<{ recipients: Recipient[]; unsent: Recipient[] }> {
-  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-  const attempts = await em.find(SendAttemptEntity, {
-    messageId,
-    recorded: false,
-    state: { $ne: 'deferred' },
-  });
-  const open = new Set(attempts.map(({ position }) => position));
-  return {
-    recipients,
-    unsent: recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position)),
   };
 }

@@ -30,11 +30,11 @@ const INBOX_COLUMNS = sql`o.status as organization_status, e.status as environme
 
 // Stored recipients are ASCII, so lower case is their key.
 const RECIPIENTS_OF_MESSAGE = recipientRestrictionsSql(
-  sql`select distinct lower(p.email) as email from message_recipients p where p.message_id = m.id and p.status in ('pending', 'deferred')`,
+  sql`select distinct lower(p.email) as email from message_recipients p
+    where p.message_id = m.id and p.status in ('pending', 'deferred')`,
 );
-const selectByMessage = (
-  messageId: string,
-) => sql`select ${RECIPIENTS_OF_MESSAGE} as recipients, (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
+const selectByMessage = (messageId: string) => sql`select ${RECIPIENTS_OF_MESSAGE} as recipients,
+    (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
     ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ${messageId}`;
 
 /**

@@ -131,18 +131,23 @@ export async function saveOutcomeState(
        update message_recipients r
        set status = v.status, status_code = v."statusCode", diagnostic_code = v."diagnosticCode",
          sent_at = v."sentAt", updated_at = v."updatedAt"
-       from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as v(position int, status text, "statusCode" text, "diagnosticCode" text,
+       from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as v(
+         position int, status text, "statusCode" text, "diagnosticCode" text,
          "sentAt" timestamptz, "updatedAt" timestamptz)
        where r.message_id = ${id} and r.position = v.position),
      recorded as (
        update send_attempts a set state = v.state, finished_at = v."finishedAt", recorded = true
-       from jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb) as v(position int, number int, state text, "stateRead" text,
+       from jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb) as v(
+         position int, number int, state text, "stateRead" text,
          "finishedAt" timestamptz)
        where a.message_id = ${id} and a.position = v.position and a.number = v.number and a.state = v."stateRead")
      update messages
-     set status = ${status}, status_detail = ${statusDetail}, provider_message_id = ${providerMessageId}, tracked = ${tracked}, updated_at = ${now.toISOString()},
-       sent_at = coalesce(sent_at, ${toIsoTime(message.sentAt)}), delivered_at = coalesce(delivered_at, ${toIsoTime(message.deliveredAt)}),
-       bounced_at = coalesce(bounced_at, ${toIsoTime(message.bouncedAt)}), complained_at = coalesce(complained_at, ${toIsoTime(message.complainedAt)})
+     set status = ${status}, status_detail = ${statusDetail}, provider_message_id = ${providerMessageId},
+       tracked = ${tracked}, updated_at = ${now.toISOString()},
+       sent_at = coalesce(sent_at, ${toIsoTime(message.sentAt)}),
+       delivered_at = coalesce(delivered_at, ${toIsoTime(message.deliveredAt)}),
+       bounced_at = coalesce(bounced_at, ${toIsoTime(message.bouncedAt)}),
+       complained_at = coalesce(complained_at, ${toIsoTime(message.complainedAt)})
      where id = ${id}`,
   );
 }

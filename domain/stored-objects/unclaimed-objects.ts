@@ -41,7 +41,8 @@ export async function insertUnclaimed(
  * @param rows SQL that gives storage key, organization and due time, each key once.
  */
 export function releaseObjectsSql(rows: Sql): Sql {
-  return sql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows} on conflict (storage_key) do update set due_at = excluded.due_at`;
+  return sql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows}
+    on conflict (storage_key) do update set due_at = excluded.due_at`;
 }
 
 /** Makes a listed object due at once. */

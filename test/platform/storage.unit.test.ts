@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 describe('storage', () => {
-  test('makes its bucket once and answers pings', async () => {
+  test('creates its bucket once and responds to pings', async () => {
     await storage.ensureBucket();
     await storage.ping();
   });
@@ -44,7 +44,7 @@ describe('storage', () => {
     expect(read.equals(bytes)).toBe(true);
   });
 
-  test('reads an object in pieces, and says how long it is', async () => {
+  test('reads ranges of an object and returns its size', async () => {
     const bytes = randomBytes(1_000);
     await storage.putBytes('pieces/1', bytes, 'text/plain');
     expect(await storage.getRange('pieces/1', 0, 400)).toEqual({
@@ -62,7 +62,7 @@ describe('storage', () => {
     expect(await storage.sizeOf('pieces/none')).toBeUndefined();
   });
 
-  test('writes an object by parts, the last word of each counting, from whatever process', async () => {
+  test('uploads parts from any process; the last upload of each part counts', async () => {
     const { multipartUploads } = storage;
     const parts = [randomBytes(5 * MEBIBYTE), randomBytes(5 * MEBIBYTE), randomBytes(10)];
     const uploadId = await multipartUploads.create('parts/1', 'application/zip');
@@ -79,7 +79,7 @@ describe('storage', () => {
     });
   });
 
-  test('an upload that was aborted is over, and aborting it again changes nothing', async () => {
+  test('rejects parts of an aborted upload; aborting again succeeds', async () => {
     const { multipartUploads } = storage;
     const uploadId = await multipartUploads.create('parts/2', 'application/zip');
     const part = await multipartUploads.uploadPart('parts/2', uploadId, 1, randomBytes(10));
@@ -94,7 +94,7 @@ describe('storage', () => {
     expect(await storage.sizeOf('parts/2')).toBeUndefined();
   });
 
-  test('a source that breaks leaves no object and passes its error on', async () => {
+  test('stores no object from a failing source and passes its error on', async () => {
     const broken = Readable.from(
       (async function* () {
         yield randomBytes(7 * MEBIBYTE);
@@ -107,7 +107,7 @@ describe('storage', () => {
     await expect(storage.getStream('broken')).rejects.toMatchObject({ failure: 'missing' });
   });
 
-  test('a server that is away fails the upload and destroys the source', async () => {
+  test('fails the upload and destroys the source when the server is unreachable', async () => {
     const nowhere = createStorage({
       ...server.environment,
       S3_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
@@ -134,7 +134,7 @@ describe('storage', () => {
     await expect(storage.getBytes('absent', 4)).rejects.toMatchObject({ failure: 'missing' });
   });
 
-  test('a presigned link downloads under the given name, and only with its signature', async () => {
+  test('creates links that download under the given name and require the signature', async () => {
     await storage.putBytes('report', Buffer.from('%PDF'), 'application/octet-stream');
     const link = await storage.presignGet('report', {
       filename: 'Überblick "Q3".pdf',
@@ -151,7 +151,7 @@ describe('storage', () => {
     await forged.body?.cancel();
   });
 
-  test('links point at the public address where there is one', async () => {
+  test('creates links to the public endpoint if one is configured', async () => {
     const published = createStorage({
       ...server.environment,
       S3_PUBLIC_ENDPOINT: 'https://files.example.com',
@@ -166,7 +166,7 @@ describe('storage', () => {
     published.close();
   });
 
-  test('deletes one, many and what is not there', async () => {
+  test('deletes one, several and missing objects', async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `many/${index}`);
     await Promise.all(keys.map((key) => storage.putBytes(key, Buffer.from(key), 'text/plain')));
     await storage.delete('many/0');
@@ -174,7 +174,7 @@ describe('storage', () => {
     await expect(storage.getStream('many/19')).rejects.toMatchObject({ failure: 'missing' });
   });
 
-  test('errors carry no credential', async () => {
+  test('reports errors without credentials', async () => {
     const stranger = createStorage({
       ...server.environment,
       S3_SECRET_ACCESS_KEY: 'wrong-secret-key',
@@ -190,7 +190,7 @@ describe('storage', () => {
   });
 });
 
-describe('attachmentDisposition', () => {
+describe('buildContentDisposition', () => {
   test.each([
     ['plain.txt', `attachment; filename="plain.txt"; filename*=UTF-8''plain.txt`],
     ['€ rates.txt', `attachment; filename="_ rates.txt"; filename*=UTF-8''%E2%82%AC%20rates.txt`],

@@ -1,0 +1,140 @@
+import { LockMode } from '@mikro-orm/core';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
+import type { Transaction } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { attachFiles } from '../attachments/attach-files.ts';
+import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { EventService } from '../events/event.service.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
+import { findThread } from '../messages/find-thread.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { RecipientEntity } from '../messages/recipient.entity.ts';
+import { isCustomHeaderName } from '../mime/build-mime.ts';
+import type { ParsedInboundMail } from '../mime/parser/pool.ts';
+import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
+import { checkSend } from './check-send.ts';
+import { createOutboundMessage } from './create-outbound-message.ts';
+import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
+import type { Submitter } from './submitter.ts';
+
+const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
+
+interface Submission {
+  submitter: Submitter;
+  mail: ParsedInboundMail;
+  files: FileToAttach[];
+  submittedKey: string;
+  recipients: string[];
+}
+
+/**
+ * Creates and queues the message of a parsed submission in the caller's transaction. A submission that was queued
+ * before returns the existing message.
+ *
+ * @returns the message's id.
+ */
+export async function queueSubmission(
+  transaction: Transaction,
+  { outbox, events }: { outbox: Outbox; events: EventService },
+  { submitter, mail, files, submittedKey, recipients }: Submission,
+): Promise<string> {
+  const { em } = transaction;
+  const { scope } = submitter;
+  const inbox = await findInbox(em, scope, submitter.inboxId);
+  await requireCurrentPassword(transaction, submitter);
+  const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
+  if (duplicateId) return duplicateId;
+  const { content, envelope } = toOutboundContent(mail, recipients);
+  const thread = await findThread(
+    em,
+    { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
+    LockMode.PESSIMISTIC_WRITE,
+  );
+  const envelopeContent = { ...content, ...groupByField(envelope) };
+  const refusal = await checkSend(transaction, events, inbox, envelopeContent, thread?.id);
+  if (refusal) throw refusal;
+  await claimObjects(em, [submittedKey]);
+  const { message } = createOutboundMessage(transaction, outbox, {
+    inbox,
+    content,
+    envelope,
+    thread,
+    parent: null,
+    attachments: await attachFiles(em, { scope, inbox, files }),
+  });
+  Object.assign(message, {
+    submittedKey,
+    rfcMessageId: mail.messageId ?? message.rfcMessageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
+    fromName: mail.from?.name ?? null,
+  } satisfies Partial<Message>);
+  return message.id;
+}
+
+/** A password change also ends existing connections, because the old password may have leaked. */
+async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
+  const credential = await em.findOne(InboxCredentialEntity, { inboxId });
+  if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
+  throw new AppError('unauthenticated', {
+    detail: 'The password was changed after this connection authenticated.',
+    fix: 'Log in again with the new password.',
+  });
+}
+
+/** Calls with the same Message-ID are serialized, so that the later one finds the message of the earlier one. */
+async function findDuplicate(
+  { em }: Transaction,
+  inboxId: string,
+  rfcMessageId: string | null,
+  recipients: string[],
+): Promise<string | null> {
+  if (rfcMessageId === null) return null;
+  await lockKey(em, 'submission', inboxId, rfcMessageId);
+  const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
+  const candidates = await em.find(
+    MessageEntity,
+    { inboxId, rfcMessageId, direction: 'outbound', createdAt: { $gte: since } },
+    { fields: ['id'], orderBy: { id: 'desc' }, limit: 20 },
+  );
+  const rows = await em.find(RecipientEntity, { messageId: { $in: candidates.map(({ id }) => id) } });
+  const expected = recipients.map((email) => email.toLowerCase()).sort();
+  for (const { id } of candidates) {
+    const sent = rows.filter(({ messageId }) => messageId === id).map(({ email }) => email.toLowerCase());
+    if (JSON.stringify(sent.sort()) === JSON.stringify(expected)) return id;
+  }
+  return null;
+}
+
+/** The header gives the recipients to show, the envelope those to send to. Envelope-only recipients become Bcc. */
+function toOutboundContent(
+  mail: ParsedInboundMail,
+  recipients: string[],
+): { content: OutboundContent; envelope: EnvelopeRecipient[] } {
+  const keysOf = (list: { email: string }[]) => new Set(list.map(({ email }) => email.toLowerCase()));
+  const [to, cc] = [keysOf(mail.to), keysOf(mail.cc)];
+  const envelope = recipients.map((email) => {
+    const field = to.has(email.toLowerCase()) ? 'to' : cc.has(email.toLowerCase()) ? 'cc' : 'bcc';
+    return { field, email } as const;
+  });
+  const content = {
+    to: mail.to,
+    cc: mail.cc,
+    bcc: envelope.filter(({ field }) => field === 'bcc').map(({ email }) => ({ email })),
+    replyTo: mail.replyTo,
+    subject: mail.subject,
+    textBody: mail.text,
+    htmlBody: mail.html,
+    labels: [],
+    headers: Object.fromEntries(Object.entries(mail.headers).filter(([name]) => isCustomHeaderName(name))),
+  };
+  return { content, envelope };
+}
+
+function groupByField(envelope: EnvelopeRecipient[]): Pick<OutboundContent, 'to' | 'cc' | 'bcc'> {
+  const addressesOf = (field: EnvelopeRecipient['field']) =>
+    envelope.filter((recipient) => recipient.field === field).map(({ email }) => ({ email }));
+  return { to: addressesOf('to'), cc: addressesOf('cc'), bcc: addressesOf('bcc') };
+}
