@@ -72,8 +72,8 @@ const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
  *
  * @throws Error if the address cannot be bound or the certificate cannot be read.
  */
-export async function startInboundListener(given: InboundListenerOptions): Promise<InboundListener> {
-  const options = { largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES), ...given };
+export async function startInboundListener(input: InboundListenerOptions): Promise<InboundListener> {
+  const options = { largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES), ...input };
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
@@ -205,7 +205,7 @@ async function receiveMail(
   });
   try {
     const stored = await storeMessage(options, stream, rawKey);
-    const kept = await receipts.commit({
+    const rowCount = await receipts.commit({
       ...stored,
       rawKey,
       mailFrom: envelope.mailFrom ? envelope.mailFrom.address : '',
@@ -216,9 +216,9 @@ async function receiveMail(
       recipients,
     });
     // An unattributed report beyond the limit (`storeUnattributedReport`). No message is lost.
-    if (kept === 0) await storage.delete(rawKey).catch(() => undefined);
+    if (rowCount === 0) await storage.delete(rawKey).catch(() => undefined);
     logger.info(
-      { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length, kept },
+      { transaction: id, sizeBytes: stored.sizeBytes, recipients: recipients.length, rows: rowCount },
       'message accepted',
     );
     return id;

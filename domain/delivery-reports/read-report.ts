@@ -93,9 +93,9 @@ function completeFromNotice(reported: ReportedRecipient, notice: Notice, isOnly:
     reported.originalRecipient ??
     named[0]?.address ??
     findReturnedRecipient(notice);
-  const words =
+  const text =
     named.find((one) => one.address?.toLowerCase() === address?.toLowerCase())?.detail ?? named[0]?.detail;
-  const diagnosticCode = reported.diagnosticCode ?? (words ? extractDiagnostic(words) : null);
+  const diagnosticCode = reported.diagnosticCode ?? (text ? extractDiagnostic(text) : null);
   const { finalRecipient, originalRecipient } = reported;
   return {
     ...classifyRecipient(address, reported.action, reported.status, diagnosticCode),
@@ -122,9 +122,9 @@ function parseNoticeText(notice: Notice): RecipientReport[] {
       ? 'delayed'
       : 'failed';
   return findRecipients(notice).map(({ address, detail }) => {
-    const about = statesReason(detail) ? detail : `${detail}\n${notice.text}`;
+    const relevantText = statesReason(detail) ? detail : `${detail}\n${notice.text}`;
     const unnamed = { finalRecipient: null, originalRecipient: null };
-    return { ...classifyRecipient(address, action, null, extractDiagnostic(about)), ...unnamed };
+    return { ...classifyRecipient(address, action, null, extractDiagnostic(relevantText)), ...unnamed };
   });
 }
 
@@ -136,8 +136,8 @@ function statesReason(text: string): boolean {
  * Returns the text from the first line with a code on. If that says less than the whole text, or there is no code, returns
  * the text from the first line with a reason on.
  */
-function extractDiagnostic(words: string): string | null {
-  const lines = words.split('\n').map((line) => line.trim());
+function extractDiagnostic(text: string): string | null {
+  const lines = text.split('\n').map((line) => line.trim());
   const coded = lines.findIndex((line) => findEnhancedCode(line) !== null || findReplyCode(line) !== null);
   if (coded !== -1) {
     const diagnostic = joinLines(lines.slice(coded));

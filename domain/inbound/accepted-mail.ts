@@ -1,6 +1,6 @@
 import type { ProviderVerdicts } from './receipt.entity.ts';
 
-/** The destination of a recipient address. For `feedback`, only the content tells the organization. */
+/** The destination of a recipient address. For `feedback`, the content determines the organization. */
 export type InboundRoute = TenantRoute | { kind: 'feedback' };
 
 export type TenantRoute =

@@ -11,8 +11,8 @@ export interface SignalInput {
   isNewParticipant: boolean;
 }
 
-export function deriveSignals(facts: SignalInput): Signal[] {
-  const { from, replyTo, automated, authentication, isNewParticipant } = facts;
+export function deriveSignals(input: SignalInput): Signal[] {
+  const { from, replyTo, automated, authentication, isNewParticipant } = input;
   const present: Record<Signal, boolean> = {
     new_participant: isNewParticipant,
     authentication_failed: hasFailedAuthentication(authentication),

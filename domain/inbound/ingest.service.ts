@@ -81,14 +81,14 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   const raw = await openRawMail(options.storage, receipt);
   const fingerprint = await computeFingerprint(await raw.open());
   const { sha256 } = fingerprint;
-  const examined = await analyze(options, receipt, { raw, ...fingerprint });
+  const analyzed = await analyze(options, receipt, { raw, ...fingerprint });
   try {
-    return await store(options, receipt, { ...examined, sha256 });
+    return await store(options, receipt, { ...analyzed, sha256 });
   } catch (error) {
     // A retry would fail forever, and the message would never appear.
     if (!isPermanentDataError(error)) throw error;
     const mail = { ...emptyParsedMail('The message contains a value that cannot be stored.'), extractedText: '' };
-    return store(options, receipt, { ...examined, mail, sha256 });
+    return store(options, receipt, { ...analyzed, mail, sha256 });
   }
 }
 
@@ -119,7 +119,7 @@ const SPAM_BY_PROVIDER: SpamVerdict = { verdict: 'spam', score: null };
 async function store(
   options: IngestServiceOptions,
   receipt: Receipt,
-  { sha256, ...examined }: AnalyzedMail & { sha256: Buffer },
+  { sha256, ...analyzed }: AnalyzedMail & { sha256: Buffer },
 ): Promise<string> {
   const { database, events } = options;
   for (;;) {
@@ -129,7 +129,7 @@ async function store(
           !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
         )
           return 'processed before';
-        const message = await createReceivedMessage(transaction, receipt, examined);
+        const message = await createReceivedMessage(transaction, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         await announceReceived(transaction, events, message);
@@ -137,7 +137,7 @@ async function store(
       });
     } catch (error) {
       if (!isFingerprintConflict(error)) throw error;
-      const outcome = await resolveDuplicate(database, receipt, { fingerprint: sha256, ...examined.mail });
+      const outcome = await resolveDuplicate(database, receipt, { fingerprint: sha256, ...analyzed.mail });
       if (outcome !== undefined) return outcome;
     }
   }
@@ -162,12 +162,12 @@ function toMailReceipt({ id }: Receipt) {
 async function markProcessed(
   { em }: Transaction,
   receiptId: string,
-  facts: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
+  changes: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
 ): Promise<boolean> {
   const changed = await em.nativeUpdate(
     ReceiptEntity,
     { id: receiptId, status: 'received' },
-    { status: 'processed', processedAt: new Date(), ...facts },
+    { status: 'processed', processedAt: new Date(), ...changes },
   );
   return changed === 1;
 }

@@ -19,7 +19,9 @@ export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date
   const [row] = await em.execute<{ inbound: string; outbound: string }[]>(
     sql`select count(*) filter (where direction = 'inbound') as inbound,
        count(*) filter (where direction = 'outbound') as outbound
-     from (select direction, created_at from messages where thread_id = ${thread.id} order by id desc limit ${MAX_COUNTED_MESSAGES}) newest
+     from (
+       select direction, created_at from messages where thread_id = ${thread.id}
+       order by id desc limit ${MAX_COUNTED_MESSAGES}) newest
      where created_at > ${new Date(at.getTime() - WINDOW_MS)}`,
   );
   const inbound = Number(row?.inbound ?? 0) + 1;

@@ -21,7 +21,7 @@ export interface AuthenticationInput {
 }
 
 /** Never throws: an undetermined result is `temperror`. */
-export type Authenticate = (facts: AuthenticationInput) => Promise<Authentication>;
+export type Authenticate = (input: AuthenticationInput) => Promise<Authentication>;
 
 export interface AuthenticatorOptions {
   /** Resolves records like `dns.Resolver.resolve`. */
@@ -44,23 +44,23 @@ export const skipAuthentication: Authenticate = async () => NONE;
 
 /** Checks SPF (RFC 7208), DKIM (RFC 6376), ARC (RFC 8617) and DMARC (RFC 9989) within a time limit. */
 export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions): Authenticate {
-  return async (facts) => {
-    const isPublic = isPublicAddress(facts.clientIp);
+  return async (input) => {
+    const isPublic = isPublicAddress(input.clientIp);
     // A private client address says nothing about the sender, and without a signature nothing else does.
-    if (!isPublic && !facts.isSigned) return NONE;
+    if (!isPublic && !input.isSigned) return NONE;
     const timeout = AbortSignal.timeout(timeoutMs);
     const timedOut = new Promise<never>((_, reject) => {
       timeout.addEventListener('abort', () => reject(new LookupTimeoutError()), { once: true });
     });
     timedOut.catch(() => {});
-    const raw = await facts.raw.open();
+    const raw = await input.raw.open();
     try {
       // Loaded on demand: it is as large as everything else that a mail worker loads.
       const { authenticate } = await import('mailauth');
       const checked = authenticate(raw, {
-        ...(isPublic ? { ip: facts.clientIp } : {}),
-        ...(facts.helo ? { helo: facts.helo } : {}),
-        sender: facts.mailFrom,
+        ...(isPublic ? { ip: input.clientIp } : {}),
+        ...(input.helo ? { helo: input.helo } : {}),
+        sender: input.mailFrom,
         mta: 'localhost',
         trustReceived: false,
         disableBimi: true,

@@ -45,8 +45,9 @@ export async function deleteExpiredReports(database: Database): Promise<number> 
       sql`with gone as (delete from unattributed_reports where id in (
          select id from (
            select id, received_at, row_number() over (order by received_at desc, id desc) as place
-           from unattributed_reports) kept
-         where place > ${MAX_RETAINED} or received_at < now() - ${RETENTION_DAYS} * interval '1 day' limit ${BATCH_SIZE}) returning raw_key),
+           from unattributed_reports) ranked
+         where place > ${MAX_RETAINED} or received_at < now() - ${RETENTION_DAYS} * interval '1 day'
+         limit ${BATCH_SIZE}) returning raw_key),
        discarded as (${releaseObjectsSql(sql`select raw_key, null::text, now() from gone`)})
        select count(*)::int as count from gone`,
     );

@@ -19,11 +19,11 @@ export type DomainNameProblem = 'malformed' | 'too_long' | 'address' | 'public_s
  *
  * @returns the name, or the reason why a customer cannot have this domain.
  */
-export function parseDomainName(given: string): { name: string } | { problem: DomainNameProblem } {
-  const written = given.replace(/[.\u3002\uFF0E\uFF61]$/u, '');
-  if (isIP(written) !== 0) return { problem: 'address' };
-  if (!ALLOWED_CHARACTERS.test(written)) return { problem: 'malformed' };
-  const name = domainToASCII(written).toLowerCase();
+export function parseDomainName(input: string): { name: string } | { problem: DomainNameProblem } {
+  const unrooted = input.replace(/[.\u3002\uFF0E\uFF61]$/u, '');
+  if (isIP(unrooted) !== 0) return { problem: 'address' };
+  if (!ALLOWED_CHARACTERS.test(unrooted)) return { problem: 'malformed' };
+  const name = domainToASCII(unrooted).toLowerCase();
   // `0x7f.1` and full-width digits become an IP address only after the conversion.
   if (isIP(name) !== 0) return { problem: 'address' };
   const labels = name.split('.');

@@ -13,8 +13,8 @@ const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
  *
  * @returns undefined if nothing is left.
  */
-export function sanitizeFileName(given: string): string | undefined {
-  const name = given.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';
+export function sanitizeFileName(untrusted: string): string | undefined {
+  const name = untrusted.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';
   if (name === '' || name === '.' || name === '..') return undefined;
   if (name.length <= MAX_CHARACTERS) return name;
   const extension = /\.[^.\s]{1,32}$/u.exec(name)?.[0] ?? '';
@@ -34,8 +34,8 @@ const CHARSET_PREFIX = /^[\w.+-]{1,40}'[\w-]{0,20}'(?=.*%)/;
  * @returns empty if there is none.
  */
 export function getFileName(headers: Map<string, unknown>): string {
-  const given = getParameter(headers.get('content-disposition'), 'filename');
-  return decodePercent(given || getParameter(headers.get('content-type'), 'name'));
+  const filename = getParameter(headers.get('content-disposition'), 'filename');
+  return decodePercent(filename || getParameter(headers.get('content-type'), 'name'));
 }
 
 function getParameter(field: unknown, name: string): string {

@@ -95,8 +95,9 @@ function runSanitizer(html: string, options: sanitize.IOptions): string {
 /** Truncates sanitized HTML, never within a tag or a character reference. Text and attribute values hold no `<` or `>`. */
 function truncateMarkup(html: string, maxBytes: number): string {
   if (Buffer.byteLength(html) <= maxBytes) return html;
-  const kept = firstBytes(html, maxBytes);
-  const whole = kept.lastIndexOf('<') > kept.lastIndexOf('>') ? kept.slice(0, kept.lastIndexOf('<')) : kept;
+  const truncated = firstBytes(html, maxBytes);
+  const isWithinTag = truncated.lastIndexOf('<') > truncated.lastIndexOf('>');
+  const whole = isWithinTag ? truncated.slice(0, truncated.lastIndexOf('<')) : truncated;
   return whole.replace(/&[a-z]{0,4}$/, '') + TRUNCATION_MARK;
 }
 
@@ -141,10 +142,10 @@ function filterStyle(style: string): string {
 /** Converts text to HTML that keeps its lines. */
 export function textToHtml(text: string, { maxBytes }: Pick<SanitizeOptions, 'maxBytes'>): string {
   // Escaping turns one byte into six at most, and leaves most bytes as they are.
-  const kept = truncateToBytes(text, maxBytes);
-  const escaped = escapeHtml(kept);
+  const truncated = truncateToBytes(text, maxBytes);
+  const escaped = escapeHtml(truncated);
   const fitting =
-    Buffer.byteLength(escaped) <= maxBytes ? escaped : escapeHtml(truncateToBytes(kept, maxBytes / 6));
+    Buffer.byteLength(escaped) <= maxBytes ? escaped : escapeHtml(truncateToBytes(truncated, maxBytes / 6));
   return `<div style="white-space:pre-wrap">${fitting}</div>`;
 }
 

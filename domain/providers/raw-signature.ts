@@ -45,14 +45,14 @@ export function signRawMail(
 export function verifyRawSignature(
   secret: string,
   envelope: RawEnvelope,
-  given: RawSignature,
+  signature: RawSignature,
   now: Date,
 ): void {
-  const expected = Buffer.from(signRawMail(secret, envelope, given));
-  const presented = Buffer.from(given.signature);
-  if (expected.length !== presented.length || !timingSafeEqual(expected, presented))
+  const expected = Buffer.from(signRawMail(secret, envelope, signature));
+  const received = Buffer.from(signature.signature);
+  if (expected.length !== received.length || !timingSafeEqual(expected, received))
     throw invalidSignature('is wrong');
-  const ageSeconds = Math.abs(now.getTime() / 1000 - Number(given.timestamp));
+  const ageSeconds = Math.abs(now.getTime() / 1000 - Number(signature.timestamp));
   if (!(ageSeconds <= MAX_CLOCK_SKEW_SECONDS))
     throw invalidSignature('is more than 5 minutes old or in the future');
 }

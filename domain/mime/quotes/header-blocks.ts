@@ -123,9 +123,9 @@ export function classifyDivider(lines: Line[], at: number): 'original' | 'forwar
 }
 
 /** `-----Original Message----- From: Bob Sent: …`, as HTML converters leave it. */
-function isDividerWithFields({ text: words }: Line): boolean {
+function isDividerWithFields({ text }: Line): boolean {
   const [, announced = '', name = ''] =
-    /^-{2,} ?([^-:]{4,40}?) ?-{2,} ?([^:]{1,20}?) ?[:\uff1a]/u.exec(words) ?? [];
+    /^-{2,} ?([^-:]{4,40}?) ?-{2,} ?([^:]{1,20}?) ?[:\uff1a]/u.exec(text) ?? [];
   return isOriginalMarker(announced.toLowerCase()) && HEADER_FIELDS.has(name.toLowerCase());
 }
 

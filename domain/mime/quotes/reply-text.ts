@@ -198,19 +198,19 @@ function isSignatureSeparator(lines: Line[], at: number): boolean {
   if (line.text === '--') return below.length < MAX_SIGNATURE_LINES;
   // Underscores of webmail count only if a few lines follow, and no sentences.
   if (/^_{2,3}$/.test(line.text))
-    return below.length > 0 && below.length <= 5 && below.every(({ text: words }) => isContactLine(words));
+    return below.length > 0 && below.length <= 5 && below.every(({ text }) => isContactLine(text));
   return (
     below.length > 0 &&
     lines.length - at <= 10 &&
-    below.every(({ text: words }) => isContactLine(words)) &&
-    below.some(({ text: words }) => isContact(words))
+    below.every(({ text }) => isContactLine(text)) &&
+    below.some(({ text }) => isContact(text))
   );
 }
 
 function textBelow(lines: Line[], at: number, count: number): string {
   return lines
     .slice(at + 1, at + 1 + count)
-    .map(({ text: words }) => words)
+    .map(({ text }) => text)
     .join(' ');
 }
 
