@@ -235,10 +235,10 @@ async function deleteConcurrently(
 ): Promise<void> {
   const queue = keys.values();
   const failures: unknown[] = [];
-  const lane = async () => {
+  const deleteNext = async () => {
     for (const key of queue) await deleteOne(key).catch((error: unknown) => failures.push(error));
   };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETES }, lane));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETES }, deleteNext));
   if (failures.length > 0) throw failures[0];
 }
 

@@ -30,19 +30,19 @@ export async function attachFiles(
     files.flatMap((file) => (file.kind === 'stored' ? [file.file.storageKey] : [])),
   );
   const existing = await lockExistingAttachments(em, scope, files);
-  const taken = new Set<string>();
+  const reused = new Set<string>();
   const attachments = files.map((file) => {
     if (file.kind === 'stored') return createAttachment(em, inbox, file.file);
     const row = existing.get(file.attachmentId);
     if (!row) throw notFound('attachment', file.attachmentId);
     requireReadPermission(scope, row, draftId);
-    if (taken.has(row.id) || !isReusable(row, inbox, draftId))
+    if (reused.has(row.id) || !isReusable(row, inbox, draftId))
       return createAttachment(em, inbox, { ...toStoredFile(row), ...withoutUndefined(file.changes) });
-    taken.add(row.id);
+    reused.add(row.id);
     return Object.assign(row, withoutUndefined(file.changes));
   });
   checkAttachmentLimits(attachments);
-  const added = [...copies, ...attachments.filter(({ id }) => !taken.has(id))];
+  const added = [...copies, ...attachments.filter(({ id }) => !reused.has(id))];
   const sizeBytes = added.reduce((sum, row) => sum + row.sizeBytes, 0);
   if (sizeBytes > 0) await requireStorageQuota(em, inbox.organizationId, sizeBytes);
   return attachments.map((attachment, position) => Object.assign(attachment, { draftId, position }));

@@ -169,12 +169,16 @@ function toUnavailable(error: unknown): unknown {
   });
 }
 
-async function mapConcurrently<T, R>(items: T[], lanes: number, work: (item: T) => Promise<R>): Promise<R[]> {
+async function mapConcurrently<T, R>(
+  items: T[],
+  concurrency: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
   const results: R[] = [];
   const queue = items.entries();
-  const lane = async () => {
+  const worker = async () => {
     for (const [index, item] of queue) results[index] = await work(item);
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: concurrency }, worker));
   return results;
 }

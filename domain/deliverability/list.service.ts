@@ -103,12 +103,12 @@ export function createListService({ database }: { database: Database }): ListSer
 }
 
 function parseListName({ direction, effect }: ListName): { direction: ListDirection; effect: ListEffect } {
-  const known = {
+  const parsed = {
     direction: LIST_DIRECTIONS.find((name) => name === direction),
     effect: LIST_EFFECTS.find((name) => name === effect),
   };
-  if (!known.direction || !known.effect) throw notFound('list', `${direction}/${effect}`);
-  return { direction: known.direction, effect: known.effect };
+  if (!parsed.direction || !parsed.effect) throw notFound('list', `${direction}/${effect}`);
+  return { direction: parsed.direction, effect: parsed.effect };
 }
 
 /** @throws AppError `not_found` for an environment or inbox that the credential cannot access. */

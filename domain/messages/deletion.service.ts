@@ -100,8 +100,8 @@ function lockThread({ em }: Transaction, scope: Scope, threadId: string): Promis
 
 /** Deletes an empty thread, and refreshes the summary of any other. */
 async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
-  const left = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
-  if (!left) {
+  const remaining = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
+  if (!remaining) {
     await em.nativeDelete(ThreadEntity, { id: threadId });
     return;
   }

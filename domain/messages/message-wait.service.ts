@@ -24,7 +24,7 @@ export interface MessageCriteria {
 /** Waits for incoming messages. Hidden messages do not match, unless their label is removed during the wait. */
 export interface MessageWaitService {
   /** @throws AppError `not_found` for the inbox, or for a `since` message that is not in it. */
-  begin(scope: Scope, inboxId: string, wanted: MessageCriteria): Promise<MessageWait>;
+  begin(scope: Scope, inboxId: string, criteria: MessageCriteria): Promise<MessageWait>;
 }
 
 export interface MessageWait {
@@ -42,10 +42,10 @@ export interface MessageWaitOptions {
 export function createMessageWaitService(options: MessageWaitOptions): MessageWaitService {
   const { database, messages, eventStreams } = options;
   return {
-    async begin(scope, inboxId, wanted) {
+    async begin(scope, inboxId, criteria) {
       const start = await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        return findStartPosition(em, scope, inboxId, wanted.since);
+        return findStartPosition(em, scope, inboxId, criteria.since);
       });
       const follower = await eventStreams.follow(scope, {
         ...RECEIVED_EVENTS,
@@ -60,7 +60,7 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
             const events = await follower.next(Math.max(0, deadline - performance.now()));
             if (events.length === 0) return undefined;
             for (const event of events) {
-              const found = meetsCriteria(event, wanted)
+              const found = meetsCriteria(event, criteria)
                 ? await findIfVisible(messages, scope, event)
                 : undefined;
               if (found) return found;

@@ -78,8 +78,8 @@ export function buildForwardBodies(bodies: Bodies, original: Original, keepInlin
 }
 
 function quoteBudgetBytes(body: string): number {
-  const left = MAX_BODY_BYTES - Buffer.byteLength(body) - FRAME_BYTES;
-  return Math.max(0, Math.min(left, MAX_QUOTE_BYTES));
+  const availableBytes = MAX_BODY_BYTES - Buffer.byteLength(body) - FRAME_BYTES;
+  return Math.max(0, Math.min(availableBytes, MAX_QUOTE_BYTES));
 }
 
 function textQuote(original: Original, maxBytes: number): string {
@@ -118,8 +118,8 @@ function htmlQuote(original: Original, maxBytes: number): string {
 
 const FORWARD_LINE = '---------- Forwarded message ---------';
 
-function buildForwardedText(written: string, original: Original, maxBytes: number): string {
-  const above = written.trim() === '' ? '' : `${written.trimEnd()}\n\n`;
+function buildForwardedText(note: string, original: Original, maxBytes: number): string {
+  const above = note.trim() === '' ? '' : `${note.trimEnd()}\n\n`;
   const header = buildHeaderBlock(original).map(([name, value]) => `${name}: ${value}`);
   return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(textOf(original), maxBytes)}\n`;
 }

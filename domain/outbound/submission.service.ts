@@ -55,9 +55,9 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
   const { database, storage, credentials } = options;
   return {
     async authenticate(username, password) {
-      const known = await credentials.authenticate(username, password);
-      if (!known) return null;
-      const { id: inboxId, email, organizationId, environmentId } = known.inbox;
+      const authenticated = await credentials.authenticate(username, password);
+      if (!authenticated) return null;
+      const { id: inboxId, email, organizationId, environmentId } = authenticated.inbox;
       const scope: Scope = {
         organizationId,
         environmentId,
@@ -67,7 +67,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
         actor: { kind: 'system', id: inboxId },
         requestId: newId('request'),
       };
-      return { inboxId, email, rotatedAt: known.rotatedAt, scope };
+      return { inboxId, email, rotatedAt: authenticated.rotatedAt, scope };
     },
 
     maySendAs: ({ email }, mailFrom) => baseAddress(mailFrom) === email,

@@ -18,9 +18,9 @@ export interface TransmissionService {
    * result afterwards. An open row means that a worker crashed in between: it becomes `ambiguous`, and the message is
    * not sent twice.
    *
-   * @param aborted checked before each recipient.
+   * @param isAborted checked before each recipient.
    */
-  transmit(messageId: string, aborted: () => boolean): Promise<void>;
+  transmit(messageId: string, isAborted: () => boolean): Promise<void>;
 }
 
 export interface TransmissionServiceOptions {
@@ -36,13 +36,13 @@ export interface TransmissionServiceOptions {
 }
 
 export function createTransmissionService(options: TransmissionServiceOptions): TransmissionService {
-  return { transmit: (messageId, aborted) => transmit(options, messageId, aborted) };
+  return { transmit: (messageId, isAborted) => transmit(options, messageId, isAborted) };
 }
 
 async function transmit(
   options: TransmissionServiceOptions,
   messageId: string,
-  aborted: () => boolean,
+  isAborted: () => boolean,
 ): Promise<void> {
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
   const loaded = await loadTransmission(database, messageId);
@@ -53,7 +53,7 @@ async function transmit(
   const { simulator, mailTransport } = options;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
-    if (aborted()) return;
+    if (isAborted()) return;
     const attempt = await beginAttempt(database, message, recipient.position);
     if (!attempt) continue;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;

@@ -66,13 +66,13 @@ async function arrange() {
     });
     const runs = commands.splice(0).flatMap(({ start }) => (start ? [start.input] : []));
     const ids = runs.flatMap((input) => (input && 'receiptId' in input ? [String(input.receiptId)] : []));
-    const told = await Promise.all(ids.map((receiptId) => ingest.ingest(receiptId)));
-    return { told, rawKey, kept: await keptAs(rawKey), ids: ids.map(toMessageId) };
+    const results = await Promise.all(ids.map((receiptId) => ingest.ingest(receiptId)));
+    return { results, rawKey, stored: await findUnattributed(rawKey), ids: ids.map(toMessageId) };
   };
   return { world, id, copies, deliver };
 }
 
-const keptAs = (rawKey: string) =>
+const findUnattributed = (rawKey: string) =>
   database.systemTransaction(({ em }) => em.findOne(UnattributedReportEntity, { rawKey }));
 const suppressed = (organizationId: string) =>
   database.systemTransaction(async ({ em }) =>
@@ -117,8 +117,8 @@ describe('complaints', () => {
   test('are attributed by the token in the reported header and recorded as an event with the specified data', async () => {
     const { world, id, copies, deliver } = await arrange();
     await expect(deliver(arf(copies[1]?.header ?? ''))).resolves.toMatchObject({
-      told: ['report applied'],
-      kept: null,
+      results: ['report applied'],
+      stored: null,
     });
     const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'complained', recipients: ['sent', 'complained', 'sent'] });
@@ -140,9 +140,9 @@ describe('complaints', () => {
     'are attributed by the envelope sender in %s',
     async (field) => {
       const { id, copies, deliver } = await arrange();
-      const told = field.replace('%', (copies[2]?.sender ?? '').toUpperCase());
+      const line = field.replace('%', (copies[2]?.sender ?? '').toUpperCase());
       const header = withoutToken(copies[2]?.header ?? '');
-      await deliver(field.startsWith('Return') ? arf(`${told}\r\n${header}`) : arf(header, [told]));
+      await deliver(field.startsWith('Return') ? arf(`${line}\r\n${header}`) : arf(header, [line]));
       expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'complained']);
     },
   );
@@ -156,7 +156,7 @@ describe('complaints', () => {
   test.each(['not-spam', 'auth-failure'])('ignore the feedback type %s', async (feedbackType) => {
     const { world, id, copies, deliver } = await arrange();
     const report = arf(copies[0]?.header ?? '').replace('Type: abuse', `Type: ${feedbackType}`);
-    await expect(deliver(report)).resolves.toMatchObject({ told: ['report applied'] });
+    await expect(deliver(report)).resolves.toMatchObject({ results: ['report applied'] });
     expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });
@@ -172,9 +172,9 @@ describe('complaints', () => {
   ];
   test.each(cases)('keep %s for operators without changing anything', async (_name, write) => {
     const { world, id, copies, deliver } = await arrange();
-    const { told, kept } = await deliver(write(copies[0] ?? { header: '' }));
-    expect(told).toEqual([]);
-    expect(kept).toMatchObject({ mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1' });
+    const { results, stored } = await deliver(write(copies[0] ?? { header: '' }));
+    expect(results).toEqual([]);
+    expect(stored).toMatchObject({ mailFrom: 'fbl@provider.example', clientIp: '192.0.2.1' });
     expect((await readMessageState(database, id)).recipients).toEqual(['sent', 'sent', 'sent']);
     expect(await suppressed(world.inbox.organizationId)).toEqual([]);
   });

@@ -81,7 +81,7 @@ function idMadeAt(time: Date | undefined): string {
 
 const report = (world: Sending, id: string, kind: 'bounced' | 'complained', statusCode: string) =>
   app.worker.systemTransaction((transaction) =>
-    world.outcomes.apply(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'told' }]),
+    world.outcomes.apply(transaction, id, [{ position: 0, kind, statusCode, diagnosticCode: 'reported' }]),
   );
 
 describe('automatic pause', () => {

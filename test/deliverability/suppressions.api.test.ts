@@ -282,11 +282,11 @@ describe('suppressions by outcome', () => {
     const world = await arrangeSending(database);
     const ids = await Promise.all([1, 2, 3, 4].map(() => world.send('ada@people.example')));
     for (const id of ids) await dispatchOnce(world, id);
-    const fold = (id: string, told: ReturnType<typeof outcome>) =>
-      database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [told]));
-    await Promise.all(ids.map((id) => fold(id, outcome('bounced', '5.1.1'))));
+    const apply = (id: string, reported: ReturnType<typeof outcome>) =>
+      database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [reported]));
+    await Promise.all(ids.map((id) => apply(id, outcome('bounced', '5.1.1'))));
     expect(await suppressions(world.scope.organizationId)).toMatchObject([{ origin: 'bounce' }]);
-    await Promise.all(ids.map((id) => fold(id, outcome('complained', null))));
+    await Promise.all(ids.map((id) => apply(id, outcome('complained', null))));
     expect(await suppressions(world.scope.organizationId)).toMatchObject([
       { origin: 'complaint', email: 'ada@people.example' },
     ]);

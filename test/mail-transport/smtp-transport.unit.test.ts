@@ -69,7 +69,7 @@ function* chunks(raw: Buffer): Generator<Buffer> {
 }
 
 /** The result's `kind`, with the scope of a refusal. */
-function verdict(result: TransmissionResult): string {
+function outcomeOf(result: TransmissionResult): string {
   return result.kind === 'refused' ? `refused ${result.scope}` : result.kind;
 }
 
@@ -146,7 +146,7 @@ describe.each([
 
     const result = await transport.transmit(transmission(row.raw ?? SHORT));
 
-    expect(verdict(result)).toBe(row.expected);
+    expect(outcomeOf(result)).toBe(row.expected);
     if (row.statusCode !== undefined) expect(result).toMatchObject({ statusCode: row.statusCode });
     await transport.close();
     expect(server.completedMessages).toHaveLength(row.completed ?? 0);
@@ -217,7 +217,7 @@ describe('a successful SMTP session', () => {
     const refusing: Script = { step: 'rcpt', deviation: '550 5.1.1 unknown' };
     const { server, transport } = await relay(refusing, { SMTP_RELAY_POOL_SIZE: 1 });
     for (let count = 0; count < 2; count += 1) {
-      expect(verdict(await transport.transmit(transmission(SHORT)))).toBe('refused recipient');
+      expect(outcomeOf(await transport.transmit(transmission(SHORT)))).toBe('refused recipient');
     }
     expect(server.connections).toBe(1);
   });
@@ -256,7 +256,7 @@ describe('local failures', () => {
     const server = new ScriptedSmtpServer();
     const port = await server.listen();
     await server.close();
-    expect(verdict(await transportTo(port).transmit(transmission(SHORT)))).toBe('deferred');
+    expect(outcomeOf(await transportTo(port).transmit(transmission(SHORT)))).toBe('deferred');
   });
 
   test.each([
@@ -267,7 +267,7 @@ describe('local failures', () => {
   ])('never complete a stored message that %s', async (_name, openRaw) => {
     const { server, transport } = await relay({});
     const result = await transport.transmit(transmission(SHORT, { openRaw }));
-    expect(verdict(result)).toBe('deferred');
+    expect(outcomeOf(result)).toBe('deferred');
     await transport.close();
     expect(server.completedMessages).toHaveLength(0);
   });
@@ -289,14 +289,16 @@ describe('local failures', () => {
   test('defer an aborted wait before the message is transferred and make it ambiguous afterwards', async () => {
     const before = await relay({ step: 'data', deviation: 'hang' });
     const early = AbortSignal.timeout(100);
-    expect(verdict(await before.transport.transmit(transmission(SHORT, { signal: early })))).toBe('deferred');
+    expect(outcomeOf(await before.transport.transmit(transmission(SHORT, { signal: early })))).toBe(
+      'deferred',
+    );
 
     const after = await relay({ step: 'dot', deviation: 'hang' });
     const late = new AbortController();
     const transmitted = after.transport.transmit(transmission(SHORT, { signal: late.signal }));
     await eventually(() => expect(after.server.completedMessages).toHaveLength(1));
     late.abort();
-    expect(verdict(await transmitted)).toBe('ambiguous');
+    expect(outcomeOf(await transmitted)).toBe('ambiguous');
   });
 
   test('defer the message when a relay offers no TLS but TLS is required', async () => {
@@ -304,7 +306,7 @@ describe('local failures', () => {
     const port = await server.listen();
     cleanUps.push(() => server.close());
     const transport = transportTo(port, { SMTP_RELAY_TLS: 'required' });
-    expect(verdict(await transport.transmit(transmission(SHORT)))).toBe('deferred');
+    expect(outcomeOf(await transport.transmit(transmission(SHORT)))).toBe('deferred');
     expect(server.commands).not.toContainEqual(expect.stringMatching(/^MAIL/));
   });
 
@@ -315,7 +317,7 @@ describe('local failures', () => {
     await transport.close();
     expect((await transmitted).kind).toBe('accepted');
     expect(server.completedMessages).toHaveLength(1);
-    expect(verdict(await transport.transmit(transmission(SHORT)))).toBe('deferred');
+    expect(outcomeOf(await transport.transmit(transmission(SHORT)))).toBe('deferred');
   });
 });
 

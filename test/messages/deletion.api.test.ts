@@ -111,7 +111,7 @@ describe('deleting an inbox with purge', () => {
   test('deletes its messages, also if the inbox was deleted before, and keeps those of other inboxes', async () => {
     const inbox = (await createInbox(app.worker, organization)).id;
     const messages = [await sent({ inbox }), await sent({ inbox })];
-    const kept = await sent();
+    const other = await sent();
     await call(`/inboxes/${inbox}/drafts`, { method: 'POST', body: { subject: 'left' } });
     expect((await remove(`/inboxes/${inbox}`)).statusCode).toBe(204);
     expect((await get(`/inboxes/${inbox}/messages`)).data).toHaveLength(2);
@@ -123,7 +123,7 @@ describe('deleting an inbox with purge', () => {
     expect(await purges().purge(inbox, () => undefined)).toEqual({ messages: 2, threads: 2 });
     for (const { id } of messages) expectProblem(await call(`/messages/${id}`), 'not_found');
     expect((await get(`/inboxes/${inbox}/messages`)).data).toEqual([]);
-    expect((await get(`/messages/${kept.id}`)).id).toBe(kept.id);
+    expect((await get(`/messages/${other.id}`)).id).toBe(other.id);
   });
 
   test('waits for messages that are in transmission', async () => {

@@ -249,9 +249,9 @@ describe('canceling a message', () => {
       recipients: [{ status: 'rejected' }],
     });
     expect(expectProblem(await cancel(id), 'conflict').fix).toContain('will not be sent');
-    const gone = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
-    await setStatus(gone.id, 'sent');
-    expectProblem(await cancel(gone.id), 'conflict');
+    const transmitted = (await send({ to: [{ email: 'a@example.test' }] })).json<Json>();
+    await setStatus(transmitted.id, 'sent');
+    expectProblem(await cancel(transmitted.id), 'conflict');
     const { id: inbound } = await receive('x@example.test', 'In');
     expectProblem(await cancel(inbound), 'conflict');
   });

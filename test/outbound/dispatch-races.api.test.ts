@@ -16,7 +16,7 @@ const DAY_MS = 24 * 3_600_000;
 const stateOf = (messageId: string) => readMessageState(database, messageId);
 
 function report({ outcomes }: Sending, messageId: string, ...positions: number[]) {
-  const told = positions.map(
+  const reported = positions.map(
     (position): DeliveryOutcome => ({
       position,
       kind: 'delivered',
@@ -24,7 +24,7 @@ function report({ outcomes }: Sending, messageId: string, ...positions: number[]
       diagnosticCode: null,
     }),
   );
-  return database.systemTransaction((transaction) => outcomes.apply(transaction, messageId, told));
+  return database.systemTransaction((transaction) => outcomes.apply(transaction, messageId, reported));
 }
 
 describe('a report that arrives before the send is recorded', () => {
@@ -81,12 +81,12 @@ describe('a result that arrives while its attempt is being recorded as ambiguous
     // Another worker assumes that the transmitting worker has crashed.
     await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
     await database.systemTransaction(async ({ em }) => {
-      const folding = await lockOutcomeState(em, id);
-      if (!folding) throw new Error('the message is gone');
-      const [ambiguous] = folding.attempts;
-      if (ambiguous) folding.recorded.push({ ...ambiguous, recorded: true });
+      const outcomeState = await lockOutcomeState(em, id);
+      if (!outcomeState) throw new Error('the message does not exist');
+      const [ambiguous] = outcomeState.attempts;
+      if (ambiguous) outcomeState.recorded.push({ ...ambiguous, recorded: true });
       await expect(settleAttempt(database, attempt, accepted)).resolves.toBe('corrected');
-      await saveOutcomeState(em, folding);
+      await saveOutcomeState(em, outcomeState);
     });
     await expect(world.dispatch.record(id)).resolves.toBe('settled');
     expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['accepted'] });
@@ -146,9 +146,9 @@ test('detects a worker crash during transmission even if the gate refuses the me
   const id = await world.send(...TO.slice(0, 2));
   await world.dispatch.prepare(id);
   world.transport.answerWith(() => {
-    throw new Error('the worker dies here');
+    throw new Error('the worker crashes here');
   });
-  await expect(world.dispatch.transmit(id, () => false)).rejects.toThrow('the worker dies here');
+  await expect(world.dispatch.transmit(id, () => false)).rejects.toThrow('the worker crashes here');
   await database.systemTransaction(({ em }) =>
     em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
   );

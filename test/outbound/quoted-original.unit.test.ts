@@ -135,11 +135,11 @@ describe('the body of a forward', () => {
 
   test('keeps HTML and its images, also below a text note', () => {
     const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
-    const kept = buildForwardBodies(written('1 < 2'), html, true);
-    expect(kept.htmlBody).toMatch(
+    const forwarded = buildForwardBodies(written('1 < 2'), html, true);
+    expect(forwarded.htmlBody).toMatch(
       /^<div[^>]*>1 &lt; 2<\/div>.*<b>Subject:<\/b> Lunch<br>.*<img src="cid:logo@x" alt="Logo">/s,
     );
-    expect(kept.textBody).toContain('1 < 2');
+    expect(forwarded.textBody).toContain('1 < 2');
     expect(buildForwardBodies(written('x'), html, false).htmlBody).toContain('<p>Hi Logo</p>');
     expect(buildForwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
   });
