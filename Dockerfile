@@ -1,10 +1,10 @@
-# One image for every process; the command names which (see docker-compose.yml).
+# One image for every process, which the command selects (see docker-compose.yml).
 ARG NODE_VERSION=24.21.0
 
 FROM node:${NODE_VERSION}-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The processes need no package's install script.
+# No production package needs its install script.
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:${NODE_VERSION}-bookworm-slim
@@ -22,7 +22,7 @@ COPY activities activities
 COPY migrations migrations
 COPY api api
 COPY workers workers
-# The workflows' bundle: made here once, because the file system is read-only where the image runs.
+# The workflow bundle is built here, because containers run with a read-only file system.
 RUN node --input-type=module --eval "const { loadWorkflowBundle } = await import('/app/workers/workflow-bundle.ts'); await loadWorkflowBundle();"
 USER node
 EXPOSE 3000 3001 2526

@@ -1,8 +1,8 @@
 import type { Config } from 'jest';
 
 /**
- * A tier a project, chosen by a file's suffix. Jest runs a project's set-up only when one of its tests is selected, so
- * unit tests alone start no server.
+ * One Jest project per tier, selected by a file's suffix. Jest runs a project's set-up only if one of its tests is
+ * selected, so unit tests start no server.
  */
 const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[number] => ({
   displayName: suffix,
@@ -21,7 +21,7 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
   },
   ...(needs
     ? {
-        // `.mts`: Node loads these by itself. Jest's own loading of `.ts` turns `import()` into `require()`.
+        // `.mts`: loaded by Node itself. Jest would turn the `import()` of a `.ts` file into `require()`.
         globalSetup: `<rootDir>/test/support/${needs}.mts`,
         globalTeardown: `<rootDir>/test/support/${needs.replace('start', 'stop')}.mts`,
       }
@@ -32,7 +32,7 @@ const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000,
   maxWorkers: 2,
-  // A worker keeps the modules of every file it ran: beyond this it is replaced, before it only collects garbage.
+  // A worker keeps the modules of every file it ran. Above this limit it is replaced, before garbage collection slows it.
   workerIdleMemoryLimit: '1GB',
 };
 

@@ -25,18 +25,18 @@ export interface ComposeFile {
   volumes: Record<string, unknown>;
 }
 
-/** With merge keys resolved, as compose reads it, and before variables are put in. */
+/** With merge keys resolved and variables not yet substituted. */
 export function readComposeFile(): ComposeFile {
   const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
   return parse(text, { merge: true }) as ComposeFile;
 }
 
-/** Those made of this repository's image. */
+/** The services that use this repository's image. */
 export function ourServices({ services }: ComposeFile): [string, ComposeService][] {
   return Object.entries(services).filter(([, service]) => service.build !== undefined);
 }
 
-/** The substitutions of the file: `${NAME:?}`, `${NAME:-fallback}`, `$$`. */
+/** Substitutes `${NAME:?}`, `${NAME:-fallback}` and `$$`. */
 export function interpolate(text: string, variables: Record<string, string>): string {
   return text.replace(
     /\$\$|\$\{(\w+)(?::([?-])([^}]*))?\}/g,

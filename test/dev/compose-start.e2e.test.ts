@@ -32,9 +32,9 @@ let folder: string;
 let postgres: Postgres;
 let s3: S3Server;
 let temporal: TemporalServer;
-/** What an operator's `.env` would hold. */
+/** The variables of an operator's `.env`. */
 let variables: Record<string, string>;
-/** Where the names of the compose network answer here. */
+/** Local addresses of the host names in the compose network. */
 let addresses: Record<string, string>;
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ beforeAll(async () => {
     WORKER_POSTGRES_PASSWORD: secret(),
     ENCRYPTION_KEY: randomBytes(32).toString('base64'),
     SIGNING_KEY: randomBytes(32).toString('base64'),
-    // The one secret the embedded S3 server knows.
+    // The only secret that the embedded S3 server accepts.
     S3_SECRET_ACCESS_KEY: 'S3RVER',
     MAIL_DOMAIN: 'agents.example',
     PUBLIC_URL: 'https://api.agents.example',
@@ -90,11 +90,11 @@ afterAll(async () => {
 interface Start {
   script: string;
   environment: Record<string, string>;
-  /** The health check, with the ports it has here. */
+  /** The health check with the local ports. */
   probe: string[];
 }
 
-/** The service's own command and environment; only addresses, ports and the user differ from the container's. */
+/** The command and environment of the container, with other addresses, ports and user. */
 async function startOf({ command = [], environment = {}, healthcheck }: ComposeService): Promise<Start> {
   const moved = new Map<string, string>();
   const values: Record<string, string> = {};
@@ -120,8 +120,8 @@ async function startOf({ command = [], environment = {}, healthcheck }: ComposeS
   };
 }
 
-describe('each of our services, started as compose starts it', () => {
-  test('migrate ends well, twice', async () => {
+describe('each of our services with the command of docker-compose.yml', () => {
+  test('migrate succeeds twice', async () => {
     const service = services.find(([name]) => name === 'migrate')?.[1] as ComposeService;
     const { script, environment } = await startOf(service);
     const first = await run(process.execPath, [script], { env: environment, cwd: ROOT });
@@ -131,7 +131,7 @@ describe('each of our services, started as compose starts it', () => {
   });
 
   test.each(processes)(
-    '%s becomes healthy and ends on SIGTERM',
+    '%s becomes healthy and exits on SIGTERM',
     async (name, service) => {
       const { script, environment, probe } = await startOf(service);
       const child: Child = await startChild({

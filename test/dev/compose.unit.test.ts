@@ -24,7 +24,7 @@ describe('docker-compose.yml', () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test('has the parts of the deployment, two of the API', () => {
+  test('has every service of a deployment, the API twice', () => {
     expect(Object.keys(compose.services)).toEqual(
       expect.arrayContaining([
         'postgres',
@@ -46,31 +46,31 @@ describe('docker-compose.yml', () => {
     expect(compose.services.api?.deploy?.replicas).toBe(2);
   });
 
-  test('refers only to services, networks and volumes it has', () => {
+  test('refers only to services, networks and volumes that it defines', () => {
     for (const service of Object.values(compose.services)) {
       for (const name of Object.keys(service.depends_on ?? {})) expect(compose.services).toHaveProperty(name);
       for (const name of service.networks ?? []) expect(compose.networks).toHaveProperty(name);
     }
   });
 
-  test('waits for health only where there is a health check', () => {
+  test('waits only for services with a health check to be healthy', () => {
     for (const { depends_on = {} } of Object.values(compose.services))
       for (const [name, { condition }] of Object.entries(depends_on))
         if (condition === 'service_healthy') expect(compose.services[name]?.healthcheck).toBeDefined();
   });
 
-  test('registers the search attributes the workflows use', () => {
+  test('registers the search attributes of the workflows', () => {
     const listed = /for name in ([\w ]+); do/.exec(compose.configs['temporal-namespace']?.content ?? '')?.[1];
     expect(listed?.split(' ')).toEqual([...SEARCH_ATTRIBUTES]);
   });
 
-  test('tells mail programs the ports the host publishes', () => {
+  test('shows the published submission ports to users of email clients', () => {
     const { SUBMISSION_SMTP_PORT, SUBMISSION_SMTP_TLS_PORT } = compose.services.api?.environment ?? {};
     const published = compose.services['submission-smtp']?.ports?.map((port) => port.split(':')[0]);
     expect(published).toEqual([SUBMISSION_SMTP_PORT, SUBMISSION_SMTP_TLS_PORT]);
   });
 
-  test('publishes nothing but SMTP beyond this host', () => {
+  test('publishes only SMTP beyond this host', () => {
     const wide = Object.values(compose.services)
       .flatMap(({ ports = [] }) => ports)
       .filter((port) => !port.startsWith('127.0.0.1:'));
@@ -79,7 +79,7 @@ describe('docker-compose.yml', () => {
 });
 
 describe.each(ours)('%s', (_name, service) => {
-  test('runs without root, rights or a writable file system', () => {
+  test('runs without root, capabilities or a writable file system', () => {
     expect(service).toMatchObject({
       user: 'node',
       read_only: true,
@@ -88,7 +88,7 @@ describe.each(ours)('%s', (_name, service) => {
     });
   });
 
-  test('names a process there is, and a health check unless it ends by itself', () => {
+  test('names an existing process, and has a health check unless it exits by itself', () => {
     const [program, script = ''] = service.command ?? [];
     expect(program).toBe('node');
     expect(existsSync(join(ROOT, script))).toBe(true);
@@ -96,8 +96,8 @@ describe.each(ours)('%s', (_name, service) => {
     expect(service.healthcheck !== undefined).toBe(!endsByItself);
   });
 
-  test('sets only what the configuration knows, and all it requires', () => {
-    // What Node reads itself is none of ours.
+  test('sets only settings that exist, and all required ones', () => {
+    // Node's own variables are not settings of the service.
     const names = Object.keys(service.environment ?? {}).filter((name) => name !== 'NODE_OPTIONS');
     expect(Object.keys(ConfigSchema.properties)).toEqual(expect.arrayContaining(names));
     const properties = ConfigSchema.properties as Record<string, { default?: unknown }>;
@@ -105,7 +105,7 @@ describe.each(ours)('%s', (_name, service) => {
     expect(names).toEqual(expect.arrayContaining(required));
   });
 
-  test('writes no secret into the file', () => {
+  test('contains no secret', () => {
     for (const [name, value] of Object.entries(service.environment ?? {}))
       if (/KEY$|SECRET|PASSWORD|TOKEN/.test(name)) expect(value).toMatch(/^\$\{/);
   });
@@ -114,13 +114,13 @@ describe.each(ours)('%s', (_name, service) => {
 describe('Dockerfile', () => {
   const folders = [...dockerfile.matchAll(/^COPY (\w+) \1$/gm)].map(([, folder]) => folder ?? '');
 
-  test('copies the folders of the production code', () => {
+  test('copies every folder of production code', () => {
     expect(folders.toSorted()).toEqual(
       ['activities', 'api', 'domain', 'migrations', 'platform', 'workers', 'workflows'].toSorted(),
     );
   });
 
-  test('installs every package that code imports: none is a devDependency', () => {
+  test('installs every imported package: none is a devDependency', () => {
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
     };
@@ -129,7 +129,7 @@ describe('Dockerfile', () => {
   });
 });
 
-/** Packages in `import … from '…'` and `import('…')`, without Node's own, relative files and types. SQL says `distinct from`. */
+/** Packages in `import … from '…'` and `import('…')`, except Node's own, relative files and types. SQL has `distinct from`. */
 function importedPackages(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))

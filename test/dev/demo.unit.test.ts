@@ -19,8 +19,8 @@ function demo(...flags: string[]) {
   return { status, stdout, stderr };
 }
 
-describe('the demo says in one line why it cannot go on:', () => {
-  test('nothing was started', () => {
+describe('the demo fails with one line if', () => {
+  test('the service was never started', () => {
     const file = join(folder, 'none.json');
     expect(demo('--first-run', file)).toEqual({
       status: 1,
@@ -40,7 +40,7 @@ describe('the demo says in one line why it cannot go on:', () => {
     });
   });
 
-  test('an option nobody knows', () => {
+  test('an option is unknown', () => {
     const { status, stderr } = demo('--fast');
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Unknown option '--fast'.*\n$/);

@@ -20,8 +20,8 @@ const expressions = [
   ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
 ];
 
-// promtool is not among npm's packages; the files were checked with it when they were written.
-test('every alert has an expression, a severity and a summary, and a name of its own', () => {
+// npm has no promtool; the files were checked with it when they were written.
+test('every alert has an expression, a severity, a summary and a unique name', () => {
   expect(rules.length).toBeGreaterThan(15);
   for (const rule of rules)
     expect(rule).toMatchObject({
@@ -33,7 +33,7 @@ test('every alert has an expression, a severity and a summary, and a name of its
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
 });
 
-test('every panel asks for something and lies within the page', () => {
+test('every panel has a query and fits on the page', () => {
   const panels = dashboard.panels.filter(({ type }) => type !== 'row');
   expect(panels.length).toBeGreaterThan(15);
   for (const { targets, gridPos } of panels) {
@@ -42,7 +42,7 @@ test('every panel asks for something and lies within the page', () => {
   }
 });
 
-test('parentheses and braces are closed', () => {
+test('parentheses, braces and brackets are balanced', () => {
   const count = (text: string, character: string) => text.split(character).length;
   for (const expression of expressions)
     for (const [open = '', close = ''] of ['()', '{}', '[]'])
@@ -52,7 +52,7 @@ test('parentheses and braces are closed', () => {
       });
 });
 
-test('kinds that are asked for are kinds there are, and the page explains each', () => {
+test('queries use only existing backlog kinds, and the page explains each kind', () => {
   const asked = expressions.flatMap((expression) =>
     [...expression.matchAll(/kind=(~?)"([^"]+)"/g)].map(([, isPattern, value = '']) =>
       isPattern ? new RegExp(`^(?:${value})$`) : new RegExp(`^${value}$`),
@@ -70,7 +70,7 @@ describe('scrape.yml', () => {
   };
   const targets = jobs.flatMap(({ dns_sd_configs }) => dns_sd_configs);
 
-  test('asks every process of the compose file that stays, at its port', () => {
+  test('scrapes every long-running process of the compose file at its port', () => {
     for (const [name, { command, environment = {}, restart }] of ourServices(readComposeFile())) {
       if (restart?.startsWith('on-failure')) continue;
       const port = command?.includes('api/server.ts') ? environment.API_PORT : environment.WORKER_HEALTH_PORT;

@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('is UTF-8 in the C locale, durable, and listens on the loopback alone', async () => {
+test('uses UTF-8 in the C locale, is durable, and listens only on the loopback interface', async () => {
   const [settings] = await query(
     postgres.url('service'),
     `select current_setting('server_encoding') as encoding, current_setting('listen_addresses') as addresses,
@@ -55,7 +55,7 @@ test('is UTF-8 in the C locale, durable, and listens on the loopback alone', asy
   expect(settings).toEqual({ encoding: 'UTF8', addresses: '127.0.0.1', fsync: 'on', collation: 'C' });
 });
 
-test('keeps its data over a crash, and a start ends the server an earlier one left behind', async () => {
+test('keeps its data after a crash and stops a server that an earlier start left running', async () => {
   await query(postgres.url('service'), 'create table kept as select 1 as n');
   await postgres.kill();
   expect(await postgres.exited).toBe('ended by SIGKILL');
@@ -65,7 +65,7 @@ test('keeps its data over a crash, and a start ends the server an earlier one le
   expect(await query(postgres.url('service'), 'select n from kept')).toEqual([{ n: 1 }]);
 }, 60_000);
 
-test('two migrations at once run it once; logins get their role and a new password', async () => {
+test('applies migrations once when two run concurrently, and gives logins their role and a new password', async () => {
   await postgres.ensureDatabase('migrated');
   const login = (user: string, password: string) => postgres.url('migrated', { user, password });
   const options = {
@@ -114,7 +114,7 @@ test('changes nothing on a database of another version', async () => {
   expect(await query(migrationUrl, `select 1 from pg_roles where rolname = 'never_created'`)).toEqual([]);
 }, 60_000);
 
-test('no login may stand above row-level security', async () => {
+test('rejects a login that bypasses row-level security', async () => {
   const migrationUrl = postgres.url('migrated');
   await expect(migrate({ migrationUrl, apiUrl: migrationUrl })).rejects.toThrow(
     'API_DATABASE_URL must not use the same user as MIGRATION_DATABASE_URL',

@@ -17,7 +17,7 @@ interface Received {
   raw: string;
 }
 
-/** The service's listener, as far as the relay can tell. */
+/** Stands in for the service's inbound listener. */
 class Inbound {
   readonly received: Received[] = [];
   readonly port: number;
@@ -119,7 +119,7 @@ afterEach(async () => {
 });
 
 describe('delivery reports', () => {
-  test('success: RFC 3464 from the null sender, with envelope id and original headers', async () => {
+  test('report success by RFC 3464 from the null reverse-path, with envelope id and original headers', async () => {
     await send({ to: 'person@elsewhere.example' });
     const [report] = await inbound.mails(1);
     expect(report).toMatchObject({ from: '', to: [RETURN_PATH] });
@@ -143,13 +143,13 @@ describe('delivery reports', () => {
     ['Transient.two@x.example', 'failed', '4.4.7'],
     ['delayed@x.example', 'delayed', '4.4.1'],
     ['bouncer@x.example', 'delivered', '2.0.0'],
-  ])('%s: %s %s', async (to, action, status) => {
+  ])('%s is reported as %s %s', async (to, action, status) => {
     await send({ to });
     const [report] = await inbound.mails(1);
     expect(report?.raw).toContain(`Action: ${action}\r\nStatus: ${status}\r\n`);
   });
 
-  test('a complaint follows the delivery, as RFC 5965 has it', async () => {
+  test('a complaint follows the delivery (RFC 5965)', async () => {
     await send({ to: 'complain@x.example' });
     const reports = (await inbound.mails(2)).map(({ raw }) => raw);
     const complaint = reports.find((raw) => raw.includes('feedback-report'));
@@ -159,7 +159,7 @@ describe('delivery reports', () => {
     expect(complaint).toContain('Original-Rcpt-To: <complain@x.example>\r\n');
   });
 
-  test('only what was asked for is reported, and never to the null sender', async () => {
+  test('are sent only if requested, and never to the null reverse-path', async () => {
     await send({ to: 'quiet@x.example', notify: ['failure'] });
     await send({ to: 'bounce@x.example', notify: ['never'] });
     await send({ to: 'bounce@x.example', from: '' });
@@ -170,7 +170,7 @@ describe('delivery reports', () => {
     await start();
   });
 
-  test('one report for each recipient', async () => {
+  test('are sent for each recipient', async () => {
     await send({ to: ['a@x.example', 'bounce@x.example'] });
     const actions = (await inbound.mails(2)).map(({ raw }) => /Action: (\w+)/.exec(raw)?.[1]).sort();
     expect(actions).toEqual(['delivered', 'failed']);
@@ -178,14 +178,14 @@ describe('delivery reports', () => {
 });
 
 describe('RCPT', () => {
-  test('reject is refused for good, defer for now', async () => {
+  test('refuses reject@ permanently and defer@ temporarily', async () => {
     await expect(send({ to: 'reject@x.example' })).rejects.toMatchObject({ responseCode: 550 });
     await expect(send({ to: 'defer+1@x.example' })).rejects.toMatchObject({ responseCode: 451 });
   });
 });
 
-describe('mail of the service', () => {
-  test('goes to its listener by SMTP and counts as relayed', async () => {
+describe('mail to the service', () => {
+  test('is forwarded to the listener by SMTP and reported as relayed', async () => {
     await send({ to: 'other@agents.example' });
     const mails = await inbound.mails(2);
     const mail = mails.find(({ from }) => from !== '');
@@ -195,7 +195,7 @@ describe('mail of the service', () => {
     expect(mails.find(({ from }) => from === '')?.raw).toContain('Action: relayed');
   });
 
-  test('is tried again while the listener is away', async () => {
+  test('is retried while the listener is down', async () => {
     await inbound.close();
     await send({ to: 'other@agents.example', notify: ['never'] });
     const returned = new Inbound(inbound.port);
@@ -204,7 +204,7 @@ describe('mail of the service', () => {
     await inbound.mails(1);
   });
 
-  test('a refusal of the listener comes back as a failure', async () => {
+  test('is reported as failed if the listener refuses it', async () => {
     inbound.refusal = { code: 550, message: 'No such inbox' };
     await send({ to: 'nobody@agents.example', from: 'person@x.example' });
     await relay.stop();
@@ -213,7 +213,7 @@ describe('mail of the service', () => {
     await start();
   });
 
-  test('survives the end of the relay', async () => {
+  test('survives a restart of the relay', async () => {
     await inbound.close();
     await send({ to: 'other@agents.example', notify: ['never'] });
     await relay.stop();
@@ -227,7 +227,7 @@ describe('mail of the service', () => {
 });
 
 describe('mail UI', () => {
-  test('shows every accepted mail, and reports to strangers', async () => {
+  test('shows every accepted message and reports to external senders', async () => {
     await relay.stop();
     mailUi = await startMailUi({
       directory: join(folder, 'ui'),

@@ -31,7 +31,7 @@ function child(script: string, more: { stopTimeoutMs?: number } = {}) {
 }
 
 describe('ports', () => {
-  test('a free one passes, a taken one and a doubled one are named with their variables', async () => {
+  test('accepts free ports and names used and duplicate ones with their variables', async () => {
     const free = await findFreePort();
     await assertPortsFree([{ port: free, purpose: 'API', variable: 'API_PORT' }]);
     const server = createServer();
@@ -49,7 +49,7 @@ describe('ports', () => {
     server.close();
   });
 
-  test('a setting that is no port is refused by name; a given Temporal server needs no port', () => {
+  test('rejects a setting that is not a port, and needs no port for an existing Temporal server', () => {
     expect(() => readDevSettings({ DEV_S3_PORT: '70000' })).toThrow('DEV_S3_PORT must be a port');
     const variables = requiredPorts(readDevSettings({ TEMPORAL_ADDRESS: 'elsewhere:7233' })).map(
       (p) => p.variable,
@@ -60,7 +60,7 @@ describe('ports', () => {
 });
 
 describe('child processes', () => {
-  test('one that fails tells why, with the end of its log', async () => {
+  test('report a failure with the end of the log', async () => {
     const failing = await child('console.log("before"); console.error("the reason"); process.exit(3)');
     expect(await failing.exited).toBe('ended with status 3');
     expect(failing.failure()?.message).toMatch(
@@ -68,7 +68,7 @@ describe('child processes', () => {
     );
   });
 
-  test('one that ignores the signal is killed when its time is over', async () => {
+  test('are killed if they ignore the signal until the timeout', async () => {
     const stubborn = await child(
       'process.on("SIGTERM", () => {}); console.log("up"); setInterval(() => {}, 1000)',
       { stopTimeoutMs: 100 },
@@ -79,12 +79,12 @@ describe('child processes', () => {
     await stubborn.stop();
   });
 
-  test('a program there is not is one clear line', async () => {
+  test('report a missing program in one line', async () => {
     const absent = startChild({ name: 'X', command: '/no/such', args: [], logFile: join(folder, 'x.log') });
     await expect(absent).rejects.toThrow('X could not be started');
   });
 
-  test('a leftover is ended by its pid file, and a stranger with the same pid is not', async () => {
+  test('are stopped by their pid file, unless another program has the pid', async () => {
     const leftover = await child('setInterval(() => {}, 1000)');
     const pidFile = join(folder, 'child.pid');
     await eventually(() => expect(processOf(pidFile)).toBe(leftover.pid));
@@ -98,16 +98,16 @@ describe('child processes', () => {
 });
 
 describe('waiting and starting', () => {
-  test('a wait ends with the last reason, with a failure, or when it is given up', async () => {
+  test('a wait ends with the last error, with a failure, or when aborted', async () => {
     const never = () => Promise.reject(new Error('not yet'));
     const options = { what: 'It', timeoutMs: 30, intervalMs: 5 };
-    await expect(waitUntil(never, options)).rejects.toThrow('It did not answer within');
+    await expect(waitUntil(never, options)).rejects.toThrow('It did not become ready within');
     await expect(waitUntil(never, { ...options, failed: () => new Error('dead') })).rejects.toThrow('dead');
     const signal = AbortSignal.abort(new Error('stopped'));
     await expect(waitUntil(never, { ...options, signal })).rejects.toThrow('stopped');
   });
 
-  test('a failure gives the others up, and all have settled before it comes out', async () => {
+  test('a failed start aborts the others and rejects after all have settled', async () => {
     let settled = false;
     const slow = async (signal: AbortSignal) => {
       await sleep(60_000, undefined, { signal }).catch(() => undefined);

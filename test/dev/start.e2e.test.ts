@@ -62,7 +62,7 @@ async function untilReady(started: Started): Promise<FirstRun> {
   return firstRun();
 }
 
-/** Processes whose command line names the data folder or one of the ports, which no other test's does. */
+/** Processes whose command line contains the data folder or one of the ports, which no other test uses. */
 function leftovers(): string[] {
   const marks = [dataDir, ...PORTS.map((name) => `--port ${environment[name]} `)];
   return readdirSync('/proc')
@@ -73,7 +73,7 @@ function leftovers(): string[] {
 
 beforeAll(async () => {
   dataDir = join(mkdtempSync(join(tmpdir(), 'start-test-')), 'data');
-  // mkdtemp's folder is closed to the user PostgreSQL runs as under root.
+  // The user PostgreSQL runs as under root cannot enter a folder made by mkdtemp.
   if (process.getuid?.() === 0) await run('chmod', ['755', resolve(dataDir, '..')]);
   environment = { PATH: process.env.PATH, HOME: process.env.HOME, DEV_DATA_DIR: dataDir };
   for (const name of PORTS) environment[name] = String(await findFreePort());
@@ -87,7 +87,7 @@ afterEach(async () => {
 afterAll(() => rmSync(resolve(dataDir, '..'), { recursive: true, force: true }));
 
 describe('npm start', () => {
-  test('starts everything, stops it within 15 seconds, and starts again on the same data', async () => {
+  test('starts everything, stops within 15 seconds, and starts again with the same data', async () => {
     const first = start();
     const facts = await untilReady(first);
     expect(statSync(join(dataDir, 'first-run.json')).mode & 0o777).toBe(0o600);
@@ -110,7 +110,7 @@ describe('npm start', () => {
     expect(JSON.parse(repeated.stdout)).toEqual(JSON.parse(pasted.stdout));
   }, 240_000);
 
-  test('after a SIGKILL the next start ends what was left behind', async () => {
+  test('stops processes that a start killed by SIGKILL left running', async () => {
     const killed = start('--parts');
     await eventually(() => expect(killed.output()).toContain('The parts are up'), 60_000);
     process.kill(killed.pid, 'SIGKILL');
@@ -118,13 +118,13 @@ describe('npm start', () => {
     expect(leftovers().length).toBeGreaterThanOrEqual(3);
     const next = start('--parts');
     await eventually(() => expect(next.output()).toContain('The parts are up'), 60_000);
-    expect(next.output()).toContain('that an earlier start left behind');
+    expect(next.output()).toContain('left running by an earlier start');
     process.kill(next.pid, 'SIGHUP');
     expect(await next.exited).toBe(0);
     expect(leftovers()).toEqual([]);
   }, 180_000);
 
-  test('names a port that is taken, and refuses a second start on the same data', async () => {
+  test('names a port that is in use, and rejects a second start on the same data', async () => {
     const blocker = createServer().listen(Number(environment.DEV_S3_PORT), '127.0.0.1');
     const blocked = start('--parts');
     expect(await blocked.exited).toBe(1);
@@ -137,13 +137,13 @@ describe('npm start', () => {
     await eventually(() => expect(holder.output()).toContain('is ready'), 60_000);
     const second = start('--parts');
     expect(await second.exited).toBe(1);
-    expect(second.output()).toContain(`It is running already (pid ${holder.pid})`);
+    expect(second.output()).toContain(`Another start is running (pid ${holder.pid})`);
     process.kill(holder.pid, 'SIGTERM');
     expect(await holder.exited).toBe(0);
     expect(leftovers()).toEqual([]);
   }, 120_000);
 
-  test('refuses the data of another version, and says how to start afresh', async () => {
+  test('rejects data of another version and says how to reset it', async () => {
     const earlier = start('--parts');
     await eventually(() => expect(earlier.output()).toContain('The parts are up'), 60_000);
     const { postgresPassword } = JSON.parse(readFileSync(join(dataDir, 'secrets.json'), 'utf8'));

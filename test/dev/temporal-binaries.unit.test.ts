@@ -35,10 +35,10 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe('where Temporal is looked for', () => {
+describe('the Temporal CLI', () => {
   const options = (environment: NodeJS.ProcessEnv) => ({ cacheDir: join(folder, 'cache'), environment, log });
 
-  test('the variable comes first, and has to name a program', async () => {
+  test('is taken from the variable first, which must name a program', async () => {
     const own = program(join(folder, 'own'), '');
     await expect(findTemporalTestServer(options({ TEMPORAL_TEST_SERVER: own }))).resolves.toBe(own);
     await expect(findTemporalCli(options({ TEMPORAL_CLI: join(folder, 'absent') }))).rejects.toThrow(
@@ -46,20 +46,20 @@ describe('where Temporal is looked for', () => {
     );
   });
 
-  test('then PATH, where the program is new enough', async () => {
+  test('is taken from PATH if it is new enough', async () => {
     const recent = program(join(folder, 'b', 'temporal'), 'temporal version 1.10.0 (Server 1.32.0)');
     const old = program(join(folder, 'a', 'temporal'), 'temporal version 1.3.9 (Server 1.27.0)');
     const PATH = [join(old, '..'), join(recent, '..')].join(':');
     await expect(findTemporalCli(options({ PATH }))).resolves.toBe(recent);
-    expect(lines).toEqual([`${old} is version 1.3.9; the Temporal dev server has to be 1.4.0 or newer`]);
+    expect(lines).toEqual([`${old} is version 1.3.9; the Temporal dev server must be 1.4.0 or newer`]);
   });
 
-  test('then the cache, by the version that is pinned', async () => {
+  test('is taken from the cache in the pinned version', async () => {
     const cached = program(join(folder, 'cache', 'temporal-1.9.1'), '');
     await expect(findTemporalCli(options({ PATH: '' }))).resolves.toBe(cached);
   });
 
-  test('a start that is given up downloads nothing more and leaves nothing', async () => {
+  test('is not downloaded further after an abort, which leaves no files', async () => {
     const signal = AbortSignal.abort(new Error('given up'));
     await expect(findTemporalCli({ ...options({ PATH: '' }), signal })).rejects.toThrow('given up');
     expect(readdirSync(join(folder, 'cache'))).toEqual([]);
@@ -91,16 +91,16 @@ describe('the official download', () => {
 
   const download = () => downloadOfficial({ artifact: 'cli', folder: join(folder, 'target'), log, origin });
 
-  test('asks for this system and takes the named file out of the archive', async () => {
+  test('requests this system and extracts the named file from the archive', async () => {
     info = { archiveUrl: `${origin}/archive.tar.gz`, fileToExtract: 'temporal' };
     const file = await download();
     expect(existsSync(file)).toBe(true);
     expect(asked[0]).toMatch(/^\/cli\/default\?platform=\w+&arch=\w+$/);
   });
 
-  test('says who did not help', async () => {
+  test('names the server that failed', async () => {
     info = undefined;
-    await expect(download()).rejects.toThrow(/^127\.0\.0\.1:\d+ answered 503$/);
+    await expect(download()).rejects.toThrow(/^127\.0\.0\.1:\d+ returned 503$/);
     info = { archiveUrl: 'x', fileToExtract: '--checkpoint-action=exec=x' };
     await expect(download()).rejects.toThrow('an answer this version does not understand');
   });

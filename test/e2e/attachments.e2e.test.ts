@@ -26,7 +26,7 @@ async function received(inbox: Answer, subject: string): Promise<Answer> {
   }, TIMEOUT_MS);
 }
 
-/** Its files by name, each as a reader without a credential gets it. */
+/** The files by name, downloaded without a credential. */
 async function download(message: Answer): Promise<Map<string, Buffer>> {
   const files = await Promise.all(
     message.attachment_ids.map(async (id): Promise<[string, Buffer]> => {
@@ -39,7 +39,7 @@ async function download(message: Answer): Promise<Map<string, Buffer>> {
   return new Map(files);
 }
 
-test('upload → draft → send → received byte for byte; forwarded and answered with names of any language', async () => {
+test('attachments arrive byte for byte (upload → draft → send), and are forwarded and replied to with names in any language', async () => {
   const [sender, receiver] = await Promise.all([createInbox(), createInbox()]);
   const big = randomBytes(3 * 1024 * 1024);
   const logo = randomBytes(500);

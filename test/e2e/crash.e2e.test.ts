@@ -36,7 +36,7 @@ const untilStatus = (id: string, status: string) =>
   eventually(async () => expect((await call('GET', `/messages/${id}`)).body.status).toBe(status), TIMEOUT_MS);
 
 describe('a crash', () => {
-  test('of the API after its commit: the run is started, the client’s repeat answers the same message', async () => {
+  test('of the API after its commit starts the run, and the client’s retry returns the same message', async () => {
     const inbox = await call('POST', '/inboxes', {});
     const request = () =>
       call(
@@ -54,7 +54,7 @@ describe('a crash', () => {
     await untilStatus(first.body.id, 'sent');
   });
 
-  test('of the worker before it began: the message leaves once, later', async () => {
+  test('of the worker before it started sends the message once, later', async () => {
     const before = relay.complete;
     await service.kill('workers');
     const id = await sendOne();
@@ -63,7 +63,7 @@ describe('a crash', () => {
     expect(relay.complete).toBe(before + 1);
   });
 
-  test('of the worker between the relay’s acceptance and the record: needs_attention, never a second mail', async () => {
+  test('of the worker between the relay’s acceptance and the record sets needs_attention and never sends twice', async () => {
     relay.hold();
     const before = relay.complete;
     const id = await sendOne();

@@ -10,8 +10,8 @@ const TIMEOUT_MS = 30_000;
 
 jest.setTimeout(60_000);
 
-/** The development relay reports it as a mailbox provider does, to the one registered address. */
-test('a reader’s complaint is told, and nothing is sent to them again until a person lifts it', async () => {
+/** The development relay reports complaints like a mailbox provider, to the registered address. */
+test('a complaint emits an event and suppresses the recipient until the suppression is deleted', async () => {
   const reader = `complain+${Date.now()}@people.example`;
   const inbox = (await call('POST', '/inboxes', { display_name: 'Agent' })).body;
   const receiver = new WebhookReceiver();

@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const recordsOf = (body: object) => (body as { records: PublishedRecord[] }).records;
 
-/** Sends from the inbox, and answers the mail as the relay got it. */
+/** Sends from the inbox. Returns the message that the relay received. */
 async function send(inboxId: string, subject: string): Promise<SinkMessage> {
   const { status } = await call('POST', `/inboxes/${inboxId}/messages`, {
     to: [{ email: 'ada@people.example' }],
@@ -68,7 +68,7 @@ async function runEnded(workflowId: string): Promise<unknown> {
   return result;
 }
 
-test('a domain from its records to signed mail, through a rotation of its key', async () => {
+test('a custom domain is verified, signs mail and rotates its key', async () => {
   const { status, body: domain } = await call('POST', '/domains', { domain_name: 'Shop.example' });
   expect(status).toBe(201);
   expect((await call('POST', '/inboxes', { username: 'ada', domain: 'shop.example' })).body.code).toBe(
@@ -100,7 +100,7 @@ test('a domain from its records to signed mail, through a rotation of its key', 
   ]);
 });
 
-test('mail of the shared domain is signed with the key of the installation', async () => {
+test('mail from the shared domain is signed with the configured key', async () => {
   const {
     DKIM_SHARED_PRIVATE_KEY_FILE: file = '',
     DKIM_SHARED_SELECTOR: selector,
@@ -115,7 +115,7 @@ test('mail of the shared domain is signed with the key of the installation', asy
   ]);
 });
 
-test('deleting a domain that was never verified ends its run', async () => {
+test('deleting an unverified domain ends its run', async () => {
   const { body } = await call('POST', '/domains', { domain_name: 'gone.example' });
   expect((await call('DELETE', `/domains/${body.id}`)).status).toBe(204);
   expect(await runEnded(`domain/${body.id}/1`)).toBe('deleted');

@@ -13,7 +13,7 @@ import { useIsolatedOrganization } from '../support/isolated-organization.ts';
 import { readZip } from '../support/zip-reader.ts';
 
 jest.setTimeout(300_000);
-/** A worker's death shows after the half minute a heartbeat may take. */
+/** Temporal notices a dead worker after the heartbeat timeout of half a minute. */
 const TIMEOUT_MS = 200_000;
 const MEBIBYTE = 1024 * 1024;
 const MESSAGES = 60;
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
 const own = useIsolatedOrganization();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Messages that share the bytes they were received as: the archive has them as often. */
+/** Messages that share one raw object; the archive contains it once per message. */
 async function fill(bytes: Buffer): Promise<string[]> {
   const { body: inbox } = await own.call('POST', '/inboxes', {});
   const storage = createStorage(own.service.config);
@@ -48,7 +48,7 @@ async function fill(bytes: Buffer): Promise<string[]> {
   return ids;
 }
 
-/** With what PostgreSQL calls the transaction that wrote each: one written again has another. */
+/** With the transaction id (xmin) of each row: a part that is written again has another. */
 async function partsOf(exportId: string) {
   const { rows } = await own.database.query(
     `select part_number, etag, xmin::text from export_segments
@@ -62,7 +62,7 @@ const uploadOf = async (exportId: string) =>
   (await own.database.query('select upload_id, started_at from exports where id = $1', [exportId])).rows[0];
 
 describe('an export', () => {
-  test('whose worker is killed in the middle goes on behind the parts that are there', async () => {
+  test('whose worker is killed continues after the uploaded parts', async () => {
     const bytes = randomBytes(2 * MEBIBYTE);
     const ids = await fill(bytes);
     const path = `/organizations/${own.organizationId}/export`;
@@ -77,12 +77,12 @@ describe('an export', () => {
     const writtenAgain: object[] = [];
     await eventually(async () => {
       const now = (await partsOf(exportId)).slice(0, parts.length);
-      // In the end they are gone, which a busy machine may see first.
+      // They are deleted at the end, which a slow machine may see first.
       if (now.length > 0 && !isDeepStrictEqual(now, parts)) writtenAgain.push(now);
       expect((await own.call('GET', path)).status).toBe(200);
     }, TIMEOUT_MS);
     expect(writtenAgain).toEqual([]);
-    // One that begins anew begins at another time.
+    // A restarted export would have another start time.
     expect(await uploadOf(exportId)).toEqual({ ...upload, upload_id: null });
 
     const { body: ready } = await own.call('GET', path);
@@ -103,7 +103,7 @@ describe('an export', () => {
     }, TIMEOUT_MS);
   });
 
-  test('canceled while it is written stops, and nothing of it stays', async () => {
+  test('that is canceled while being written stops and leaves nothing behind', async () => {
     const path = `/organizations/${own.organizationId}/export`;
     const { body: last } = await own.call('GET', path);
     await own.call('DELETE', `/organizations/${own.organizationId}/exports/${last.export_id}`);

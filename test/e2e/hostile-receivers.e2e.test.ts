@@ -27,13 +27,13 @@ afterAll(async () => {
 
 type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** What a receiver does, and how its first attempt is written down. */
+/** A receiver's behavior, and the recorded result of its first attempt. */
 interface Hostile {
   behaviour: Behaviour;
   attempt: { status_code: number | null; error: string | null; response_body?: unknown };
 }
 
-/** Bytes that the flood got rid of, into the sockets' buffers or further. */
+/** Bytes that the flood wrote to its sockets. */
 let floodedBytes = 0;
 
 function flood(_request: IncomingMessage, response: ServerResponse): void {
@@ -138,7 +138,7 @@ async function firstAttempt(endpointId: string) {
   return rows[0];
 }
 
-/** When the event was recorded, in the database's time, which is this machine's. */
+/** When the event was recorded, by the clock of the database on this machine. */
 async function recordedAt(inboxId: string): Promise<Date[]> {
   const { rows } = await database.query(
     `select created_at from events where inbox_id = $1 and type = 'message.sent' order by id`,
@@ -152,8 +152,8 @@ function workerResidentBytes(): number {
   return residentBytes(Number(pid));
 }
 
-describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', () => {
-  test('each costs its own delivery: a good one beside them has its events within 2 seconds', async () => {
+describe('receivers that hang, redirect, reset, flood, drip or send garbage', () => {
+  test('affect only their own deliveries: a healthy receiver gets its events within 2 seconds', async () => {
     const inbox = await call('POST', '/inboxes', { display_name: 'Agent' });
     const { receiver: good } = await subscribe(inbox.body.id);
     await send(inbox.body.id);
@@ -165,7 +165,7 @@ describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', 
     }
     const before = workerResidentBytes();
 
-    // The first one meets them all at once; the next ones come while the slow ones of the first still hang.
+    // The first event reaches all of them together; the next ones arrive while slow attempts still hang.
     for (let count = 2; count <= 4; count += 1) {
       await send(inbox.body.id);
       await eventually(() => expect(good.received).toHaveLength(count), TIMEOUT_MS);
@@ -180,7 +180,7 @@ describe('receivers that hang, redirect, reset, flood, drip and talk nonsense', 
       const attempt = await eventually(() => firstAttempt(endpointId), TIMEOUT_MS);
       expect({ name, ...attempt }).toMatchObject({ name, ...HOSTILE[name]?.attempt });
     }
-    // Whoever read on would have been given bytes for 15 seconds, three times.
+    // A client that kept reading would have received bytes for 15 seconds, three times.
     expect(floodedBytes).toBeLessThan(3 * 10 * MIB);
     expect(workerResidentBytes() - before).toBeLessThan(128 * MIB);
     expect(receivers.flatMap(({ received }) => received.map(({ path }) => path))).not.toContain('/elsewhere');

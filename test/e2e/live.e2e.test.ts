@@ -10,7 +10,7 @@ const call: Call = apiClient(service, service.api_key);
 
 jest.setTimeout(60_000);
 
-test('a mail that comes in over SMTP reaches a stream and a waiting call within a second', async () => {
+test('a message received over SMTP reaches a stream and a waiting call within a second', async () => {
   const { body: inbox } = await call('POST', '/inboxes', {});
   const { body: other } = await call('POST', '/inboxes', {});
   const transport = nodemailer.createTransport({ ...service.inbound_smtp, secure: false, ignoreTLS: true });
@@ -34,7 +34,7 @@ test('a mail that comes in over SMTP reaches a stream and a waiting call within 
       expect(status).toBe(200);
       return { body, at: performance.now() };
     };
-    // The first mail warms everything up, and is where the call that counts begins.
+    // The first message is the warm-up and the starting point of the measured call.
     await deliver(inbox, 'First');
     const [first] = await stream.received(1);
     const firstId = String(first?.data.data.message_id);

@@ -13,9 +13,9 @@ const TIMEOUT_MS = 90_000;
 const DOCS = resolve(import.meta.dirname, '../../docs');
 const METRICS_TOKEN = 'let-me-see';
 
-/** Named in documents, and served from the first time it happens on. */
+/** Documented metrics that are served only after they first occur. */
 const NOT_IN_A_GOOD_HOUR = new Map([
-  ['temporal_workflow_failed_total', 'no workflow of ours fails by design'],
+  ['temporal_workflow_failed_total', 'no workflow fails by design'],
   ['temporal_workflow_task_execution_failed_total', 'code that does not replay, or a workflow that throws'],
 ]);
 
@@ -37,7 +37,7 @@ const scrape = (url: string, token = METRICS_TOKEN) =>
   fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
 const workersUrl = () => `http://127.0.0.1:${service.config.WORKER_HEALTH_PORT}`;
 
-/** Names of samples, as Prometheus stores them. */
+/** Sample names, as Prometheus stores them. */
 async function servedNames(): Promise<Set<string>> {
   const texts = await Promise.all(
     [service.baseUrl, workersUrl()].map(async (url) => (await scrape(url)).text()),
@@ -46,17 +46,17 @@ async function servedNames(): Promise<Set<string>> {
   return new Set(lines.flatMap((line) => /^([a-z_:][a-z0-9_:]*)[{ ]/i.exec(line)?.[1] ?? []));
 }
 
-/** Every metric that the page, the dashboard and the alerts name. */
+/** Every metric that the page, the dashboard or the alerts mention. */
 function namesIn(text: string): string[] {
   return [...text.matchAll(/\b(?:agent_email|http|temporal|nodejs|process)_[a-z0-9_]+\b/g)].map(
     ([name]) => name,
   );
 }
 
-async function letThingsHappen(): Promise<void> {
+async function generateActivity(): Promise<void> {
   const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   const { body: inbox } = await call('POST', '/inboxes', {});
-  // The first answer makes an activity fail.
+  // The first response makes an activity fail.
   let answers = 0;
   receiver.answerWith((_request, response) => {
     answers += 1;
@@ -74,7 +74,7 @@ async function letThingsHappen(): Promise<void> {
     const { body } = await call('GET', `/inboxes/${inbox.id}/messages`);
     expect(body.data).toHaveLength(2);
   }, TIMEOUT_MS);
-  // A run that is stopped from outside.
+  // A run that is canceled from outside.
   const later = new Date(Date.now() + 3_600_000).toISOString();
   const { body: draft } = await call('POST', `/inboxes/${inbox.id}/drafts`, {
     to: [{ email: 'ada@people.example' }],
@@ -84,8 +84,8 @@ async function letThingsHappen(): Promise<void> {
   await call('DELETE', `/drafts/${draft.id}`);
 }
 
-test('every metric that documents name is served, to who has the token', async () => {
-  await letThingsHappen();
+test('serves every documented metric to clients with the token', async () => {
+  await generateActivity();
   const files = [
     join(DOCS, 'monitoring.md'),
     ...readdirSync(join(DOCS, 'monitoring')).map((file) => join(DOCS, 'monitoring', file)),

@@ -26,7 +26,7 @@ async function mailsAbout(word: string): Promise<ShownMail[]> {
   return mails.filter(({ text }) => text?.includes(word));
 }
 
-test('a receiver that is gone: its endpoint is disabled, and the owner finds one mail about it', async () => {
+test('disables the endpoint of a receiver that is gone and sends the owner one email', async () => {
   const receiver = new WebhookReceiver();
   receiver.answerWith((_request, response) => response.writeHead(410).end());
   const inbox = (await call('POST', '/inboxes', {})).body;

@@ -93,7 +93,7 @@ interface BounceEvent {
       return (found[0] as BounceEvent).data;
     }, TIMEOUT_MS);
 
-  test('a mailbox: sent, then delivered by Postfix’s own report to the signed return path', async () => {
+  test('accepts a mailbox: sent, then delivered by Postfix’s report to the signed return path', async () => {
     const { message } = await send('ada@people.example');
     const delivered = await untilStatus(message.id, 'delivered');
     expect(delivered).toMatchObject({
@@ -118,7 +118,7 @@ interface BounceEvent {
     expect(mail?.toString('latin1')).toContain(`Return-Path: <${rows[0].rcpt_to}>\n`);
   });
 
-  test('an unknown mailbox that Postfix takes and returns later: bounced, Permanent, NoEmail', async () => {
+  test('bounces an unknown mailbox later: bounced, Permanent, NoEmail', async () => {
     const { message } = await send('unknown@people.example');
     await untilStatus(message.id, 'bounced');
     expect(await eventOf(message.id, 'message.bounced')).toMatchObject({
@@ -135,7 +135,7 @@ interface BounceEvent {
     expect(postfix.log()).toMatch(/to=<unknown@people\.example>.* status=bounced/);
   });
 
-  test('a recipient Postfix refuses: bounced at once, nobody waits for a report', async () => {
+  test('refuses a recipient: bounced immediately, without waiting for a report', async () => {
     const { message } = await send('refused@people.example');
     const bounced = await untilStatus(message.id, 'bounced');
     expect(bounced.recipients).toEqual([
@@ -151,7 +151,7 @@ interface BounceEvent {
     expect(rows).toEqual([{ tracked: false, sent_at: null }]);
   });
 
-  test('a recipient Postfix defers: deferred, and canceled where nobody wants it any more', async () => {
+  test('defers a recipient: deferred, then canceled on request', async () => {
     const { message } = await send('later@people.example');
     const deferred = await untilStatus(message.id, 'deferred');
     expect(deferred.recipients).toEqual([
@@ -161,7 +161,7 @@ interface BounceEvent {
     await untilStatus(message.id, 'canceled');
   });
 
-  test('a mailbox Postfix waits for in vain: sent with news of the delay, then bounced, Transient', async () => {
+  test('gives up on a busy mailbox: sent with a delay report, then bounced, Transient', async () => {
     const { message } = await send('busy@people.example');
     await eventually(async () => {
       const { body } = await call('GET', `/messages/${message.id}`);
@@ -178,7 +178,7 @@ interface BounceEvent {
     });
   });
 
-  test('what lies in the mailbox is what was stored, byte for byte, below the trace fields and the report token', async () => {
+  test('delivers the stored bytes unchanged below the trace fields and the report token', async () => {
     const { message } = await send('bytes@people.example', {
       subject: 'Grüße, 世界',
       text_body: `.\r\n..\r\n.dot\r\nFrom here\r\nGrüße 世界\r\n${'long '.repeat(1_000)}\r\n\ttab \r\n.\r\n`,
@@ -188,7 +188,7 @@ interface BounceEvent {
     const { rows } = await database.query('select raw_key from messages where id = $1', [message.id]);
     const stored = await storage.getBytes(rows[0].raw_key, 1_000_000);
     const [mail = Buffer.alloc(0)] = postfix.mails('bytes');
-    // A maildir ends lines as its system does.
+    // A maildir uses the line endings of its system.
     const arrived = mail.toString('latin1').replaceAll('\n', '\r\n');
     const trace = arrived.slice(0, arrived.length - stored.length);
     expect(arrived.slice(trace.length)).toBe(stored.toString('latin1'));
@@ -197,7 +197,7 @@ interface BounceEvent {
     );
   });
 
-  test('a reply by sendmail, and one by SMTP with bytes of eight bits: through Postfix into the thread', async () => {
+  test('passes on a reply by sendmail and one by SMTP with 8-bit bytes to the thread', async () => {
     const { inbox, message } = await send('grace@people.example');
     const { rfc_message_id } = await untilStatus(message.id, 'delivered');
     await postfix.submit(

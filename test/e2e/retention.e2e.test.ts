@@ -5,13 +5,13 @@ import { eventually } from '../support/eventually.ts';
 import { useIsolatedOrganization } from '../support/isolated-organization.ts';
 
 jest.setTimeout(300_000);
-/** A worker's death shows after the half minute a heartbeat may take. */
+/** Temporal notices a dead worker after the heartbeat timeout of half a minute. */
 const TIMEOUT_MS = 200_000;
 const DAY_MS = 86_400_000;
 
 const own = useIsolatedOrganization();
 
-/** Messages a minute apart, up to a time, ten in a thread. */
+/** Creates messages a minute apart that end at `until`, ten per thread. */
 async function fill(inbox: { id: string; env: string }, count: number, until: Date): Promise<void> {
   const times = Array.from({ length: count }, (_, n) => new Date(until.getTime() - (count - n) * 60_000));
   const threads = Array.from({ length: count / 10 }, () => createIdAt('thread', until));
@@ -38,7 +38,7 @@ const countOf = async (table: 'messages' | 'threads') =>
       .rows[0].count,
   );
 
-test('owners hear of a policy when it is set; a worker killed in the middle of a deletion is taken over', async () => {
+test('owners are notified of a new policy, and another worker continues the deletion of a killed one', async () => {
   const path = `/organizations/${own.organizationId}/retention-policy`;
   expect((await own.call('PUT', path, { retention_days: 30 })).body).toMatchObject({ pending: true });
   await eventually(async () => {
@@ -54,7 +54,7 @@ test('owners hear of a policy when it is set; a worker killed in the middle of a
   const place = { id: inbox.id, env: rows[0].env_id as string };
   await fill(place, 10_000, new Date(Date.now() - 31 * DAY_MS));
   await fill(place, 20, new Date());
-  // As it is a week later.
+  // As if a week had passed.
   await own.database.query(
     `update retention_policies set applied_days = 30, applied_since = now(), steps = '[]' where org_id = $1`,
     [own.organizationId],

@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 
 describe('the main job', () => {
-  test('inbox → draft → send → delivered → reply → thread, each told by a signed webhook', async () => {
+  test('inbox → draft → send → delivered → reply → thread, each with a signed webhook', async () => {
     const inbox = await createInbox();
     const receiver = new WebhookReceiver();
     await receiver.start();
@@ -117,7 +117,7 @@ describe('the main job', () => {
       const described = await Promise.all(
         runs.map((run) =>
           run.describe().catch((error: unknown) => {
-            // A report that came before the send was recorded leaves nothing to wait for, and no run is started.
+            // If the report arrives before the send is recorded, there is nothing to track and no run starts.
             if (error instanceof WorkflowNotFoundError && run.workflowId.startsWith('delivery/')) return null;
             throw error;
           }),
@@ -129,7 +129,7 @@ describe('the main job', () => {
     expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(30);
   });
 
-  test('a bounce comes back by SMTP as a report and is told with the specified data', async () => {
+  test('a bounce report that arrives by SMTP emits an event with the specified data', async () => {
     const inbox = await createInbox();
     const receiver = new WebhookReceiver();
     await receiver.start();
@@ -157,7 +157,7 @@ describe('the main job', () => {
     await receiver.stop();
   });
 
-  test('a refused recipient bounces at once, a deferred message can be canceled', async () => {
+  test('a refused recipient bounces immediately, and a deferred message can be canceled', async () => {
     const inbox = await createInbox();
     const refused = await call('POST', `/inboxes/${inbox.id}/messages`, {
       to: [{ email: 'reject+story@people.example' }],
@@ -177,7 +177,7 @@ describe('the main job', () => {
     }, TIMEOUT_MS);
   });
 
-  test('a scheduled draft is sent by itself', async () => {
+  test('a scheduled draft is sent at its time', async () => {
     const inbox = await createInbox();
     const draft = await call('POST', `/inboxes/${inbox.id}/drafts`, {
       to: [{ email: 'ada@people.example' }],
@@ -193,7 +193,7 @@ describe('the main job', () => {
     expect((await call('GET', `/drafts/${draft.body.id}`)).status).toBe(404);
   });
 
-  test('a new time right after the first reaches the run, whichever comes first; an unplanned draft leaves no run', async () => {
+  test('a new send time right after the first reaches the run in any order; an unscheduled draft leaves no run', async () => {
     const inbox = await createInbox();
     const plan = async (index: number) => {
       const { body } = await call('POST', `/inboxes/${inbox.id}/drafts`, {
@@ -217,7 +217,7 @@ describe('the main job', () => {
     }, TIMEOUT_MS);
   });
 
-  test('mail from a sandbox does not leave', async () => {
+  test('mail from a sandbox is not sent', async () => {
     const environments = await call('GET', '/org/environments');
     const sandbox = environments.body.data.find(({ name }) => name === 'sandbox');
     const inSandbox = { 'x-env-id': String(sandbox?.id) };

@@ -13,7 +13,7 @@ import { type IsolatedService, startIsolatedService } from '../support/isolated-
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
-/** A worker's death shows after the 90 s an attempt may take; the outbox is swept every minute. */
+/** Temporal notices a dead worker after the attempt timeout of 90 s; the outbox is swept every minute. */
 const TIMEOUT_MS = 200_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-webhook-crash-'));
@@ -23,7 +23,7 @@ let service: IsolatedService;
 let call: Call;
 let database: pg.Client;
 
-/** A Temporal of the test's own, which it can kill; what it knew is in a file. */
+/** A separate Temporal server that the test can kill. Its state is in a file. */
 async function startOwnTemporal(): Promise<TemporalServer> {
   const cacheDir = resolve(import.meta.dirname, '../../.cache/temporal');
   return startTemporal({
@@ -49,7 +49,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** An inbox that may write to nobody at `blocked.example`, and a receiver of its events alone. */
+/** An inbox whose sends to `blocked.example` are blocked, and a receiver of its events. */
 async function arrange() {
   const receiver = new WebhookReceiver();
   const url = await receiver.start();
@@ -64,7 +64,7 @@ async function arrange() {
   return { receiver, inbox, endpointId: endpoint.body.id };
 }
 
-/** Refused at the call, which is an event at once. */
+/** The call is refused, which emits an event immediately. */
 async function refusedSend(inboxId: string, subject: string): Promise<void> {
   const { status } = await call('POST', `/inboxes/${inboxId}/messages`, {
     to: [{ email: 'ada@blocked.example' }],
@@ -78,10 +78,10 @@ const subjectsOf = (receiver: WebhookReceiver) =>
   new Set(receiver.received.map(({ body }) => JSON.parse(body).data.subject));
 
 describe('a webhook', () => {
-  test('whose worker is killed in the middle of an attempt is delivered all the same, both attempts recorded', async () => {
+  test('whose worker is killed during an attempt is delivered, and both attempts are recorded', async () => {
     const { receiver, inbox, endpointId } = await arrange();
     receiver.answerWith((_request, response, attempt) => {
-      // The first one is left hanging; nobody is there to hear the answer.
+      // The first request hangs; the killed worker never reads the response.
       if (attempt > 1) response.writeHead(204).end();
     });
     await refusedSend(inbox.id, 'Once at least');
@@ -113,7 +113,7 @@ describe('a webhook', () => {
     await receiver.stop();
   });
 
-  test('of what happens while Temporal is down is delivered when it is back', async () => {
+  test('for an event during an outage of Temporal is delivered afterwards', async () => {
     const { receiver, inbox } = await arrange();
     const relay = nodemailer.createTransport({
       host: '127.0.0.1',

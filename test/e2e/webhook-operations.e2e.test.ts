@@ -39,14 +39,14 @@ const settled = (id: string, status: string) =>
     return body as unknown as { attempts: { status_code: number }[] };
   }, 30_000);
 
-test('a test event arrives marked, and comes again by its own id as often as it is retried', async () => {
+test('a test event is marked as such, and keeps its id when it is retried', async () => {
   receiver.answerWith((_request, response, attempt) =>
     response.writeHead(attempt === 1 ? 500 : 200).end('noted'),
   );
   const { status, body: delivery } = await call('POST', `${path}/test`, { event_type: 'usage.exceeded' });
   expect(status).toBe(202);
   await arrived(1);
-  // The schedule says 5 s; whoever cannot wait says so.
+  // The schedule would wait 5 s.
   expect((await call('POST', `/webhooks/deliveries/${delivery.id}/retry`)).status).toBe(202);
   await settled(delivery.id, 'delivered');
   expect((await call('POST', `/webhooks/deliveries/${delivery.id}/retry`)).status).toBe(202);
@@ -59,7 +59,7 @@ test('a test event arrives marked, and comes again by its own id as often as it 
   }
 });
 
-test('a real event is replayed with its own id, signed by both secrets of a rotation', async () => {
+test('a real event is replayed with its id and signed with both secrets of a rotation', async () => {
   const since = new Date().toISOString();
   const before = receiver.received.length;
   const { body: inbox } = await call('POST', '/inboxes', {});
@@ -90,7 +90,7 @@ test('a real event is replayed with its own id, signed by both secrets of a rota
   expect(feed.data).toContainEqual(first);
 });
 
-test('what waits for an endpoint that is down is given up at once, runs and all', async () => {
+test('pending deliveries of a failing endpoint are canceled immediately, with their runs', async () => {
   receiver.answerWith((_request, response) => response.writeHead(503).end());
   const before = receiver.received.length;
   const { body: delivery } = await call('POST', `${path}/test`, {});

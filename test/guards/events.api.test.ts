@@ -110,7 +110,7 @@ async function sendMessages(amount: number): Promise<string> {
   return organizationId;
 }
 
-test.each(EVENT_TYPES)('%s is emitted by the service, as its schema says', async (type) => {
+test.each(EVENT_TYPES)('%s is emitted by the service and matches its schema', async (type) => {
   const organizationId = await EMITTERS[type]();
   const [event] = await database.autocommit((em) => em.find(EventEntity, { organizationId, type }));
   if (!event) throw new Error(`No event of type ${type} was emitted`);

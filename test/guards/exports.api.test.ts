@@ -18,16 +18,16 @@ beforeAll(async () => {
 });
 
 describe('an export', () => {
-  test('holds every table, or says why not (domain/exports/exported-tables.ts)', () => {
+  test('contains every table, or names the reason why not (domain/exports/exported-tables.ts)', () => {
     const named = [...EXPORTED_TABLES.map(({ table }) => table), ...Object.keys(NOT_EXPORTED)];
     expect(columns.size).toBeGreaterThan(30);
     expect(named.sort()).toEqual([...columns.keys()].sort());
   });
 
-  test('holds every column of its tables, or says why not', () => {
+  test('contains every column of its tables, or names the reason why not', () => {
     for (const { table, columns: plain, derived = {}, omitted: withheld = {} } of EXPORTED_TABLES) {
       const of = Object.values(derived).flatMap((field) => field.of);
-      // The archive is of one organization.
+      // An archive contains one organization, so org_id is omitted.
       const named = [
         ...plain,
         ...of,
@@ -38,7 +38,7 @@ describe('an export', () => {
     }
   });
 
-  test('reads with a role that may neither write, nor see a secret of a person, nor any organization by itself', async () => {
+  test('uses a role that cannot write, read secrets of users, or see any organization by default', async () => {
     const role = 'agent_email_export';
     const { rows } = await owner.query(
       `select rolcanlogin, rolsuper, rolbypassrls, has_column_privilege($1, 'users', 'password_hash', 'select') as secret
@@ -53,7 +53,7 @@ describe('an export', () => {
         `select count(*)::int as count from "${table}" where ${column} = $1`,
         [organizationId],
       );
-      // Without a row the role could see nothing in any case.
+      // Without a row, the role would see nothing in any case.
       expect({ table, isEmpty: stored[0].count === 0 }).toEqual({ table, isEmpty: false });
     }
     await owner.query('begin');

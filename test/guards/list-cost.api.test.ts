@@ -48,7 +48,7 @@ async function fill(prefix: string, of: TestOrganization, inbox: string, count: 
   );
 }
 
-/** Rows of `messages` that a page reads by an index, as the transaction's own statistics tell. */
+/** Rows of `messages` that a page reads, by the statistics of the transaction. */
 async function rowsReadFor(
   filter: MessageFilter,
   page: PageRequest,
@@ -62,7 +62,7 @@ async function rowsReadFor(
       );
       return Number(row?.read);
     };
-    // What the connection read before may not have been handed in yet.
+    // Earlier reads of the connection may not be flushed to the statistics yet.
     const before = await rowsRead();
     const { items } = await messages.list({ ...scope, transaction }, filter, page);
     return { read: (await rowsRead()) - before, shown: items.length };
@@ -70,7 +70,7 @@ async function rowsReadFor(
 }
 
 test.each(['an inbox', 'the environment'])(
-  'a page of %s reads what it shows, whatever others have',
+  'a page of %s reads only what it returns, regardless of other data',
   async (of) => {
     const filter = of === 'an inbox' ? { inboxId } : {};
     const middle = `msg_y${inboxId.slice(-6)}${String(MANY / 2).padStart(8, '0')}`;

@@ -33,11 +33,11 @@ beforeAll(async () => {
   await owner.query('analyze metric_hours, metric_deltas, inboxes');
 });
 
-/** As the API asks, under row-level security. */
+/** With the API's login, under row-level security. */
 async function planOf(query: Sql): Promise<string> {
   const { organizationId } = organization;
   const lines = await api.transaction({ organizationId }, async ({ em }) => {
-    // So few rows are read as fast without an index. Where a policy kept it from being used, this would not help.
+    // Few rows are as fast without an index. If a policy prevented its use, this setting would not help.
     await em.execute(sql`set local enable_seqscan = off`);
     return em.execute<{ 'QUERY PLAN': string }[]>(sql`explain ${query}`);
   });
@@ -51,7 +51,7 @@ function questionOf(subject: MetricSubject): Sql {
   return buildMetricQuery({ environmentId, subject, range, granularity: 'hour' });
 }
 
-test('hours are one range of the key, whatever is asked for and however much others have', async () => {
+test('reads hours as one range of the primary key for every query, regardless of other data', async () => {
   const subjects: MetricSubject[] = [
     { kind: 'environment' },
     { kind: 'inbox', id: inbox.id },
@@ -62,13 +62,13 @@ test('hours are one range of the key, whatever is asked for and however much oth
     expect(plan).toMatch(
       /metric_hours_pkey[\s\S]*?Index Cond: \(\(env_id = [^)]+\) AND \(subject = [^)]+\) AND \(hour >= [^)]+\) AND \(hour < /,
     );
-    // Deltas are the environment's, by their index, or taken by the newest where there are next to none.
+    // Deltas are read by the environment's index, or by the newest if there are very few.
     expect(plan).toMatch(/metric_deltas_env_id_hour_index|metric_deltas_pkey/);
     expect(plan).not.toContain('Seq Scan');
   }
 });
 
-test('an export goes on with the hours where it was, by the key', async () => {
+test('an export continues with the hours by the primary key', async () => {
   const table = EXPORTED_HISTORY.find((entry) => entry.table === 'metric_hours');
   if (!table) throw new Error('Hours are not exported');
   const { productionEnvironmentId: parentId } = organization;

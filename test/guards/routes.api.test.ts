@@ -26,7 +26,7 @@ beforeAll(async () => {
 const inApi = () => app.contract.operations.filter(({ path }) => path.startsWith('/api/v1/'));
 type Schema = Record<string, unknown>;
 
-/** Every schema within a schema, and within those it refers to, with the way there. */
+/** Every schema within a schema and its references, with its path. */
 function* walk(schema: unknown, path: string): Generator<[string, Schema]> {
   if (typeof schema !== 'object' || schema === null) return;
   if ('$ref' in schema && typeof schema.$ref === 'string') {
@@ -50,14 +50,14 @@ function schemasOf({ operationId, parameters = [], requestBody, responses }: Ope
 }
 
 describe('the description', () => {
-  test('names every operation once, as the SDK calls it', () => {
+  test('has a unique SDK name for every operation', () => {
     const ids = app.contract.operations.map(({ operationId }) => operationId);
     expect(ids.length).toBeGreaterThan(35);
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+\.[a-z][A-Za-z]+$/);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('has a summary, a success with a schema and the refusals of its method for every operation', () => {
+  test('has a summary, a success schema and the errors of its method for every operation', () => {
     for (const { operationId, method, summary, responses } of inApi()) {
       expect({ operationId, summary }).toEqual({ operationId, summary: expect.stringMatching(/\S/) });
       const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
@@ -89,7 +89,7 @@ describe('the description', () => {
     }
   });
 
-  test('closes every object of a request', () => {
+  test('allows no unknown properties in a request', () => {
     let objects = 0;
     for (const { operationId, requestBody } of inApi()) {
       for (const [path, schema] of walk(requestBody?.content ?? {}, operationId)) {
@@ -103,7 +103,7 @@ describe('the description', () => {
 });
 
 describe('access', () => {
-  test('a route without a permission and not public keeps the API from starting', async () => {
+  test('the API does not start with a route that has no permission and is not public', async () => {
     const bare = Fastify();
     const limiter = createRateLimiter({ lease: leaseFromMemory(), logger: pino({ level: 'silent' }) });
     const authentication: AuthenticationService = { authenticate: () => Promise.reject(new Error('unused')) };
@@ -131,11 +131,11 @@ describe('access', () => {
     },
   ];
 
-  /** Mail servers and providers: what they send is signed by other means. */
+  /** Routes for mail servers and providers, whose requests are signed by other means. */
   const SIGNED_OTHERWISE = ['providers.takeRawMail', 'providers.takeSesNotification'];
   const isOpen = ({ security }: Operation) => security?.length === 0;
 
-  test('only what is signed otherwise is open', () => {
+  test('only routes with their own signatures are public', () => {
     expect(
       inApi()
         .filter(isOpen)
@@ -143,12 +143,12 @@ describe('access', () => {
     ).toEqual(SIGNED_OTHERWISE);
   });
 
-  test('every operation demands a credential, and one with its permission', async () => {
+  test('every operation requires a credential with its permission', async () => {
     const { token } = await createKey(app.worker, { ...organization, permissions: [] });
     for (const [index, operation] of inApi().entries()) {
       if (isOpen(operation)) continue;
       const [path, call] = request(operation, 'x');
-      // From an address of its own, since callers without a credential are limited by it.
+      // Each from another address, since callers without a credential are rate-limited by address.
       const headers = { ...call.headers, 'x-forwarded-for': `192.0.2.${index}` };
       expectProblem(await app.call(path, { ...call, headers }), 'unauthenticated');
       const problem = expectProblem(await app.call(path, { ...call, token }), 'permission_denied');
@@ -161,7 +161,7 @@ describe('access', () => {
     victim: { token: string; environmentId: string; keyId: string };
   }
 
-  /** Who looks, and whose rows must not be there for them. Row-level security knows of the first case alone. */
+  /** Callers, and rows that must be invisible to them. Row-level security covers only the first case. */
   const CASES: [string, () => Promise<Reach>][] = [
     [
       'another organization',
@@ -197,7 +197,7 @@ describe('access', () => {
     ],
   ];
 
-  test.each(CASES)('rows of %s are not there, in any operation', async (_name, arrange) => {
+  test.each(CASES)('rows of %s are not found in any operation', async (_name, arrange) => {
     const { caller, victim } = await arrange();
     const ids = await someOfEach(victim);
     let tried = 0;
@@ -223,7 +223,7 @@ describe('access', () => {
     }
   });
 
-  /** One row of each kind, its id. */
+  /** The id of one row of each kind. */
   async function someOfEach({ token, environmentId, keyId }: Reach['victim']): Promise<string[]> {
     const make = async (path: string, body: unknown) => {
       const headers = { 'x-env-id': environmentId };
@@ -249,7 +249,7 @@ describe('access', () => {
   }
 });
 
-/** A valid body where an empty one would be refused before anything is looked up. */
+/** A valid body for operations that validate it before they search for the row. */
 const BODIES: Record<string, unknown> = {
   'messages.reply': { text_body: 'x' },
   'messages.forward': { to: [{ email: 'someone@example.test' }] },

@@ -28,24 +28,24 @@ async function createFullInbox() {
      from generate_series(1, ${MESSAGES}) n`,
     [org, env, inboxId, `thr_${inboxId}`],
   );
-  // Otherwise the plan would depend on how much of the list of new words other test files have just filled.
+  // Otherwise the plan would depend on how far other test files have filled the GIN pending list.
   await owner.query(`select gin_clean_pending_list('message_search_document_index')`);
   await owner.query(`load 'auto_explain'`);
   await owner.query(`set auto_explain.log_min_duration = 0`);
   await owner.query(`set auto_explain.log_nested_statements = on`);
   await owner.query(`set client_min_messages = log`);
-  // So few rows are read as fast without an index. Where a policy kept the index from being used, this would not help.
+  // Few rows are as fast without an index. If a policy prevented its use, this setting would not help.
   await owner.query('set enable_seqscan = off');
   await owner.query(`select set_config('app.org_id', $1, false)`, [org]);
   return inbox;
 }
 
-/** The plan of the statement inside the function, as the role whose policies hold there. */
+/** The plan of the statement inside the function, with the policies that apply there. */
 async function planOf(
   words: string,
   { status = null }: { status?: string | null } = {},
 ): Promise<{ plan: string; rows: number }> {
-  // Both tables of the statement, at once: while the automatic analysis has seen one of them alone, plans differ.
+  // Analyzes both tables together: plans differ while autovacuum has analyzed only one of them.
   await owner.query('analyze message_search, messages');
   plans.length = 0;
   const { rows } = await owner.query(
@@ -55,27 +55,27 @@ async function planOf(
   return { plan: plans.filter((text) => text.includes('message_search')).join('\n'), rows: rows.length };
 }
 
-test('a rare word is looked up in the index of words', async () => {
+test('finds a rare word in the full-text index', async () => {
   const { plan, rows } = await planOf(`'sesquipedalian'`);
   expect(rows).toBe(MESSAGES / 1000);
   expect(plan).toContain('Bitmap Index Scan on message_search_document_index');
   expect(plan).not.toContain('Seq Scan on message_search');
 });
 
-test('a frequent word is found on the way through the inbox', async () => {
+test('finds a frequent word by walking the inbox', async () => {
   const { plan, rows } = await planOf(`'ordinary'`);
   expect(rows).toBe(100);
   expect(plan).toMatch(/Index Scan Backward using message_search_pkey[\s\S]*?Index Cond: \(inbox_id = /);
   expect(plan).not.toContain('Sort');
 });
 
-test('messages are not looked at where no filter is about them', async () => {
+test('does not read messages without a filter on them', async () => {
   const { plan } = await planOf(`'sesquipedalian'`);
   expect(plan).toContain('message_search');
   expect(plan).not.toMatch(/ on messages|messages_pkey/);
 });
 
-test('where one is, each match is looked up by its key, never the messages of all tenants', async () => {
+test('reads each match by primary key with a filter on messages, never the messages of all tenants', async () => {
   for (const words of [`'sesquipedalian'`, `'ordinary'`]) {
     const { plan, rows } = await planOf(words, { status: 'received' });
     expect(rows).toBeGreaterThan(0);

@@ -4,12 +4,12 @@ import { createMemoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
 import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
 
-/** Tables without a tenant, each with its reason. */
+/** Tables without a tenant, with the reason. */
 const WITHOUT_TENANT = new Map([
-  ['users', 'a person may belong to several organizations'],
-  ['unattributed_reports', 'nobody knows whose they are'],
-  ['rate_buckets', 'tokens only, by id of credential or organization'],
-  ['mikro_orm_migrations', 'of the schema itself'],
+  ['users', 'a user may belong to several organizations'],
+  ['unattributed_reports', 'their organization is unknown'],
+  ['rate_buckets', 'only tokens, by credential or organization id'],
+  ['mikro_orm_migrations', 'belongs to the schema'],
 ]);
 
 const owner = usePostgres('ownerUrl');
@@ -26,7 +26,7 @@ async function tables(): Promise<
   return rows;
 }
 
-test('every table has a tenant and a policy, or a reason to have none', async () => {
+test('every table has a tenant and a policy, or a documented exception', async () => {
   const all = await tables();
   expect(all.length).toBeGreaterThan(20);
   for (const table of all.filter(({ name }) => !WITHOUT_TENANT.has(name))) {

@@ -6,7 +6,7 @@ import { AppError } from '../../platform/errors.ts';
 const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
 const cursors = createCursors(key(1));
 
-test('a cursor comes back as it went out', () => {
+test('decodes a cursor to its values', () => {
   fc.assert(
     fc.property(
       fc.string(),
@@ -18,7 +18,7 @@ test('a cursor comes back as it went out', () => {
   );
 });
 
-test('it is good for its list and its installation alone', () => {
+test('accepts a cursor only for its list and its signing key', () => {
   const cursor = cursors.encode('inboxes', ['inb_1']);
   for (const wrong of [
     () => cursors.decode('messages', cursor),
@@ -27,7 +27,7 @@ test('it is good for its list and its installation alone', () => {
     expect(wrong).toThrow(AppError);
 });
 
-test('no bit of it may change', () => {
+test('rejects a cursor with any changed bit', () => {
   const bytes = Buffer.from(cursors.encode('list', ['a', 'b']), 'base64url');
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
     const changed = Buffer.from(bytes);
@@ -36,7 +36,7 @@ test('no bit of it may change', () => {
   }
 });
 
-test('nothing else is a cursor', () => {
+test('rejects everything that is not a cursor', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(() => cursors.decode('list', text)).toThrow(expect.objectContaining({ code: 'invalid_cursor' }));

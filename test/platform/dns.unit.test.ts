@@ -10,19 +10,19 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test('joins the strings of a TXT record, and keeps records apart', async () => {
+test('joins the strings of a TXT record and keeps records separate', async () => {
   server.set('several.example', 'TXT', ['v=DKIM1; p=AB', 'CD'], 'second');
   expect(await dns.txt('several.example')).toEqual({ kind: 'found', records: ['v=DKIM1; p=ABCD', 'second'] });
 });
 
-test('follows an alias, and asks over TCP for what is too long for UDP', async () => {
+test('follows a CNAME and uses TCP for truncated responses', async () => {
   server.set('alias.example', 'CNAME', 'long.example');
   server.set('long.example', 'TXT', ...Array.from({ length: 60 }, (_, at) => `${at}`.padEnd(200, 'x')));
   expect(await dns.txt('alias.example')).toEqual({ kind: 'found', records: expect.any(Array) });
   expect(server.questions.filter((question) => question === 'TXT alias.example')).toHaveLength(2);
 });
 
-test('reads no more of a zone than it needs', async () => {
+test('queries only what it needs', async () => {
   const long = Array.from({ length: 20 }, () => 'x'.repeat(250));
   server.set('huge.example', 'TXT', long, ...Array.from({ length: 60 }, (_, at) => `record ${at}`));
   const answer = await dns.txt('huge.example');
@@ -31,7 +31,7 @@ test('reads no more of a zone than it needs', async () => {
   expect(Math.max(...records.map(({ length }) => length))).toBe(4096);
 });
 
-test('tells no from no answer', async () => {
+test('distinguishes a negative answer from no answer', async () => {
   server.set('empty.example', 'A', '192.0.2.1');
   server.fail('broken.example', 'SERVFAIL');
   server.fail('refused.example', 'REFUSED');
@@ -43,7 +43,7 @@ test('tells no from no answer', async () => {
   expect(await dns.txt('silent.example')).toEqual({ kind: 'unknown', error: 'ETIMEOUT' });
 });
 
-test('sees a change at once', async () => {
+test('does not cache answers', async () => {
   server.set('changing.example', 'MX', { exchange: 'a.example', priority: 10 });
   await dns.mx('changing.example');
   server.set('changing.example', 'MX', { exchange: 'b.example', priority: 20 });
@@ -53,6 +53,6 @@ test('sees a change at once', async () => {
   });
 });
 
-test('refuses servers that are none when it is made', () => {
+test('rejects invalid server addresses on creation', () => {
   expect(() => createDnsLookup({ DNS_SERVERS: 'dns.example', DNS_TIMEOUT_MS: 100, DNS_TRIES: 1 })).toThrow();
 });

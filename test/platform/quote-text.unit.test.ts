@@ -10,8 +10,8 @@ const character = fc.oneof(
 );
 const text = fc.array(character).map((characters) => characters.join(''));
 
-test('a literal is what the database’s own client and the ORM would write', () => {
-  // Its own method is private: the test tells when it is no longer there to be replaced.
+test('quotes a literal like the PostgreSQL client and the ORM', () => {
+  // The ORM's method is private: this fails once it can no longer be replaced.
   const orm = new PostgreSqlPlatform() as unknown as { escapeLiteral(value: string): string };
   fc.assert(
     fc.property(text, (value) => {

@@ -10,7 +10,7 @@ const LIMIT = { perSecond: 10, burst: 100 };
 const BLOCK = LIMIT.burst / 10;
 const logger = pino({ level: 'silent' });
 
-/** A clock a test turns, one shared bucket, and any number of processes that draw on it. */
+/** A test clock, one shared bucket and any number of processes that use it. */
 function world(processes: number) {
   let time = 1_000_000;
   const now = () => time;
@@ -40,13 +40,13 @@ function world(processes: number) {
 }
 
 describe.each([1, 2, 5])('%i processes', (processes) => {
-  test('let a burst pass, and at most a block each beyond it', async () => {
+  test('allow a burst, and at most one block per process beyond it', async () => {
     const allowed = await world(processes).count(1000);
     expect(allowed).toBeGreaterThanOrEqual(LIMIT.burst - processes * BLOCK);
     expect(allowed).toBeLessThanOrEqual(LIMIT.burst + processes * BLOCK);
   });
 
-  test('keep to the rate in the long run', async () => {
+  test('keep the average rate', async () => {
     const { count, pass } = world(processes);
     const seconds = 60;
     let allowed = 0;
@@ -60,20 +60,20 @@ describe.each([1, 2, 5])('%i processes', (processes) => {
   });
 });
 
-test('the shared bucket is asked once a block, not once a request', async () => {
+test('queries the shared bucket once per block, not per request', async () => {
   const { count, leases } = world(1);
   await count(80);
   expect(leases.length).toBeLessThanOrEqual(10);
 });
 
-test('a full bucket waits for whoever was idle', async () => {
+test('fills the bucket while idle', async () => {
   const { count, pass } = world(1);
   await count(1000);
   pass(10_000);
   expect(await count(1000)).toBeGreaterThanOrEqual(LIMIT.burst - BLOCK);
 });
 
-test('verdicts tell what is left, and when to come back', async () => {
+test('returns the remaining tokens and when to retry', async () => {
   const { count, take } = world(1);
   expect(await take()).toEqual({
     allowed: true,
@@ -86,13 +86,13 @@ test('verdicts tell what is left, and when to come back', async () => {
   expect(await take()).toMatchObject({ allowed: false, remaining: 0, retryAfterSeconds: 1 });
 });
 
-test('while the shared bucket cannot be reached requests pass', async () => {
+test('allows requests while the shared bucket is unreachable', async () => {
   const limiter = createRateLimiter({ lease: () => Promise.reject(new Error('down')), logger });
   for (let index = 0; index < 500; index += 1)
     expect((await limiter.take('bucket', LIMIT)).allowed).toBe(true);
 });
 
-test('a request in time of plenty waits for no lease', async () => {
+test('does not wait for a lease while tokens are left', async () => {
   let answer: (granted: number) => void = () => undefined;
   const limiter = createRateLimiter({
     lease: () =>

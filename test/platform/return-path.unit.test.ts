@@ -13,7 +13,7 @@ const messageIds = fc
 const positions = fc.nat({ max: 65_535 });
 
 describe('return paths', () => {
-  test('come back as they were made, in any case', () => {
+  test('decode to their values in upper and lower case', () => {
     fc.assert(
       fc.property(messageIds, positions, fc.boolean(), (messageId, position, upper) => {
         const address = returnPaths.create(messageId, position);
@@ -22,7 +22,7 @@ describe('return paths', () => {
     );
   });
 
-  test('are lower case, RFC 5321 sized and plain', () => {
+  test('are lower case, within the limits of RFC 5321 and need no quoting', () => {
     fc.assert(
       fc.property(messageIds, positions, (messageId, position) => {
         const [localPart = '', host] = returnPaths.create(messageId, position).split('@');
@@ -33,13 +33,13 @@ describe('return paths', () => {
     );
   });
 
-  test('name each recipient of each message differently', () => {
+  test('differ for each recipient of each message', () => {
     const [first, second] = [newId('message'), newId('message')];
     const addresses = [first, second].flatMap((id) => [0, 1, 256].map((at) => returnPaths.create(id, at)));
     expect(new Set(addresses).size).toBe(6);
   });
 
-  test('with one character changed are nobody’s', () => {
+  test('are rejected with one character changed', () => {
     const address = returnPaths.create(newId('message'), 3);
     for (let at = 'bounces+'.length; at < address.indexOf('@'); at += 1) {
       const other = address[at] === 'a' ? 'b' : 'a';
@@ -47,12 +47,12 @@ describe('return paths', () => {
     }
   });
 
-  test('of another key are nobody’s', () => {
+  test('are rejected with another key', () => {
     const others = createReturnPaths({ signingKey: Buffer.alloc(32, 8).toString('base64'), domain });
     expect(returnPaths.parse(others.create(newId('message'), 0))).toBeNull();
   });
 
-  test('are told from whatever else comes along', () => {
+  test('are distinguished from other addresses', () => {
     const address = returnPaths.create(newId('message'), 0);
     const token = address.slice(8, 53);
     for (const stranger of [

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createSemaphore } from '../../platform/semaphore.ts';
 
-/** Whether a promise has settled by the time everything that can go on went on. */
+/** Whether a promise has settled once all pending microtasks and timers ran. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const later = new Promise((done) => setImmediate(() => done('later')));
   return (await Promise.race([promise.then(() => 'settled'), later])) === 'settled';

@@ -11,7 +11,7 @@ const START = {
   summary: 'a summary',
 };
 
-/** @returns the options Temporal's client is given. */
+/** @returns the options passed to Temporal's client. */
 async function optionsOf(start: typeof START & { fairnessKey?: string }) {
   const given: unknown[] = [];
   const workflow = {
@@ -21,13 +21,13 @@ async function optionsOf(start: typeof START & { fairnessKey?: string }) {
   return given[0];
 }
 
-test('a run gets its share of the queue by its key', async () => {
+test('passes the fairness key as priority', async () => {
   expect(await optionsOf({ ...START, fairnessKey: 'whe_1' })).toMatchObject({
     workflowId: 'webhook/whd_1',
     priority: { fairnessKey: 'whe_1' },
   });
 });
 
-test('without one it has none of its own', async () => {
+test('passes no priority without a fairness key', async () => {
   expect(await optionsOf(START)).not.toHaveProperty('priority');
 });

@@ -25,12 +25,12 @@ const modifiedAt = Date.UTC(2026, 10, 21, 10, 20, 30);
 
 interface Source {
   name: string;
-  /** More than one: written piece by piece. */
+  /** More than one: written in pieces. */
   pieces: Buffer[];
   zip64?: boolean;
 }
 
-/** As an export does it: what is between two pieces is stored and read back. */
+/** Like an export: stores the state between two pieces and reads it back. */
 async function write(path: string, sources: Source[]): Promise<void> {
   const archive: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -66,12 +66,12 @@ async function write(path: string, sources: Source[]): Promise<void> {
 }
 
 const here = (program: string, argument: string) => spawnSync(program, [argument]).status === 0;
-/** A skip is counted, and .ci/run prints it. */
+/** .ci/run prints skipped tests. */
 const testWith = (present: boolean) => (present ? test : test.skip);
 const testPython = testWith(here('python3', '--version'));
 const testUnzip = testWith(here('unzip', '-v'));
 
-/** What Python reads: names, sizes and CRC-32 of what it has read. */
+/** Names, sizes and CRC-32 as Python reads them. */
 function python(path: string): { name: string; size: number; crc: number; time: number[] }[] {
   const script = `import json, sys, zipfile, zlib
 with zipfile.ZipFile(sys.argv[1]) as z:
@@ -92,7 +92,7 @@ const MIXED: Source[] = [
   { name: 'random.bin', pieces: [randomBytes(100_000)] },
   { name: 'in/pieces.jsonl', pieces: Array.from({ length: 20 }, (_, n) => Buffer.from(`{"n":${n}}\n`)) },
   { name: 'large.bin', pieces: [randomBytes(70_000), Buffer.alloc(0), randomBytes(70_000)], zip64: true },
-  // Stored in blocks, deflated, stored in one.
+  // Stored in blocks, deflated, stored in one piece.
   {
     name: 'mixed.tar',
     pieces: [randomBytes(200_000), Buffer.alloc(200_000, 'text'), randomBytes(65_535), Buffer.from('end')],
@@ -101,19 +101,19 @@ const MIXED: Source[] = [
 ];
 
 describe('an archive', () => {
-  test('takes what is compressed already as it is, and deflates the rest', async () => {
+  test('stores compressed files as they are and deflates the rest', async () => {
     const { entry } = openEntry({ name: 'mixed', modifiedAt, offset: 0, zip64: false });
     const lengthOf = async (data: Buffer) => (await addChunk(entry, data)).entry.compressedBytes;
     // Five bytes for each block of 65,535.
     expect(await lengthOf(randomBytes(200_000))).toBe(200_000 + 4 * 5);
     expect(await lengthOf(Buffer.alloc(200_000, 'text'))).toBeLessThan(2_000);
-    // As mail has files: deflate saves a quarter.
+    // Base64 in messages: deflate saves a quarter.
     expect(await lengthOf(Buffer.from(randomBytes(150_000).toString('base64')))).toBeLessThan(160_000);
     const whole = await completeEntry({ name: 'whole', modifiedAt, offset: 0 }, randomBytes(100_000));
     expect(Buffer.concat(whole.bytes)).toHaveLength(30 + 'whole'.length + 100_000);
   });
 
-  test('of any entries reads as it was written', async () => {
+  test('with any entries is read as written', async () => {
     const source = fc.record({
       pieces: fc.array(
         fc.uint8Array({ maxLength: 3_000 }).map((bytes) => Buffer.from(bytes)),
@@ -170,7 +170,7 @@ describe('an archive', () => {
     180_000,
   );
 
-  /** The first entry is a hole in the file: no byte of it is on the disk, and nobody reads it. */
+  /** The first entry is a hole in a sparse file: it uses no disk space and is never read. */
   testPython('with an entry beyond 4 GiB, and one that begins behind it, has Zip64 fields', async () => {
     const path = join(folder, 'sparse.zip');
     const sizeBytes = 4.5 * 2 ** 30;
@@ -210,18 +210,18 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     expect(stdout.trim()).toBe(`${sizeBytes} far away b'\\x00\\x00\\x00'`);
   });
 
-  test('a streamed entry that outgrew 4 GiB without having said so is still described rightly', () => {
+  test('describes a streamed entry correctly that unexpectedly exceeds 4 GiB', () => {
     const { entry } = openEntry({ name: 'grown', modifiedAt, offset: 5 * 2 ** 30, zip64: false });
     const closed = closeEntry({ ...entry, sizeBytes: 6 * 2 ** 30, compressedBytes: 10 });
     const [bytes, { directoryRecord: directory }] = [Buffer.concat(closed.bytes), closed];
-    // Two bytes end the data; sizes of 8 bytes follow signature and CRC-32.
+    // Two bytes end the data; then come signature, CRC-32 and sizes of 8 bytes.
     expect(bytes).toHaveLength(2 + 24);
     expect(bytes.readBigUInt64LE(2 + 16)).toBe(BigInt(6 * 2 ** 30));
     expect(directory.readUInt32LE(24)).toBe(0xffffffff);
     expect(directory.readUInt32LE(42)).toBe(0xffffffff);
   });
 
-  test('refuses a name that no header can hold', async () => {
+  test('rejects a name that is too long for a header', async () => {
     await expect(
       completeEntry({ name: 'x'.repeat(65_536), modifiedAt, offset: 0 }, Buffer.alloc(0)),
     ).rejects.toThrow(RangeError);

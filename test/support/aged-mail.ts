@@ -9,7 +9,7 @@ import { addToThread, createThread } from '../../domain/messages/thread-summary.
 import type { Database } from '../../platform/database/database.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 
-/** An id as it would have been made then. */
+/** An id with the timestamp `at`. */
 export function createIdAt(kind: IdKind, at: Date, random = randomBytes(10)): string {
   const bytes = Buffer.alloc(16);
   bytes.writeUIntBE(at.getTime(), 0, 6);
@@ -21,16 +21,16 @@ export interface AgedMail {
   at: Date;
   thread?: Pick<Thread, 'id'>;
   direction?: 'inbound' | 'outbound';
-  /** Of the other side. */
+  /** Address of the other party. */
   correspondent?: string;
   labels?: string[];
-  /** Keys in storage, of files and of the raw mail. */
+  /** Storage keys of the attachments and of the raw message. */
   files?: string[];
   rawKey?: string | null;
   fields?: Partial<Message>;
 }
 
-/** A message of another time, with all that hangs on one; in a thread of its own where none is given. */
+/** Creates a message dated `at` with its dependent rows, in its own thread unless one is given. */
 export async function createAgedMail(
   worker: Database,
   inbox: Inbox,

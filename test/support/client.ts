@@ -1,6 +1,6 @@
 import type { FirstRun } from '../../dev/first-run.ts';
 
-/** What the tests look at in the API's answers; each answer has the fields of its kind. */
+/** The fields of API responses that tests read. Each response has those of its resource. */
 export interface Answer {
   id: string;
   email: string;
@@ -35,7 +35,7 @@ export type Call = (
   headers?: Record<string, string>,
 ) => Promise<Reply>;
 
-/** Speaks to the API over HTTP, with a key. Paths are below `/api/v1`. */
+/** A client of the HTTP API with a key. Paths are relative to `/api/v1`. */
 export function apiClient(service: Pick<FirstRun, 'base_url'>, key: string): Call {
   return async (method, path, body, headers = {}) => {
     const response = await fetch(`${service.base_url}/api/v1${path}`, {

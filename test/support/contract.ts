@@ -19,11 +19,11 @@ interface Description {
   components: { schemas: Record<string, object> };
 }
 
-/** The description the API serves of itself, and a check that it does what it says there. */
+/** The API's OpenAPI description, and a check of responses against it. */
 export interface Contract {
   description: Description;
   operations: Operation[];
-  /** @throws Error where an answer has a status or a body that the description does not know. */
+  /** @throws Error if the description does not contain the response's status or body. */
   verify(method: string, url: string, response: LightMyRequestResponse): void;
 }
 
@@ -44,7 +44,7 @@ export function readContract(app: FastifyInstance): Contract {
   function validatorOf(schema: object): ValidateFunction {
     let validate = validators.get(schema);
     if (!validate) {
-      // References in the description are to its own root.
+      // References in the description start at its root.
       const rooted = JSON.parse(
         JSON.stringify(schema).replaceAll('"#/components', '"api#/components'),
       ) as object;
@@ -68,7 +68,7 @@ export function readContract(app: FastifyInstance): Contract {
       const schema = documented.content?.[type]?.schema;
       if (!schema) {
         if (response.body === '') return;
-        throw new Error(`${name} answers ${type}, which is not in the description`);
+        throw new Error(`${name} returned ${type}, which is not in the description`);
       }
       const validate = validatorOf(schema);
       if (!validate(type === 'text/plain' ? response.body : response.json()))

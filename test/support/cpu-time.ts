@@ -1,4 +1,4 @@
-/** Milliseconds of processor a piece of work took: what else the machine does does not count. */
+/** CPU time of `work` in milliseconds, regardless of other load on the machine. */
 export function cpuTimeMs(work: () => unknown): number {
   const before = process.cpuUsage();
   work();

@@ -16,29 +16,29 @@ export interface DnsValues {
 type RecordType = keyof DnsValues;
 type Resource = Packet['answers'][number];
 
-/** How a name is not answered. `silence`: no answer at all, so that the asker's time runs out. */
+/** How queries for a name fail. `silence`: no response, so that the client times out. */
 export type DnsFailure = 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'silence';
 
 /**
- * A DNS server on UDP and TCP of 127.0.0.1, on a port of its own. It answers from what a test has set, follows CNAMEs
- * within it as a recursive resolver does, truncates what is too long for UDP, and knows nothing of the internet: a name
- * that was never set is NXDOMAIN, another type of a known name an empty answer.
+ * A DNS server on UDP and TCP of 127.0.0.1. It serves the records that a test sets, follows CNAMEs like a recursive
+ * resolver and truncates responses that are too long for UDP. Unknown names are NXDOMAIN; other types of a known name
+ * are an empty answer.
  */
 export interface DnsServer {
   /** `host:port`, as `DNS_SERVERS` and `Resolver.setServers` take it. */
   readonly address: string;
-  /** Questions so far, as `TXT example.com`. */
+  /** Queries so far, e.g. `TXT example.com`. */
   readonly questions: string[];
-  /** Replaces the name's records of this type. No values: the name exists, and has none of this type. */
+  /** Replaces the name's records of this type. Without values, the name exists but has none of this type. */
   set<Type extends RecordType>(name: string, type: Type, ...values: DnsValues[Type][]): void;
-  /** Takes a name away, with all its records and its failure. */
+  /** Removes a name with all its records and its failure. */
   remove(name: string): void;
-  /** Answers every question for the name so, until it is set to `null`. `*` is every name. */
+  /** Makes every query for the name fail, until set to `null`. `*` is every name. */
   fail(name: string, failure: DnsFailure | null): void;
   stop(): Promise<void>;
 }
 
-/** Resolvers follow more, but a chain of a test is never longer. */
+/** Real resolvers follow more, but no test has a longer chain. */
 const MAX_CNAMES = 8;
 
 export async function startDnsServer(): Promise<DnsServer> {
@@ -98,7 +98,7 @@ export async function startDnsServer(): Promise<DnsServer> {
 
 const key = (name: string): string => name.toLowerCase().replace(/\.$/, '');
 
-/** No asker may keep an answer: the next question wants what is published then. */
+/** No caching: the next query must see the records of its time. */
 const TTL_SECONDS = 0;
 
 function resourceOf(name: string, type: RecordType, value: unknown): Resource {
@@ -117,7 +117,7 @@ type Answer = (request: Packet, send: (response: Packet) => void) => void;
 
 const TRIES = 20;
 
-/** UDP and TCP on the same port: the system chooses it for the one, and it may be taken for the other. */
+/** Listens on the same port for UDP and TCP. The system chooses it for TCP, and it may be in use for UDP. */
 async function listen(answer: Answer): Promise<{ port: number; stop: () => Promise<void> }> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const tcp = createTCPServer(answer as never);

@@ -1,6 +1,6 @@
 import type { DnsServer } from './dns-server.ts';
 
-/** A record as the API answers it. */
+/** A record as the API returns it. */
 export interface PublishedRecord {
   purpose: string;
   type: string;
@@ -12,7 +12,7 @@ export interface PublishedRecord {
   found: string | null;
 }
 
-/** Publishes records as a customer would, long texts in strings of 255. Those of one name and type stand together. */
+/** Publishes records like a customer: long texts in strings of 255, records of one name and type together. */
 export function publishRecords(server: DnsServer, records: PublishedRecord[]): void {
   for (const [, same] of Map.groupBy(records, ({ name, type }) => `${type} ${name}`)) {
     const [first] = same;

@@ -7,7 +7,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 ajvFormats.default(ajv, ['date-time']);
 for (const schema of eventSchemas) ajv.addSchema(schema);
 
-/** @returns what is wrong with a webhook's body by the schema served for its type; nothing where it fits. */
+/** @returns why a webhook's body does not match the schema of its event type; undefined if it matches. */
 export function findSchemaError(body: string): string | undefined {
   const event = JSON.parse(body) as { type?: string };
   const type = EVENT_TYPES.find((name) => name === event.type);

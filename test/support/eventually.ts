@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Runs `check` until it stops throwing, and answers what it returned. For what happens in its own time; nothing sleeps
- * for a fixed one.
+ * Repeats `check` until it does not throw, and returns its result. Use it for asynchronous effects instead of a fixed
+ * sleep.
  *
  * @throws the last error of `check` after `timeoutMs`.
  */

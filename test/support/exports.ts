@@ -15,10 +15,10 @@ import { asSchemaOwner, type RichOrganization } from './rich-organization.ts';
 import { recordingOutbox, type TestApp } from './test-app.ts';
 import { useResource } from './use-resource.ts';
 
-/** An API on object storage of its own, with a folder for the archives downloaded from it. */
+/** An API with its own object storage, and a folder for downloaded archives. */
 export function useExportApp(): {
   app: TestApp;
-  /** Where an archive is downloaded to. */
+  /** Path that an archive is downloaded to. */
   archivePath(exportId: string): string;
   /** @returns the path of the archive. */
   download(exportId: string): Promise<string>;
@@ -41,7 +41,7 @@ export function useExportApp(): {
   };
 }
 
-/** With small parts and pieces, so that a small organization has many. */
+/** Uses small parts and pieces, so that a small organization has many. */
 export function createTestExportRunner(
   app: TestApp,
   options: Partial<ExportRunnerOptions> = {},
@@ -56,7 +56,7 @@ export function createTestExportRunner(
   });
 }
 
-/** An export as the API makes it. Returns its id. */
+/** Creates an export like the API. Returns its id. */
 export async function queueExport({
   organizationId,
   keyId,
@@ -74,7 +74,7 @@ export async function queueExport({
 
 const MAX_STEPS = 3_000;
 
-/** Writes to the end, each call to the runner one step: what it knows it knows from the database. */
+/** Writes the whole export with one step per call, so that all state passes through the database. */
 export async function runExport(runner: ExportRunner, exportId: string): Promise<void> {
   for (let calls = 0; calls < MAX_STEPS; calls += 1) {
     const { status, progress } = await runner.write(exportId, { deadlineMs: 0 });

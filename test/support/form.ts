@@ -3,7 +3,7 @@ import type { Call } from './test-app.ts';
 
 export interface FormPart {
   name?: string;
-  /** None: a field and not a file. */
+  /** Unset: a field instead of a file. */
   filename?: string;
   contentType?: string;
   content: string | Buffer;
@@ -11,7 +11,7 @@ export interface FormPart {
 
 const BOUNDARY = 'form-of-a-test';
 
-/** A multipart/form-data body, written out so that a test can cut it or write it wrongly. */
+/** A multipart/form-data body, built by hand so that tests can truncate or corrupt it. */
 export function formBytes(parts: FormPart[]): Buffer {
   const pieces = parts.flatMap(({ name = 'file', filename, contentType, content }) => [
     Buffer.from(

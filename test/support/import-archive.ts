@@ -9,9 +9,9 @@ import { readZip, type ZipFile } from './zip-reader.ts';
 type Row = Record<string, unknown>;
 
 /**
- * Brings an archive into an organization that has nothing, by the description of docs/export.md alone.
+ * Imports an archive into an empty organization, using only the description in docs/export.md.
  *
- * @param renamed ids and names of the archive as they are called here: both organizations are in one database.
+ * @param renamed replaces ids and names of the archive: both organizations are in one database.
  */
 export async function importArchive(
   path: string,
@@ -34,14 +34,14 @@ export async function importArchive(
       const file = files.get(`data/${fileNameOf(exported)}.jsonl`);
       if (!file) throw new Error(`The archive has no ${fileNameOf(exported)}`);
       for (const row of await linesOf(file)) {
-        // Paths are of the archive, not of what the rows are called here.
+        // Paths refer to the archive, so they are not renamed.
         const key = 'file' in row ? await put(row.file) : null;
         const own = JSON.parse(renamed(JSON.stringify(row))) as Row;
         if (table === 'members') await insert(client, 'users', toUser(own));
         await insert(client, table, toColumns(table, own, organizationId, key));
       }
     }
-    // The import is no use of the service, and what came of the mail is counted in the rows of metrics.
+    // The import must not count as usage, and the outcomes are already in the imported metrics.
     for (const waiting of ['usage_deltas', 'metric_deltas'])
       await client.query(`delete from ${waiting} where org_id = $1`, [organizationId]);
     await client.query('commit');
@@ -107,7 +107,7 @@ function toColumns(table: string, row: Row, organizationId: string, key: string 
   }
 }
 
-/** What an archive does not hold is made anew. */
+/** A new secret, since archives contain none. */
 const createSecret = () => `\\x${randomBytes(32).toString('hex')}`;
 
 async function insert(client: pg.Client, table: string, row: Row): Promise<void> {

@@ -20,11 +20,11 @@ export interface ReceiptFacts {
   clientIp?: string;
   helo?: string;
   receivedAt?: Date;
-  /** Of a report: the message it tells of. */
+  /** For a report: the id of the message it is about. */
   target?: string;
 }
 
-/** An inbox of its own, or the given one, that takes in mail on a real database, with storage in memory. */
+/** Lets a new inbox, or the given one, receive mail with a real database and storage in memory. */
 export async function arrangeInbox(
   database: Database,
   overrides: Partial<IngestServiceOptions> = {},
@@ -46,7 +46,7 @@ export async function arrangeInbox(
     maxConcurrentLargeMessages: 1,
     ...overrides,
   });
-  /** A receipt as the listener commits it, not taken up yet. */
+  /** Commits a receipt like the listener, without ingesting it. */
   const accept = (raw: string | Buffer, facts: ReceiptFacts = {}) =>
     commitReceipt(database, { objects, inbox, raw: Buffer.from(raw), facts });
   const messageOf = (receiptId: string) => findMessage(database, toMessageId(receiptId));
@@ -96,7 +96,7 @@ async function commitReceipt(
 
 let reader: ParserPool | undefined;
 
-/** Real parser processes, shared by the tests of a file; they end with it. */
+/** Real parser processes, shared by the tests of a file. */
 export function sharedParserPool(): ParserPool {
   reader ??= createParserPool({
     entry: resolve(import.meta.dirname, '../../workers/mail-parser.ts'),
@@ -111,7 +111,7 @@ function findMessage(database: Database, id: string) {
   );
 }
 
-/** A mail from Ada to an agent, with more or other fields. */
+/** A raw message from Ada to an agent, with additional or replaced header fields. */
 export function mail(fields: Record<string, string>, body = 'Hello'): string {
   const all = { From: 'Ada <ada@people.example>', To: 'agent@mail.test', ...fields };
   return [...Object.entries(all).map(([name, value]) => `${name}: ${value}`), '', body].join('\r\n');

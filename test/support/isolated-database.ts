@@ -5,10 +5,10 @@ import { testStack } from './stack.ts';
 import { connect } from './test-app.ts';
 
 /**
- * A database of a test file's own, as a worker: for tests of sweeps, which take rows of everybody, and would delete the
- * objects of other tests in a storage where they are not.
+ * Creates a separate database and connects as a worker. For tests of sweeps, which process rows of all organizations
+ * and would delete rows of other tests whose objects are in another storage.
  *
- * @param name new in the run.
+ * @param name must be unique in the test run.
  */
 export async function createIsolatedDatabase(name: string): Promise<Database> {
   const { ownerUrl, workerUrl } = testStack().postgres;
@@ -17,7 +17,7 @@ export async function createIsolatedDatabase(name: string): Promise<Database> {
   await owner.query(`create database ${name}`);
   await owner.end();
   const within = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).toString();
-  // The logins belong to the cluster, and are there.
+  // Logins belong to the cluster and exist already.
   await migrate({ migrationUrl: within(ownerUrl) });
   return connect(within(workerUrl));
 }

@@ -4,7 +4,7 @@ import { apiClient, type Call } from './client.ts';
 import { type IsolatedService, startIsolatedService } from './isolated-service.ts';
 import { useResource } from './use-resource.ts';
 
-/** A whole service with its first organization, and all who look at it: the API, the schema's owner, Temporal. */
+/** A whole service with its first organization and clients of its API, its database (as schema owner) and Temporal. */
 export interface IsolatedOrganization {
   service: IsolatedService;
   organizationId: string;
@@ -14,7 +14,7 @@ export interface IsolatedOrganization {
   stop(): Promise<void>;
 }
 
-/** For tests that kill processes in the middle of a lifecycle. */
+/** For tests that kill processes while workflows run. */
 export const useIsolatedOrganization = (): IsolatedOrganization =>
   useResource(startIsolatedOrganization, (own) => own.stop());
 

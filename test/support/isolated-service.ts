@@ -11,31 +11,31 @@ const READY_TIMEOUT_MS = 180_000;
 
 export type ServiceProcess = 'api' | 'workers';
 
-/** The service as processes of its own, unsupervised, on parts of its own: for crashes, other relays, and the bench. */
+/** The service in separate, unsupervised processes with their own dependencies: for crash tests, other relays and the bench. */
 export interface IsolatedService {
   baseUrl: string;
   apiKey: string;
   inboundPort: number;
   ownerDatabaseUrl: string;
-  /** What the workers run with: for tests that look into storage. */
+  /** The workers' configuration, for tests that read storage. */
   config: Config;
   temporalAddress: string;
   /** Resident memory, in bytes. */
   residentBytes(name: ServiceProcess): number;
-  /** SIGKILL: the process gets no chance to say goodbye. */
+  /** Sends SIGKILL, so that the process cannot clean up. */
   kill(name: ServiceProcess): Promise<void>;
-  /** Starts one that was killed, and waits until it is ready. */
+  /** Restarts a killed process and waits until it is ready. */
   start(name: ServiceProcess): Promise<void>;
-  /** Starts another process on the workers' configuration, and waits until it is ready; it ends with the service. */
+  /** Starts another process with the workers' configuration, and waits until it is ready. It stops with the service. */
   startScript(script: string, overrides: Record<string, string>): Promise<number>;
   stop(): Promise<void>;
 }
 
 /**
- * The parts of `npm start` in a folder of their own (PostgreSQL durable, as in production), and API and workers on
- * them.
+ * Starts the dependencies of `npm start` in a separate folder (with a durable PostgreSQL, as in production), and API and
+ * workers with them.
  *
- * @param overrides configuration of API and workers, over that of `npm start`.
+ * @param overrides settings of API and workers that replace those of `npm start`.
  */
 export async function startIsolatedService(overrides: Record<string, string>): Promise<IsolatedService> {
   const directory = mkdtempSync(join(tmpdir(), 'agent-email-own-'));
@@ -131,7 +131,7 @@ export async function waitFor<T>(
   }
 }
 
-/** 0 where the process is gone. */
+/** Returns 0 if the process has exited. */
 export function residentBytes(pid: number | undefined): number {
   if (!existsSync(`/proc/${pid}/status`)) return 0;
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -5,24 +5,24 @@ import { eventually } from './eventually.ts';
 import type { TestApp } from './test-app.ts';
 
 export interface LiveEvent {
-  /** Position, as a client keeps it. */
+  /** Position of the event, which clients store. */
   id: string;
   type: string;
   data: { id: string; type: string; data: Record<string, unknown>; [field: string]: unknown };
 }
 
-/** A client of `GET /events/stream` that reads as WHATWG's "server-sent events" says. */
+/** A client of `GET /events/stream` that follows WHATWG's "server-sent events". */
 export interface LiveStream {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly events: LiveEvent[];
   readonly comments: string[];
-  /** Position to go on from. */
+  /** Position to resume from. */
   readonly lastEventId: string;
   readonly ended: boolean;
-  /** The body of a refusal. */
+  /** The body of an error response. */
   readonly text: string;
-  /** Waits for so many events in all. */
+  /** Waits until `count` events have arrived in total. */
   received(count: number): Promise<LiveEvent[]>;
   pause(): void;
   resume(): void;
@@ -36,13 +36,13 @@ export interface LiveStreamOptions {
   environmentId?: string;
 }
 
-/** Listens where the test app does not yet. @returns the base URL of the API. */
+/** Makes the test app listen unless it already does. @returns the base URL of the API. */
 export async function listen({ app }: Pick<TestApp, 'app'>): Promise<string> {
   if (!app.server.listening) await app.listen({ host: '127.0.0.1', port: 0 });
   return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/api/v1`;
 }
 
-/** Resolves with the head of the answer, and its first block where it is a stream. */
+/** Resolves after the response head, and for a stream after its first block. */
 export async function openStream(baseUrl: string, options: LiveStreamOptions): Promise<LiveStream> {
   const { token, query = '', lastEventId, environmentId } = options;
   const request = get(`${baseUrl}/events/stream${query}`, {
@@ -125,7 +125,7 @@ function follow(request: ClientRequest, response: IncomingMessage): LiveStream {
       const looks = on(changes, 'change', { signal });
       while (events.length < count)
         await looks.next().catch((error: unknown) => {
-          throw new Error(`${events.length} of ${count} events came`, { cause: error });
+          throw new Error(`${events.length} of ${count} events arrived`, { cause: error });
         });
       return events.slice(0, count);
     },

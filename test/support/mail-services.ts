@@ -23,7 +23,7 @@ import type { Storage } from '../../platform/storage.ts';
 
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** A relay of a test's own: `answer` decides, `transmissions` keeps what it was asked. */
+/** A fake relay: `answer` returns its result, `transmissions` records the calls. */
 export class ScriptedTransport implements MailTransport {
   readonly name = 'smtp';
   readonly transmissions: Transmission[] = [];
@@ -70,14 +70,14 @@ export const ambiguous: TransmissionResult = {
 export interface MailServices {
   dispatch: DispatchService & TransmissionService;
   outcomes: OutcomeService;
-  /** Objects stored, by key. */
+  /** Stored objects by key. */
   objects: Map<string, Buffer>;
 }
 
-/** No domain has a key: for tests that are not about signatures. */
+/** No domain has a key, for tests that are not about signatures. */
 export const unsigned: DkimKeys = { findSigningKey: async () => null };
 
-/** Dispatch and outcomes on a real database, with a relay and a storage of the test's own. */
+/** Dispatch and outcomes with a real database, a fake relay and storage in memory. */
 export function createMailServices(
   database: Database,
   mailTransport: MailTransport,
@@ -108,7 +108,7 @@ export function createMailServices(
   return { dispatch, outcomes, objects };
 }
 
-/** Objects in a map: for tests that are not about storage. */
+/** Storage in a map, for tests that are not about storage. */
 export function createMemoryStorage(
   objects: Map<string, Buffer>,
 ): Pick<Storage, 'putBytes' | 'putStream' | 'getStream' | 'getBytes'> {
@@ -118,7 +118,7 @@ export function createMemoryStorage(
       return { sizeBytes: bytes.length, sha256: sha256(bytes) };
     },
     async putStream(key, source, { contentType }) {
-      // S3 is told the type in a header.
+      // S3 receives the type in a header, which must be valid.
       validateHeaderValue('content-type', contentType);
       const chunks: Buffer[] = [];
       for await (const chunk of source) chunks.push(Buffer.from(chunk));
@@ -131,7 +131,7 @@ export function createMemoryStorage(
   };
 }
 
-/** The listener's look-ups and receipts, on a real database. Complaints come to complaints@bounces.mail.test. */
+/** The listener's address resolution and receipts with a real database. Complaints go to complaints@bounces.mail.test. */
 export function createTestReceiptService(
   options: Pick<ReceiptServiceOptions, 'database' | 'outbox'> & Partial<ReceiptServiceOptions>,
 ) {

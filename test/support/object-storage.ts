@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startS3 } from '../../dev/stack/s3.ts';
 
-/** An S3 server of a test file's own. */
+/** Starts an S3 server for one test file. */
 export async function startObjectStorage(): Promise<{
-  /** Configuration of the service that uses it. */
+  /** Settings of a service that uses it. */
   environment: Record<string, string>;
   stop(): Promise<void>;
 }> {

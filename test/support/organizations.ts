@@ -16,12 +16,12 @@ export interface TestOrganization {
   productionEnvironmentId: string;
   sandboxEnvironmentId: string;
   ownerId: string;
-  /** Of an organization-wide key. */
+  /** Token of an organization-wide key. */
   token: string;
   keyId: string;
 }
 
-/** An organization of a test's own. @param worker connected as a worker, who may write every tenant's rows. */
+/** Creates an organization. @param worker connected as a worker, which may write rows of every tenant. */
 export async function createOrganization(
   worker: Database,
   { permissions = [...PERMISSIONS] }: { permissions?: Permission[] } = {},
@@ -80,7 +80,7 @@ export async function createKey(
   return { token, keyId };
 }
 
-/** An inbox without going through the API, for tests that are about something else. */
+/** Creates an inbox without the API, for tests that are not about inboxes. */
 export async function createInbox(
   worker: Database,
   organization: Pick<TestOrganization, 'organizationId' | 'productionEnvironmentId'>,
@@ -113,7 +113,7 @@ export async function createInbox(
   });
 }
 
-/** An upload whose bytes nobody looks at. */
+/** Creates an upload without bytes in storage. */
 export async function createAttachment(worker: Database, inboxId: string): Promise<Attachment> {
   return worker.systemTransaction(async ({ em }) => {
     const inbox = await em.findOneOrFail(InboxEntity, { id: inboxId });

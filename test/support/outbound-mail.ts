@@ -12,7 +12,7 @@ import { testScope } from './test-scope.ts';
 
 export type Sending = Awaited<ReturnType<typeof arrangeSending>>;
 
-/** An inbox of its own that sends, on a real database, by a relay of the test's own that accepts everything. */
+/** Lets a new inbox send with a real database and a fake relay that accepts everything. */
 export async function arrangeSending(
   database: Database,
   { environment = 'production' }: { environment?: 'production' | 'sandbox' } = {},
@@ -44,7 +44,7 @@ export async function arrangeSending(
   return { ...services, transport, commands, sends, scope, send, inbox };
 }
 
-/** What the database says of a message. */
+/** The state of a message in the database. */
 export async function readMessageState(database: Database, messageId: string) {
   return database.systemTransaction(async ({ em }) => {
     const message = await em.findOneOrFail(MessageEntity, { id: messageId });
@@ -70,7 +70,7 @@ export async function readMessageState(database: Database, messageId: string) {
   });
 }
 
-/** What the lifecycle `sendMessage` does in one round. */
+/** One round of the workflow `sendMessage`. */
 export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
   if ((await dispatch.prepare(messageId)) === 'finished') return 'finished';
   await dispatch.transmit(messageId, () => false);

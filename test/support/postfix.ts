@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { acceptsConnections } from '../../dev/stack/ports.ts';
 import { eventually } from './eventually.ts';
 
-/** Debian's places; `/usr/sbin` is not on everybody's PATH. */
+/** Paths on Debian; `/usr/sbin` may not be on PATH. */
 const POSTFIX = '/usr/sbin/postfix';
 const SENDMAIL = '/usr/sbin/sendmail';
 const DAEMONS = '/usr/lib/postfix/sbin';
@@ -16,7 +16,7 @@ const STOP_TIMEOUT_MS = 15_000;
 
 const run = promisify(execFile);
 
-/** Why Postfix cannot be started here; null where it can. */
+/** @returns why Postfix cannot be started on this machine; null if it can. */
 export function findPostfixObstacle(): string | null {
   if (!existsSync(POSTFIX) || !existsSync(join(DAEMONS, 'master')))
     return 'postfix is not installed (apt-get install postfix)';
@@ -25,26 +25,26 @@ export function findPostfixObstacle(): string | null {
 
 export interface PostfixOptions {
   port: number;
-  /** Domain of the mailboxes: what is not among them is taken and bounced later. */
+  /** Domain of the mailboxes. Other addresses in it are accepted and bounced later. */
   mailboxDomain: string;
   /** Local parts. */
   mailboxes: string[];
-  /** Address → what it is answered at RCPT, such as `550 5.1.1 no such user`. */
+  /** Address → the reply to RCPT, e.g. `550 5.1.1 no such user`. */
   refusals: Record<string, string>;
-  /** Address → a transport and next hop (transport(5)), such as `retry:4.2.1 mailbox busy`. */
+  /** Address → a transport and next hop (transport(5)), e.g. `retry:4.2.1 mailbox busy`. */
   routes: Record<string, string>;
-  /** Domains that go to a listener on 127.0.0.1. */
+  /** Domains whose mail is forwarded to a listener on 127.0.0.1. */
   passedOn: { domains: string[]; port: number };
 }
 
-/** A Postfix of a test's own, in a folder of its own: nothing of the machine's is read or changed. */
+/** A separate Postfix in its own folder. It neither reads nor changes the system's Postfix. */
 export interface Postfix {
-  /** What was delivered to a mailbox, oldest first, with Postfix's trace fields on top and bare line feeds. */
+  /** The messages in a mailbox, oldest first, with Postfix's trace fields and bare line feeds. */
   mails(mailbox: string): Buffer[];
-  /** As a person's mail program on a server does: `sendmail`. */
+  /** Submits a message with `sendmail`. */
   submit(envelope: { from: string; to: string }, raw: string): Promise<void>;
   log(): string;
-  /** Ends every process of it and removes the folder. */
+  /** Stops all its processes and deletes the folder. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
     await prepare(directory, options);
     await run(POSTFIX, ['-c', configuration, 'start'], { timeout: START_TIMEOUT_MS });
     await eventually(async () => {
-      if (!(await acceptsConnections(options.port))) throw new Error('Postfix does not answer');
+      if (!(await acceptsConnections(options.port))) throw new Error('Postfix does not accept connections');
     }, START_TIMEOUT_MS);
   } catch (error) {
     const said = log();
@@ -82,7 +82,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
 }
 
 async function prepare(directory: string, options: PostfixOptions): Promise<void> {
-  // Its daemons run as other users, who have to pass through.
+  // Its daemons run as other users, who must be able to enter the folder.
   await chmod(directory, 0o755);
   const owners = { nobody: await userId('nobody'), postfix: await userId('postfix') };
   for (const name of ['etc', 'queue', 'data', 'mail']) mkdirSync(join(directory, name));
@@ -124,9 +124,9 @@ function mainSettings(directory: string, options: PostfixOptions, mailOwner: num
     virtual_gid_maps: `static:${mailOwner}`,
     transport_maps: inlineTable([...passing, ...Object.entries(routes)]),
     smtpd_recipient_restrictions: `check_recipient_access ${inlineTable(Object.entries(refusals))}, permit_mynetworks, reject`,
-    // An unknown mailbox is found out after 250, as behind a relay that does not know its customers' users.
+    // Unknown mailboxes bounce after 250, as with a relay that does not know its customers' users.
     smtpd_reject_unlisted_recipient: 'no',
-    // Hours become seconds: what cannot be passed on is given up while the test waits.
+    // Seconds instead of hours, so that undeliverable mail bounces during the test.
     queue_run_delay: '1s',
     minimal_backoff_time: '1s',
     maximal_backoff_time: '1s',
@@ -135,12 +135,12 @@ function mainSettings(directory: string, options: PostfixOptions, mailOwner: num
   };
 }
 
-/** `inline:` of DATABASE_README: a table without a file. */
+/** An `inline:` table (DATABASE_README), which needs no file. */
 function inlineTable(entries: string[][]): string {
   return `inline:{ ${entries.map(([key, value]) => `{ ${key} = ${value} }`).join(', ')} }`;
 }
 
-/** master(5): what listens, what passes mail on, no chroot. */
+/** master(5): the daemons, without chroot. */
 function masterTable(port: number): string {
   const daemons = [
     ['pickup', 'unix', 'n', '1', 'pickup'],
@@ -162,7 +162,7 @@ function masterTable(port: number): string {
   const lines = daemons.map(([name, type, isPrivate, limit, command]) =>
     [name, type, isPrivate, '-', 'n', '-', limit, command].join(' '),
   );
-  // Delivery to mailboxes changes its user itself, so it runs privileged.
+  // virtual(8) changes its user itself, so it starts privileged.
   return `${[...lines, 'virtual unix - n n - - virtual'].join('\n')}\n`;
 }
 

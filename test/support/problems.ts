@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { LightMyRequestResponse } from 'fastify';
 import { ERROR_CODES, type ErrorCode } from '../../platform/errors.ts';
 
-/** Asserts a refusal in full: status, media type, every member of the problem document, and no other secrets in it. */
+/** Asserts the whole problem response: status, media type and every member. Returns the problem document. */
 export function expectProblem(response: LightMyRequestResponse, code: ErrorCode): Record<string, unknown> {
   const problem = response.json<Record<string, unknown>>();
   expect(problem).toMatchObject({

@@ -8,7 +8,7 @@ import { testStack } from './stack.ts';
 import { connect, startTestApp, type TestApp, type TestAppOptions, testEnvironment } from './test-app.ts';
 import { useResource } from './use-resource.ts';
 
-/** @param options a function where they depend on another resource. */
+/** @param options a function if they depend on another resource. */
 export function useTestApp(options: TestAppOptions | (() => TestAppOptions) = {}): TestApp {
   return useResource(
     () => startTestApp(typeof options === 'function' ? options() : options),
@@ -29,7 +29,7 @@ function useDatabase(login: 'workerUrl' | 'apiUrl'): Database {
   );
 }
 
-/** Plain SQL on the database of the run. The owner of the schema is above all policies. */
+/** Plain SQL on the database of the run. The owner of the schema bypasses all policies. */
 export function usePostgres(login: 'ownerUrl' | 'apiUrl'): pg.Client {
   return useResource(
     async () => {

@@ -6,7 +6,7 @@ import { testStack } from './stack.ts';
 
 export interface RichOrganization {
   organizationId: string;
-  /** Occurs in every address, name and file of it, and in nothing else. */
+  /** Appears in each of its addresses, names and files, and nowhere else. */
   marker: string;
   keyId: string;
   ownerEmail: string;
@@ -16,16 +16,16 @@ export interface RichOrganization {
 }
 
 export interface RichOrganizationOptions {
-  /** In each of two inboxes. */
+  /** Number of messages in each of its two inboxes. */
   messages?: number;
-  /** Names of the first message's attachments, with their bytes. */
+  /** Attachments of the first message. */
   attachments?: { filename: string; bytes: Buffer }[];
 }
 
 const HOUR = '2026-11-20T10:00:00.000Z';
 const NAMES = ['Übersicht 令和 📎.pdf', '../../etc/passwd', 'CON', ''];
 
-/** The owner of the schema, who is above all policies; tests only. */
+/** Runs `work` as the owner of the schema, who bypasses all policies. */
 export async function asSchemaOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: testStack().postgres.ownerUrl });
   await client.connect();
@@ -36,7 +36,7 @@ export async function asSchemaOwner<T>(work: (client: pg.Client) => Promise<T>):
   }
 }
 
-/** An organization that has some of everything there is. */
+/** Creates an organization with rows in every exported table. */
 export async function createRichOrganization(
   storage: Pick<Storage, 'putBytes'>,
   { messages = 3, attachments }: RichOrganizationOptions = {},
@@ -190,10 +190,10 @@ export async function createRichOrganization(
       data: json({ to: { limit: 1_000 } }),
       at: now,
     });
-    // Not folded yet: of an hour that is there already, and of another one.
+    // Deltas of an hour that already has a row, and of one that has none.
     for (const at of [now, '2026-11-20T11:00:00.000Z'])
       await insert('usage_deltas', { ...org, counter: 'messages_sent', at, amount: 1 });
-    // Not in the order of their ids, so that the order of messages is another one than that of environments.
+    // Not in the order of their ids, so that messages and environments are ordered differently.
     for (const environmentId of [sandboxId, productionId]) {
       const inboxId = ids('inbox');
       const email = `${environmentId.slice(-6)}@${marker}.test`;
@@ -353,7 +353,7 @@ export async function createRichOrganization(
   return { organizationId, marker, keyId, ownerEmail, messageIds, objects };
 }
 
-/** Adds a row to each table whose rows are in no export, except those that a trigger fills. */
+/** Adds a row to each table that exports omit, except those filled by triggers. */
 export async function addInternalRows(organizationId: string): Promise<void> {
   const statements = [
     `insert into address_claims (email, org_id, inbox_id) select email, org_id, id from inboxes where org_id = $1`,
@@ -387,5 +387,5 @@ export async function addInternalRows(organizationId: string): Promise<void> {
   });
 }
 
-/** In every column that must be in no export. */
-export const SECRET = 'A-SECRET-THAT-NOBODY-EXPORTS';
+/** The value of every column that no export may contain. */
+export const SECRET = 'A-SECRET-THAT-IS-NEVER-EXPORTED';

@@ -8,11 +8,11 @@ export interface ScanRequest {
   body: Buffer;
 }
 
-/** Speaks rspamd's protocol; a test says what it answers. */
+/** A fake rspamd whose responses a test sets. */
 export interface RspamdServer {
   url: string;
   requests: ScanRequest[];
-  /** `null` never answers. */
+  /** `null` never responds. */
   answerWith(answer: { status?: number; body: unknown } | null): void;
   stop(): Promise<void>;
 }

@@ -9,17 +9,17 @@ const ROOT = resolve(import.meta.dirname, '..', '..');
 const VARIABLE = 'AGENT_EMAIL_TEST_SERVICE';
 const READY_TIMEOUT_MS = 300_000;
 
-/** The whole service, started as `npm start` does, in a folder and on ports of its own. */
+/** The whole service, started like `npm start` in a separate folder and on free ports. */
 export interface RunningService {
   dataDir: string;
   firstRun: FirstRun;
-  /** What it printed so far. */
+  /** Its output so far. */
   output(): string;
-  /** Ctrl-C; resolves with the exit code. */
+  /** Sends SIGINT. Resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
-/** @param overrides environment over that of this process. */
+/** @param overrides variables that replace those of this process. */
 export async function startService(
   overrides: NodeJS.ProcessEnv = {},
   dataDir = mkdtempSync(join(tmpdir(), 'agent-email-service-')),
@@ -65,7 +65,7 @@ async function untilReady(child: ChildProcess, file: string, output: () => strin
 
 const holder = globalThis as typeof globalThis & { agentEmailService?: RunningService };
 
-/** Once a run, for all files of the e2e tier. */
+/** Starts one service for all files of the e2e tier. */
 export async function startSharedService(): Promise<void> {
   holder.agentEmailService = await startService();
   process.env[VARIABLE] = holder.agentEmailService.dataDir;
@@ -78,7 +78,7 @@ export async function stopSharedService(): Promise<void> {
   if (!process.env.KEEP_TEST_DATA) rmSync(service.dataDir, { recursive: true, force: true });
 }
 
-/** The facts of the shared service, in a test file. */
+/** Addresses and credentials of the shared service. */
 export function sharedService(): FirstRun & { dataDir: string } {
   const dataDir = process.env[VARIABLE];
   if (!dataDir) throw new Error('This tier has no service: name the file *.e2e.test.ts');

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 
-/** A relay that takes messages whole and answers the final dot only when a test says so. */
+/** A relay that receives whole messages, but replies to the final dot only when a test says so. */
 export class SlowRelay {
-  /** Messages whose final dot came, whether they were answered or not. */
+  /** Messages whose final dot has arrived, with or without a reply. */
   complete = 0;
   #holding = false;
   readonly #waiting: Socket[] = [];
@@ -15,12 +15,12 @@ export class SlowRelay {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** From now on final dots wait for their answer. */
+  /** Holds the replies to final dots from now on. */
   hold(): void {
     this.#holding = true;
   }
 
-  /** Answers what waits, and everything from now on at once. */
+  /** Sends all held replies, and later ones immediately. */
   release(): void {
     this.#holding = false;
     for (const socket of this.#waiting.splice(0)) socket.write('250 2.0.0 queued as late\r\n');

@@ -9,10 +9,10 @@ export interface SinkMessage {
   raw: Buffer;
 }
 
-/** An SMTP server on 127.0.0.1 that keeps every mail and refuses the recipients a test names. */
+/** An SMTP server on 127.0.0.1 that stores every message and refuses the recipients that a test names. */
 export class SmtpSink {
   readonly mails: SinkMessage[] = [];
-  /** Recipient, in lower case → the reply, such as `550 5.1.1 no such user`. */
+  /** Recipient in lower case → the reply, e.g. `550 5.1.1 no such user`. */
   readonly refused = new Map<string, string>();
   readonly #server = new SMTPServer({
     authOptional: true,

@@ -12,14 +12,14 @@ export interface SnsSigner {
   cert: string;
 }
 
-/** One in force, unless told when it was. */
+/** Valid now, unless other dates are given. */
 export async function createSnsSigner(
   validity: { notBeforeDate?: Date; notAfterDate?: Date } = {},
 ): Promise<SnsSigner> {
   return generate([{ name: 'commonName', value: 'sns.amazonaws.com' }], { keySize: 2048, ...validity });
 }
 
-/** What SNS posts of a topic's message. */
+/** The body that SNS posts for a message of a topic. */
 export function signSnsMessage(
   signer: SnsSigner,
   message: object | string,

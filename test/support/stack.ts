@@ -6,14 +6,14 @@ import { findFreePort } from '../../dev/stack/ports.ts';
 import { startPostgres } from '../../dev/stack/postgres.ts';
 import { migrate } from '../../workers/migrate.ts';
 
-/** Where the parts of a test run answer. Test files read it through {@link testStack}. */
+/** Addresses of a test run's servers. Test files read it with {@link testStack}. */
 export interface TestStack {
   postgres: { ownerUrl: string; apiUrl: string; workerUrl: string };
 }
 
 const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
 
-/** What runs belongs to Jest's parent process; a set-up of a second tier finds what the first one started. */
+/** Belongs to Jest's parent process, so that the set-up of a second tier reuses what the first one started. */
 interface Running {
   directory: string;
   facts: Promise<TestStack['postgres']> | undefined;
@@ -32,11 +32,11 @@ function running(): Running {
   return holder.agentEmailTestStack;
 }
 
-/** Starts the parts named that do not run yet, and tells the test processes that Jest forks afterwards. */
+/** Starts the servers unless they run, and passes their addresses to the test processes that Jest forks later. */
 export async function startTestStack(): Promise<void> {
   const stack = running();
   stack.facts ??= startDatabase(stack);
-  // Jest runs no tear-down after a set-up that failed.
+  // Jest runs no teardown after a failed set-up.
   const postgres = await stack.facts.catch(async (error: unknown) => {
     await stopTestStack();
     throw error;
@@ -75,7 +75,7 @@ async function startDatabase({ directory, stops }: Running): Promise<TestStack['
   return facts;
 }
 
-/** The stack of this run, in a test file. */
+/** The servers of this test run. */
 export function testStack(): TestStack {
   const facts = process.env[VARIABLE];
   if (!facts) throw new Error('This tier has no stack: name the file *.api.test.ts');

@@ -12,16 +12,16 @@ import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
 import { testStack } from './stack.ts';
 
-/** 32 bytes; what they are does not matter. */
+/** Any 32 bytes. */
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export interface Call {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
-  /** API key; none sends no credential. */
+  /** API key; unset sends no credential. */
   token?: string;
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is, with the content type given in `headers`. */
+  /** Sent unchanged, with the content type in `headers`. */
   raw?: string | Buffer;
   headers?: Record<string, string>;
 }
@@ -32,16 +32,16 @@ export interface TestApp {
   readonly config: Config;
   /** With the API's login, under row-level security. */
   readonly database: Database;
-  /** As a worker: sees every tenant. */
+  /** With the workers' login, which sees every tenant. */
   readonly worker: Database;
-  /** As configured; nothing answers there unless the test starts it. */
+  /** As configured. The test has to start a server if it uses storage. */
   readonly storage: Storage;
-  /** What committed changes asked of Temporal, in order. */
+  /** The Temporal commands of committed changes, in order. */
   readonly commands: OutboxCommand[];
   /**
-   * Makes a request, and holds the answer against the description of the API.
+   * Makes a request and checks the response against the OpenAPI description.
    *
-   * @param path below /api/v1.
+   * @param path relative to /api/v1.
    */
   call(path: string, call?: Call): Promise<LightMyRequestResponse>;
   close(): Promise<void>;
@@ -50,11 +50,11 @@ export interface TestApp {
 export interface TestAppOptions {
   config?: Partial<Record<keyof Config, string>>;
   probes?: { database: () => Promise<void>; temporal: () => Promise<void> };
-  /** Instead of the database of the run. */
+  /** Replaces the database of the test run. */
   databaseUrl?: string;
 }
 
-/** The API as it is served, on the database of the run; only Temporal is replaced, by a list of what it was asked. */
+/** Builds the API with the database of the test run. Only Temporal is replaced, by a list of commands. */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { postgres } = testStack();
   const databaseUrl = options.databaseUrl ?? postgres.apiUrl;
@@ -112,20 +112,20 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   };
 }
 
-/** Settings of a process under test; what a test does not name has the service's own default. */
+/** Settings of a process under test. Others have their default. */
 export function testEnvironment(
   databaseUrl: string,
   overrides: Partial<Record<keyof Config, string>> = {},
 ): NodeJS.ProcessEnv {
   return {
     NODE_ENV: 'test',
-    // TEST_LOG_LEVEL=error shows what is behind a 500.
+    // TEST_LOG_LEVEL=error shows the cause of a 500.
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     DATABASE_URL: databaseUrl,
     ENCRYPTION_KEY: TEST_KEY,
     SIGNING_KEY: TEST_KEY,
     MAIL_DOMAIN: 'mail.test',
-    // Tests of the limit lower it; the others must not meet it.
+    // Tests of rate limits lower them; other tests must not reach them.
     RATE_LIMIT_PER_SECOND: '100000',
     RATE_LIMIT_BURST: '100000',
     ORGANIZATION_RATE_LIMIT_PER_SECOND: '100000',
@@ -138,7 +138,7 @@ export function connect(url: string): Promise<Database> {
   return createDatabase({ url, poolSize: 10, entities });
 }
 
-/** Keeps the real one's promise: a command exists once its transaction has committed, and never when it rolled back. */
+/** Like the real outbox: records a command once its transaction has committed, and not if it rolls back. */
 export function recordingOutbox(): { outbox: Outbox; commands: OutboxCommand[] } {
   const commands: OutboxCommand[] = [];
   const outbox: Outbox = {

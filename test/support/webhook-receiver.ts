@@ -6,14 +6,14 @@ import { findSchemaError } from './event-schema.ts';
 export interface ReceivedWebhook {
   path: string;
   headers: IncomingHttpHeaders;
-  /** Exactly as sent: signatures are over it. */
+  /** Unchanged, since signatures cover it. */
   body: string;
   receivedAt: Date;
 }
 
 type Answer = (request: IncomingMessage, response: ServerResponse, attempt: number) => void;
 
-/** A receiver of webhooks on 127.0.0.1 that keeps what it got and answers 200, or what a test tells it to. */
+/** A webhook receiver on 127.0.0.1 that stores requests and responds with 200, or as a test sets. */
 export class WebhookReceiver {
   readonly received: ReceivedWebhook[] = [];
   readonly #server = createServer((request, response) => void this.#receive(request, response));
@@ -36,7 +36,7 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
   }
 
-  /** @throws Error where something it got does not fit the schema served for its event type. */
+  /** @throws Error if a webhook does not match the schema of its event type. */
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -44,7 +44,7 @@ export class WebhookReceiver {
     const misfits = this.received.flatMap(({ body, headers }) =>
       headers['webhook-id'] ? (findSchemaError(body) ?? []) : [],
     );
-    if (misfits.length > 0) throw new Error(`No event as described: ${misfits.join('\n')}`);
+    if (misfits.length > 0) throw new Error(`Webhooks do not match their schemas: ${misfits.join('\n')}`);
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {

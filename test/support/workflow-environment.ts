@@ -11,8 +11,8 @@ const KEYWORD = 2;
 export interface WorkflowTestEnvironment {
   readonly temporal: TestWorkflowEnvironment;
   /**
-   * Runs `test` beside a worker that serves `taskQueue` with the given activities; skipped time passes while something
-   * waits for a workflow's result.
+   * Runs `test` while a worker serves `taskQueue` with the given activities. Time is skipped while the test waits for a
+   * workflow's result.
    */
   withWorker<T>(taskQueue: string, activities: object, test: () => Promise<T>): Promise<T>;
   stop(): Promise<void>;
@@ -20,7 +20,7 @@ export interface WorkflowTestEnvironment {
 
 let quiet = false;
 
-/** Keeps the SDK's chatter out of the tests' output. The runtime can be installed once a process. */
+/** Silences the SDK's logs. The runtime can be installed only once per process. */
 export function quietTemporal(): void {
   if (quiet) return;
   quiet = true;
@@ -30,7 +30,7 @@ export function quietTemporal(): void {
   });
 }
 
-/** Temporal's time-skipping server with the project's workflows: hours of waiting pass at once. */
+/** Temporal's time-skipping server with the project's workflows: hours of waiting pass immediately. */
 export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironment> {
   quietTemporal();
   const path = await findTemporalTestServer({

@@ -11,9 +11,8 @@ export interface ZipFile {
 }
 
 /**
- * Reads an archive by its central directory, strictly: what the local header and the directory say must agree, and
- * nothing may lie between the entries. Of its own, so that no test of the format depends on what is installed; other
- * people's readers are tested beside it.
+ * Reads an archive strictly by its central directory: local headers must match it, and there must be no gaps between
+ * entries. Written for the tests, so that they do not depend on installed programs; other readers are tested as well.
  */
 export async function readZip(path: string): Promise<ZipFile[]> {
   const file = await open(path);
@@ -33,9 +32,10 @@ export async function readZip(path: string): Promise<ZipFile[]> {
         read: () => readEntry(path, entry),
       });
     }
-    if (files.length !== directory.entries) throw new Error('The directory has another number of entries');
+    if (files.length !== directory.entries)
+      throw new Error('The number of entries in the directory is wrong');
     files.reduce((end, entry) => {
-      if (entry.begin !== end) throw new Error(`${entry.name} does not begin where the one before ends`);
+      if (entry.begin !== end) throw new Error(`${entry.name} does not start where the previous entry ends`);
       return entry.end;
     }, 0);
     return files;
@@ -49,7 +49,7 @@ type Entry = ReturnType<typeof directoryEntry>;
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   const { bytesRead } = await file.read(bytes, 0, length, position);
-  if (bytesRead !== length) throw new Error('The archive is shorter than it says');
+  if (bytesRead !== length) throw new Error('The archive is truncated');
   return bytes;
 }
 
@@ -83,7 +83,7 @@ function directoryEntry(bytes: Buffer) {
   const sizeBytes = orLarge(bytes.readUInt32LE(24));
   const compressedBytes = orLarge(bytes.readUInt32LE(20));
   const offset = orLarge(bytes.readUInt32LE(42));
-  if (large.length > 0) throw new Error('A Zip64 field nobody refers to');
+  if (large.length > 0) throw new Error('An unused Zip64 field');
   return {
     name: new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(46, 46 + nameLength)),
     flags: bytes.readUInt16LE(8),
@@ -114,7 +114,7 @@ async function dataOf(file: FileHandle, entry: Entry): Promise<number> {
   return entry.offset + 30 + name.length + header.readUInt16LE(28);
 }
 
-/** Looks at the data descriptor, too. */
+/** Also checks the data descriptor. */
 async function endOfEntry(file: FileHandle, entry: Entry): Promise<number> {
   const end = (await dataOf(file, entry)) + entry.compressedBytes;
   if ((entry.flags & 8) === 0) return end;
@@ -126,7 +126,7 @@ async function endOfEntry(file: FileHandle, entry: Entry): Promise<number> {
   if (descriptor.readUInt32LE(0) !== 0x08074b50 || descriptor.readUInt32LE(4) !== entry.crc32)
     throw new Error(`The descriptor of ${entry.name} is wrong`);
   if (sizes[0] !== entry.compressedBytes || sizes[1] !== entry.sizeBytes)
-    throw new Error(`The descriptor of ${entry.name} says other sizes`);
+    throw new Error(`The descriptor of ${entry.name} has wrong sizes`);
   return end + descriptor.length;
 }
 

@@ -11,7 +11,7 @@ import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
 
-/** Runs one lifecycle; `ingest` is told the number of the call and whether it is a local one. */
+/** Runs one workflow and records whether each call of `ingest` is local. */
 async function receive(input: ReceiveMessageInput, ingest: (call: number) => Promise<string>) {
   const calls: ('local' | 'remote')[] = [];
   const activities = {
@@ -39,7 +39,7 @@ const failing = (times: number) => async (call: number) => {
 };
 
 describe('receiveMessage', () => {
-  test('takes ordinary mail in at once: at most 6 events', async () => {
+  test('ingests an ordinary message in a local activity with at most 6 events', async () => {
     const run = await receive({ receiptId: 'rcp_1', sizeBytes: MAX_LOCAL_INGEST_BYTES }, stored);
     expect(run).toMatchObject({ calls: ['local'], result: 'stored as msg_1' });
     expect(run.events).toBeLessThanOrEqual(6);
@@ -48,19 +48,19 @@ describe('receiveMessage', () => {
   test.each([
     { what: 'large mail', sizeBytes: MAX_LOCAL_INGEST_BYTES + 1 },
     { what: 'mail of a run older than the field', sizeBytes: undefined },
-  ])('takes $what in by an activity: at most 11 events', async ({ sizeBytes }) => {
+  ])('ingests $what in a regular activity with at most 11 events', async ({ sizeBytes }) => {
     const run = await receive({ receiptId: 'rcp_1', ...(sizeBytes ? { sizeBytes } : {}) }, stored);
     expect(run).toMatchObject({ calls: ['remote'], result: 'stored as msg_1' });
     expect(run.events).toBeLessThanOrEqual(11);
   });
 
-  test('goes on by an activity and its retries where that fails', async () => {
+  test('falls back to a regular activity with retries on failure', async () => {
     const run = await receive({ receiptId: 'rcp_1', sizeBytes: 1_000 }, failing(4));
     expect(run.calls).toEqual(['local', 'remote', 'remote', 'remote', 'remote']);
     expect(run.result).toBe('stored as msg_1');
   });
 
-  test('does not wait for one that takes longer than a workflow task should', async () => {
+  test('falls back if the local activity exceeds a workflow task’s time', async () => {
     const hung = new AbortController();
     const run = await receive({ receiptId: 'rcp_1', sizeBytes: 1_000 }, async (call) => {
       if (call === 1) await sleep(60_000, undefined, { signal: hung.signal }).catch(() => undefined);
