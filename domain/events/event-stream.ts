@@ -106,7 +106,8 @@ async function readPage(database: Database, scope: TailScope, options: FollowOpt
     // Read before the events: their statement sees at least as much.
     const end = await getFeedEnd(em);
     const [held] = await em.execute<{ back: boolean }[]>(
-      sql`select exists (select 1 from events where env_id = ${scope.environmentId} and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
+      sql`select exists (select 1 from events where env_id = ${scope.environmentId}
+                      and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
            or exists (select 1 from events where org_id = ${scope.organizationId} and inbox_id is null
                       and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as back`,
     );

@@ -24,7 +24,8 @@ export async function purgeEvents(database: Database, retentionDays: number): Pr
     const count = await deleteRows(
       database,
       sql`delete from events where id in (
-         select id from events where id < ${lowestIdAt('event', cutoff)} and (id < ${lowestIdAt('event', holdCutoff)} or not exists (
+         select id from events where id < ${lowestIdAt('event', cutoff)}
+           and (id < ${lowestIdAt('event', holdCutoff)} or not exists (
            select from webhook_deliveries d
            where d.event_id = events.id and d.status = 'held' and d.held_for = 'usage_limit'))
          order by id limit ${BATCH_SIZE})`,

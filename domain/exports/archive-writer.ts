@@ -126,7 +126,8 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
   async function writeMissingFiles(archive: ArchiveSource, appender: ArchiveAppender) {
     appender.startFile('data/missing_files.jsonl', archive.startedAt.getTime());
     const [segment] = await database.query<{ number: number; missing: string }>(
-      sql`select number, missing_files as missing from export_segments where export_id = ${archive.id} and number > ${appender.position.segment} and missing_files <> ''
+      sql`select number, missing_files as missing from export_segments
+       where export_id = ${archive.id} and number > ${appender.position.segment} and missing_files <> ''
        order by number limit 1`,
     );
     if (segment) {
@@ -165,7 +166,8 @@ export function createArchiveWriter(options: ArchiveWriterOptions): ArchiveWrite
     const { position } = appender;
     position.directoryOffset ||= position.offset;
     const [segment] = await database.query<{ number: number; directory: Buffer }>(
-      sql`select number, central_directory as directory from export_segments where export_id = ${archive.id} and number > ${position.segment} and central_directory <> ''
+      sql`select number, central_directory as directory from export_segments
+       where export_id = ${archive.id} and number > ${position.segment} and central_directory <> ''
        order by number limit 1`,
     );
     if (!segment) return appender.nextStage();

@@ -140,11 +140,13 @@ export function createExportCompletion({
 
     async cleanUp() {
       const expired = await database.query<{ id: string }>(
-        sql`update exports set status = 'expired', updated_at = ${now()} where status = 'ready' and expires_at <= ${now()} returning id`,
+        sql`update exports set status = 'expired', updated_at = ${now()}
+         where status = 'ready' and expires_at <= ${now()} returning id`,
       );
       const left = await database.query<Parameters<typeof removeUpload>[0]>(
         sql`select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
-         where upload_id is not null and status in ('failed', 'canceled', 'expired') and updated_at < ${new Date(now().getTime() - CLEANUP_DELAY_MS)}
+         where upload_id is not null and status in ('failed', 'canceled', 'expired')
+           and updated_at < ${new Date(now().getTime() - CLEANUP_DELAY_MS)}
          order by updated_at limit 20`,
       );
       for (const row of left) await removeUpload(row);

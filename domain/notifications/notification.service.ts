@@ -43,7 +43,8 @@ export function createNotificationService({
         const written = await em.execute<{ id: string }[]>(
           sql`insert into notifications
              (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, next_attempt_at, created_at)
-           values (${id}, ${organizationId}, ${owner.id}, ${owner.email}, ${template}, ${JSON.stringify(params)}::jsonb, ${`${dedupeKey}/${owner.id}`}, 'pending', 0, now(), now())
+           values (${id}, ${organizationId}, ${owner.id}, ${owner.email}, ${template},
+             ${JSON.stringify(params)}::jsonb, ${`${dedupeKey}/${owner.id}`}, 'pending', 0, now(), now())
            on conflict (dedupe_key) do nothing returning id`,
         );
         if (written.length > 0)

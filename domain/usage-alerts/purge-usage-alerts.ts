@@ -10,6 +10,7 @@ export function purgeUsageAlerts(database: Database, now: Date = new Date()): Pr
   return deleteRows(
     database,
     sql`delete from usage_alerts where (org_id, counter, threshold, period_start) in (
-       select org_id, counter, threshold, period_start from usage_alerts where period_start < ${usageCutoff(now)} limit ${BATCH_SIZE})`,
+       select org_id, counter, threshold, period_start from usage_alerts
+       where period_start < ${usageCutoff(now)} limit ${BATCH_SIZE})`,
   );
 }

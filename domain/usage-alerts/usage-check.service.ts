@@ -271,7 +271,8 @@ async function insertAlert(
 ): Promise<boolean> {
   const { organizationId, counter } = status;
   const written = await em.execute<object[]>(
-    sql`insert into usage_alerts (org_id, counter, threshold, period_start, created_at) values (${organizationId}, ${counter}, ${threshold}, ${start.toISOString()}, ${now.toISOString()})
+    sql`insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
+     values (${organizationId}, ${counter}, ${threshold}, ${start.toISOString()}, ${now.toISOString()})
      on conflict do nothing returning counter`,
   );
   return written.length > 0;

@@ -48,7 +48,8 @@ const countCalls = (
   at: string,
   monthStart: string,
 ) => sql`select org_id, tier, override_kind, override_amount::float8 as override_amount,
-  custom_amount::float8 as custom_amount, current::float8 as current from count_api_calls(${calls}::jsonb, ${at}::timestamptz, ${monthStart}::timestamptz)`;
+  custom_amount::float8 as custom_amount, current::float8 as current
+  from count_api_calls(${calls}::jsonb, ${at}::timestamptz, ${monthStart}::timestamptz)`;
 
 export function createApiCallMeter({
   database,

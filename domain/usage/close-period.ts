@@ -15,7 +15,8 @@ export async function closePeriod(
   const open = await em.execute<{ org_id: string; amounts: Record<string, number> }[]>(
     sql`select c.org_id, jsonb_object_agg(c.counter, c.amount + (
          select coalesce(sum(d.amount), 0) from usage_deltas d
-         where d.org_id = c.org_id and d.counter = c.counter and d.at >= ${period.period_start} and d.at < ${period.period_end})) as amounts
+         where d.org_id = c.org_id and d.counter = c.counter 
+           and d.at >= ${period.period_start} and d.at < ${period.period_end})) as amounts
      from usage_counters c
      where c.period_start = ${period.period_start} and c.org_id in (${organizationIds})
        and not exists (select from usage_events e
@@ -25,6 +26,7 @@ export async function closePeriod(
   for (const { org_id, amounts } of open)
     await em.execute(
       sql`insert into usage_events (id, org_id, kind, counter, data, actor, at)
-       values (${newId('usageEvent')}, ${org_id}, 'period_closed', null, ${JSON.stringify({ ...period, amounts })}::jsonb, 'system', ${now.toISOString()}) on conflict do nothing`,
+       values (${newId('usageEvent')}, ${org_id}, 'period_closed', null, ${JSON.stringify({ ...period, amounts })}::jsonb, 'system', ${now.toISOString()})
+       on conflict do nothing`,
     );
 }

@@ -97,6 +97,7 @@ export async function recordUsage(
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {
   await em.execute(
-    sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
+    sql`insert into usage_deltas (org_id, counter, at, amount)
+     values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
   );
 }

@@ -13,7 +13,8 @@ export interface LimitInputsRow {
 }
 
 // Cast to double precision: the driver returns bigint as text, and amounts are below 2^53.
-export const LIMIT_COLUMNS = sql`o.tier, v.kind as override_kind, v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
+export const LIMIT_COLUMNS = sql`o.tier, v.kind as override_kind,
+  v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
 
 /** @param resource SQL that names what is limited. */
 export const joinLimits = (resource: Sql) => sql`

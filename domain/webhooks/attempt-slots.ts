@@ -29,7 +29,8 @@ export async function openAttempt(em: EntityManager, attempt: NewAttempt): Promi
   if (lease.slot !== null || lease.hasSlots) return lease.slot;
   await em.execute(
     sql`insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
-     select ${attempt.endpointId}, slot, ${attempt.organizationId}, 'epoch' from generate_series(0, ${MAX_CONCURRENT_ATTEMPTS - 1}) slot on conflict do nothing`,
+     select ${attempt.endpointId}, slot, ${attempt.organizationId}, 'epoch'
+     from generate_series(0, ${MAX_CONCURRENT_ATTEMPTS - 1}) slot on conflict do nothing`,
   );
   return (await tryOpenAttempt(em, attempt)).slot;
 }
@@ -76,9 +77,11 @@ export async function closeAttempt(em: EntityManager, result: AttemptResult): Pr
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
   await em.execute(
     sql`with freed as (
-       update webhook_slots set leased_until = 'epoch' where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id = ${deliveryId})
+       update webhook_slots set leased_until = 'epoch'
+       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id = ${deliveryId})
      update webhook_delivery_attempts
-     set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode}, response_body = ${responseBody}, error = ${error}
+     set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
+       response_body = ${responseBody}, error = ${error}
      where delivery_id = ${deliveryId} and number = ${number}`,
   );
 }
@@ -112,7 +115,8 @@ export async function closeDelivered(
        where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id in (select id from arrived)),
      closed as (
        update webhook_delivery_attempts
-       set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode}, response_body = ${responseBody}, error = null
+       set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
+       response_body = ${responseBody}, error = null
        where delivery_id in (select id from arrived) and number = ${number})
      select id from arrived`,
   );

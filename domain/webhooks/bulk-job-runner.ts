@@ -169,7 +169,8 @@ async function cancelBatch(
     sql`update webhook_deliveries d
      set status = 'canceled', last_error = 'Canceled through the API.', next_attempt_at = null, completed_at = now()
      from (select id, status from webhook_deliveries
-           where endpoint_id = ${endpoint.id} and status in ('pending', 'held') and created_at < ${job.until} limit ${BATCH_SIZE} for update) w
+           where endpoint_id = ${endpoint.id} and status in ('pending', 'held') and created_at < ${job.until}
+           limit ${BATCH_SIZE} for update) w
      where d.id = w.id
      returning d.id, d.episode, w.status = 'pending' as "hasRun"`,
   );

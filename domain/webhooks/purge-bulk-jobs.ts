@@ -10,6 +10,7 @@ export function purgeBulkJobs(database: Database, retentionDays: number): Promis
   const cutoff = lowestIdAt('bulkJob', new Date(Date.now() - retentionDays * 86_400_000));
   return deleteRows(
     database,
-    sql`delete from webhook_bulk_jobs where id in (select id from webhook_bulk_jobs where id < ${cutoff} order by id limit ${BATCH_SIZE})`,
+    sql`delete from webhook_bulk_jobs where id in (
+       select id from webhook_bulk_jobs where id < ${cutoff} order by id limit ${BATCH_SIZE})`,
   );
 }

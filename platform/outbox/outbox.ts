@@ -150,7 +150,8 @@ async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]>
   return database.autocommit((em) =>
     em.execute<LeasedRow[]>(
       sql`update outbox set attempts = attempts + 1,
-         available_at = now() + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
+         available_at = now()
+           + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
        where id in (select id from outbox where available_at <= now() and dead_at is null
                     order by available_at limit ${limit} for update skip locked)
        returning id, org_id as "organizationId", command, attempts`,
