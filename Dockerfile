@@ -8,8 +8,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:${NODE_VERSION}-bookworm-slim
-# Many threads and short-lived buffers: by their defaults libc and V8 keep 60 MiB more of a worker than it uses, and
-# 25 MiB more of one that reads files, unless what is large goes back to the system at once.
+# By default libc and V8 retain 60 MiB more in a worker than it uses, and 25 MiB more in one that reads files, because
+# of its many threads and short-lived buffers. These settings return large blocks to the system immediately.
 ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072 \
   NODE_OPTIONS=--max-semi-space-size=2
 WORKDIR /app

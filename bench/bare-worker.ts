@@ -18,7 +18,7 @@ const worker = await Worker.create({
       process.send?.('ran');
     },
     nothingLocal: async () => undefined,
-    told: async () => {
+    report: async () => {
       process.send?.('ran');
     },
   },

@@ -62,7 +62,7 @@ export async function withoutWordIndex(owner: pg.Client, work: () => Promise<voi
 }
 
 /**
- * Fills an inbox of its own organization: 30 words a message out of 20,000, some far more frequent than others, one
+ * Fills the inbox of a separate organization: 30 words per message out of 20,000, some far more frequent than others, one
  * message a minute up to now, every third one sent, ten in a thread. The word
  * `sesquipedalian`, the label `rare` and the sender `rare@example.com` have {@link RARE} each, however large the inbox.
  */

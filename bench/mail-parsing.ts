@@ -70,7 +70,7 @@ function bounceRows(): Row[] {
       whole,
     ),
     row(
-      'complaints, auto-replies and other mail told apart',
+      'complaints, auto-replies and other messages distinguished',
       judged.filter(({ report }) => !report),
       whole,
     ),

@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { FirstOrganization } from '../domain/bootstrap/first-organization.ts';
-import { endLeftover, type Log, processOf, writePidFile } from './stack/child-process.ts';
-import { endLeftoverPostgres } from './stack/postgres.ts';
+import { type Log, processOf, stopLeftover, writePidFile } from './stack/child-process.ts';
+import { stopLeftoverPostgres } from './stack/postgres.ts';
 
 /** Created on the first start and kept: the data cannot be decrypted with another ENCRYPTION_KEY. */
 export interface Secrets {
@@ -132,8 +132,8 @@ function createSecrets(): Secrets {
 /** Stops the processes that write to the database first. */
 async function stopLeftoverProcesses(directory: string, folder: DataFolder, log: Log): Promise<void> {
   for (const name of ['api', 'workers', 'mail-ui', 'temporal'])
-    await endLeftover(folder.pidFile(name), name, log);
-  await endLeftoverPostgres(join(directory, 'postgres'), log);
+    await stopLeftover(folder.pidFile(name), name, log);
+  await stopLeftoverPostgres(join(directory, 'postgres'), log);
 }
 
 /** Deletes only what a start creates: DEV_DATA_DIR may contain other files. */

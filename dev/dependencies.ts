@@ -107,7 +107,7 @@ async function seed(
   const kept = folder.readSeed();
   if (!kept)
     throw new Error(
-      'The database has an organization, but seed.json with its keys is gone: "npm start -- --reset" begins anew.',
+      'The database has an organization, but seed.json with its keys is missing. "npm start -- --reset" deletes all data and starts over.',
     );
   return kept;
 }

@@ -3,9 +3,9 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 const { nothing } = proxyActivities<{ nothing(input: object): Promise<void> }>({
   startToCloseTimeout: '1 minute',
 });
-const { nothingLocal, told } = proxyLocalActivities<{
+const { nothingLocal, report } = proxyLocalActivities<{
   nothingLocal(input: object): Promise<void>;
-  told(input: object): Promise<void>;
+  report(input: object): Promise<void>;
 }>({
   startToCloseTimeout: '1 minute',
 });
@@ -24,5 +24,5 @@ export async function bareDelivery(input: object): Promise<void> {
 
 /** The baseline of an inbound message: one no-op local activity. */
 export async function bareReceive(input: object): Promise<void> {
-  await told(input);
+  await report(input);
 }

@@ -112,13 +112,13 @@ function tail(logFile: string, from: number): string {
 }
 
 /**
- * Ends the child an earlier start left behind when it was killed. Its pid may belong to a stranger by now, so the
- * process is only touched when its command line is still the one it was started with.
+ * Stops a child that a killed start left running. Another program may have its pid by now, so the process is stopped
+ * only if its command line is still the one it was started with.
  */
-export async function endLeftover(pidFile: string, name: string, log: Log): Promise<void> {
+export async function stopLeftover(pidFile: string, name: string, log: Log): Promise<void> {
   const pid = processOf(pidFile);
   if (pid !== undefined) {
-    log(`Ending the ${name} (pid ${pid}) that an earlier start left behind`);
+    log(`Stopping ${name} (pid ${pid}), left running by an earlier start`);
     await endProcess(pid, 'SIGTERM');
   }
   rmSync(pidFile, { force: true });

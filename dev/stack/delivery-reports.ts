@@ -10,10 +10,10 @@ export interface ReportedRecipient {
 export interface ReportedMail {
   /** ENVID of RFC 3461. */
   envelopeId?: string;
-  /** MAIL FROM; where the report goes. */
+  /** MAIL FROM, which the report is sent to. */
   returnPath: string;
   arrivedAt: Date;
-  /** The header block of the mail, without its Received lines of this relay. */
+  /** The header block of the message, without this relay's Received fields. */
   headers: string;
 }
 
@@ -26,7 +26,7 @@ const SUBJECTS: Record<SimulatedOutcome['action'], string> = {
   delayed: 'Delayed Mail (still being retried)',
 };
 
-/** A delivery status notification (RFC 3464) of one recipient, as an MTA named `reporter` writes it. */
+/** A delivery status notification (RFC 3464) about one recipient, from an MTA named `reporter`. */
 export function deliveryReport(
   reporter: string,
   mail: ReportedMail,
@@ -91,11 +91,11 @@ interface ReportParts {
   reportType: 'delivery-status' | 'feedback-report';
   subject: string;
   text: string;
-  /** Blocks of fields, an empty line between them. */
+  /** Groups of fields, separated by an empty line. */
   machinePart: string[][];
 }
 
-/** RFC 6522: a text for people, one for programs, and what the report is about. */
+/** RFC 6522: a human-readable part, a machine-readable part and the reported header. */
 function buildReport(reporter: string, mail: ReportedMail, parts: ReportParts): Promise<Buffer> {
   const report = new MimeNode(`multipart/report; report-type=${parts.reportType}`, { hostname: reporter });
   report.setHeader({

@@ -6,11 +6,11 @@ import type { Log } from './child-process.ts';
 import type { SimulatedOutcome } from './simulated-outcome.ts';
 
 export interface Hop {
-  /** For messages. */
+  /** For log lines. */
   name: string;
   host: string;
   port: number;
-  /** Pauses between tries; the mail fails after the last. Default: about two minutes together. */
+  /** Delays between tries; the message fails after the last. Default: about two minutes in total. */
   retryDelaysMs?: number[] | undefined;
 }
 
@@ -21,15 +21,15 @@ export interface Envelope {
 
 export interface Delivery {
   /**
-   * Hands a mail over by SMTP, trying again while the hop is away or asks for patience.
+   * Delivers a message by SMTP, with retries while the hop is down or replies 4xx.
    *
-   * @returns what became of it; undefined when `close` came first.
+   * @returns the outcome; undefined if `close` was called first.
    */
   deliver(envelope: Envelope, open: () => Readable): Promise<SimulatedOutcome | undefined>;
   close(): void;
 }
 
-/** Long enough for a listener that restarts. */
+/** Long enough for a listener to restart. */
 const RETRY_DELAYS_MS = [100, 250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
 export function createDelivery(hop: Hop, log: Log): Delivery {

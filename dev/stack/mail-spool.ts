@@ -17,27 +17,27 @@ export interface SpooledMail {
   returnPath: string;
   envelopeId?: string;
   arrivedAt: string;
-  /** First line this relay put before the mail. */
+  /** Trace field that this relay added at the top. */
   trace: string;
   recipients: SpooledRecipient[];
-  /** Shown in the mail UI; false for reports this relay wrote itself for the service. */
+  /** Whether the mail UI shows it; false for this relay's own reports to the service. */
   shown: boolean;
 }
 
 export interface MailSpool {
-  /** Once this resolves the mail survives the end of the process. */
+  /** Once this resolves, the message survives an exit of the process. */
   add(mail: SpooledMail, content: Readable | Buffer): Promise<void>;
   read(id: string): Readable;
-  /** The header block as it arrived. */
+  /** The header block as received. */
   headersOf(mail: SpooledMail): Promise<string>;
   remove(id: string): Promise<void>;
-  /** What an earlier run accepted and did not finish. */
+  /** Messages that an earlier run accepted and did not settle. */
   unfinished(): SpooledMail[];
 }
 
 const MAX_HEADER_BYTES = 64 * 1024;
 
-/** An MTA that answered 250 keeps the mail: a file each, and one with its envelope that makes it valid. */
+/** Stores accepted messages: one file per message, and one with its envelope that makes it valid. */
 export function createMailSpool(directory: string): MailSpool {
   mkdirSync(directory, { recursive: true });
   const contentFile = (id: string) => join(directory, `${id}.eml`);
@@ -69,7 +69,7 @@ export function createMailSpool(directory: string): MailSpool {
   };
 }
 
-/** latin1 keeps every byte of an 8-bit header as one character. */
+/** latin1 maps every byte of an 8-bit header to one character. */
 async function readStart(file: string, bytes: number): Promise<string> {
   const handle = await open(file);
   try {

@@ -66,7 +66,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const owner = serverOwner(resolve(options.dataDir));
   const binaries = runnableBinaries(await findBinaries(), owner);
   const dataDir = ownedDataDir(resolve(options.dataDir), owner, options.log);
-  await endLeftoverPostgres(dataDir, options.log);
+  await stopLeftoverPostgres(dataDir, options.log);
   if (!existsSync(join(dataDir, 'PG_VERSION'))) {
     options.log('Creating the PostgreSQL data directory (first start)');
     initialize({ ...options, dataDir }, binaries, owner);
@@ -175,7 +175,7 @@ function initialize(options: PostgresOptions, { initdb }: Binaries, owner: Owner
  * A killed PostgreSQL leaves `postmaster.pid` behind. If its process is dead, the next server takes over the lock and
  * recovers. If it still runs, it keeps the directory locked, so it is stopped here.
  */
-export async function endLeftoverPostgres(dataDir: string, log: Log): Promise<void> {
+export async function stopLeftoverPostgres(dataDir: string, log: Log): Promise<void> {
   const lockFile = join(dataDir, 'postmaster.pid');
   if (!existsSync(lockFile)) return;
   const pid = Number(readFileSync(lockFile, 'utf8').split('\n')[0]);

@@ -37,15 +37,15 @@ test('a complaint emits an event and suppresses the recipient until the suppress
   expect(refused.status).toBe(422);
   expect(refused.body).toMatchObject({ code: 'message_rejected', rejection_reason: 'blocked_recipient' });
   await eventually(() => expect(receiver.received).toHaveLength(2), TIMEOUT_MS);
-  const told = receiver.received.map((delivery) => JSON.parse(delivery.body));
-  expect(told.find(({ type }) => type === 'message.complained').data).toEqual({
+  const webhooks = receiver.received.map((delivery) => JSON.parse(delivery.body));
+  expect(webhooks.find(({ type }) => type === 'message.complained').data).toEqual({
     message_id: sent.body.id,
     inbox_id: inbox.id,
     complained_recipients: [reader],
     feedback_type: 'abuse',
     complained_at: expect.any(String),
   });
-  expect(told.find(({ type }) => type === 'message.rejected').data).toEqual({
+  expect(webhooks.find(({ type }) => type === 'message.rejected').data).toEqual({
     inbox_id: inbox.id,
     from_address: inbox.email,
     to_addresses: [reader],

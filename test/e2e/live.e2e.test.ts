@@ -41,16 +41,16 @@ test('a message received over SMTP reaches a stream and a waiting call within a 
     const waiting = wait(`&since=${firstId}&from=ada@people.example&subject=code`);
     await deliver(other, 'Your code, elsewhere');
     const accepted = await deliver(inbox, 'Your code');
-    const [, told] = await stream.received(2);
-    const toldAt = performance.now();
+    const [, event] = await stream.received(2);
+    const eventAt = performance.now();
     const found = await waiting;
     expect(found.body).toMatchObject({
       inbox_id: inbox.id,
       subject: 'Your code',
       extracted_text: 'Your code: 1',
     });
-    expect(told?.data).toMatchObject({ type: 'message.received', data: { message_id: found.body.id } });
-    expect(toldAt - accepted).toBeLessThan(1_000);
+    expect(event?.data).toMatchObject({ type: 'message.received', data: { message_id: found.body.id } });
+    expect(eventAt - accepted).toBeLessThan(1_000);
     expect(found.at - accepted).toBeLessThan(1_000);
   } finally {
     stream.close();

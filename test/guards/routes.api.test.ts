@@ -166,10 +166,10 @@ describe('access', () => {
     [
       'another organization',
       async () => {
-        const stranger = await createOrganization(app.worker);
+        const otherOrganization = await createOrganization(app.worker);
         return {
           caller: organization.token,
-          victim: { ...stranger, environmentId: stranger.productionEnvironmentId },
+          victim: { ...otherOrganization, environmentId: otherOrganization.productionEnvironmentId },
         };
       },
     ],

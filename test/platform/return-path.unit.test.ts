@@ -55,7 +55,7 @@ describe('return paths', () => {
   test('are distinguished from other addresses', () => {
     const address = returnPaths.create(newId('message'), 0);
     const token = address.slice(8, 53);
-    for (const stranger of [
+    for (const other of [
       '',
       'bounces+@bounces.agents.test',
       'bounces@bounces.agents.test',
@@ -66,7 +66,7 @@ describe('return paths', () => {
       `bounces+${token}=@bounces.agents.test`,
       ` ${address}`,
     ]) {
-      expect(returnPaths.parse(stranger)).toBeNull();
+      expect(returnPaths.parse(other)).toBeNull();
     }
     fc.assert(fc.property(fc.string(), (text) => returnPaths.parse(`bounces+${text}@${domain}`) === null));
   });

@@ -175,18 +175,18 @@ describe('storage', () => {
   });
 
   test('reports errors without credentials', async () => {
-    const stranger = createStorage({
+    const wronglyConfigured = createStorage({
       ...server.environment,
       S3_SECRET_ACCESS_KEY: 'wrong-secret-key',
       S3_FORCE_PATH_STYLE: true,
     });
-    const error = await stranger
+    const error = await wronglyConfigured
       .putBytes('k', Buffer.from('x'), 'text/plain')
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ failure: 'unavailable' });
     expect(JSON.stringify({ ...(error as Error) }) + String(error)).not.toContain('wrong-secret-key');
     expect((error as Error).cause).toBeUndefined();
-    stranger.close();
+    wronglyConfigured.close();
   });
 });
 
