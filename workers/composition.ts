@@ -100,7 +100,7 @@ export async function compose(
       closers.push(() => transport.close());
       return transport;
     }),
-    mailReader: once((): ParserPool => {
+    parserPool: once((): ParserPool => {
       const reader = createParserPool({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
       closers.push(() => reader.close());
       return reader;
@@ -152,7 +152,7 @@ export async function compose(
         events: services.events,
         credentials: services.credentials,
         attachments: services.attachments,
-        reader: parts.mailReader(),
+        parserPool: parts.parserPool(),
       }),
     ),
     async close() {

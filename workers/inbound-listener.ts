@@ -143,7 +143,7 @@ export function startInboundSmtp({
     registers: [registry],
   });
   const onReply = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
-  return startInboundListener({ config, storage, receipts, logger, onReply: onReply });
+  return startInboundListener({ config, storage, receipts, logger, onReply });
 }
 
 async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {

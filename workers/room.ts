@@ -22,7 +22,7 @@ export interface WorkerParts {
   mailTransport(): MailTransport;
   simulator(): SimulatorTransport;
   dkimKeys(): Promise<DkimKeys>;
-  mailReader(): ParserPool;
+  parserPool(): ParserPool;
 }
 
 /** What the reconciler does for a room every minute. */

@@ -31,7 +31,7 @@ export async function startWorkers(
 ): Promise<StartedProcess> {
   const parts = { ...(await compose(config, logger, queues)), registry };
   addConnectionMetrics(registry, parts.database);
-  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.mailReader());
+  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.parserPool());
   // The same in every process: one kind of them tells it.
   if (queues.includes(MAINTENANCE_QUEUE)) meterBacklog(registry, { database: parts.database, logger });
   // First, because mail can be taken while Temporal is away.

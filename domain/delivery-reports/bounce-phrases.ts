@@ -339,7 +339,7 @@ const MAX_TEXT_CHARACTERS = 8_000;
 /** Returns the first rule that matches the text; null if none does. */
 export function findReason(text: string): { reason: BounceReason; status: string } | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
-  const found = REASON_RULES.find(({ patterns: says }) => says.some((words) => words.test(searched)));
+  const found = REASON_RULES.find(({ patterns }) => patterns.some((pattern) => pattern.test(searched)));
   return found ? { reason: found.reason, status: found.status } : null;
 }
 

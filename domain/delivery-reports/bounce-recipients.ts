@@ -85,10 +85,10 @@ function selectRecipients(mentions: Mention[]): string[] {
     const known = best.get(toAddressKey(mention.address));
     if (!known || mention.score > known.score) best.set(toAddressKey(mention.address), mention);
   }
-  const top = Math.max(0, ...[...best.values()].map(({ score: points }) => points));
+  const top = Math.max(0, ...[...best.values()].map(({ score }) => score));
   if (top < MIN_SCORE) return [];
   const needed = top >= SURE_SCORE ? Math.max(SURE_SCORE, top - MAX_SCORE_GAP) : top;
-  return [...best.values()].filter(({ score: points }) => points >= needed).map(({ address }) => address);
+  return [...best.values()].filter(({ score }) => score >= needed).map(({ address }) => address);
 }
 
 /** Labels in front of a recipient's address, in several languages. */
@@ -138,12 +138,12 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
           lineBefore: before,
           following,
         };
-        const points =
+        const score =
           scoreContext(context) +
           (returnedTo.has(toAddressKey(address)) ? 3 : 0) -
           (senders.has(toAddressKey(address)) && !returnedTo.has(toAddressKey(address)) ? 8 : 0) -
           (SERVICE_NAMES.test(address) ? 5 : 0);
-        mentions.push({ address, line, score: points });
+        mentions.push({ address, line, score });
       }
     }
     if (text.trim() !== '') before = text;

@@ -14,11 +14,11 @@ import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { createPreview } from '../mime/preview.ts';
 import { isAutoSubmitted } from './auto-submitted.ts';
 import { deriveSignals } from './derive-signals.ts';
+import { findThreadByReturnPath } from './find-thread-by-return-path.ts';
 import { toMessageId } from './inbound-ids.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
 import type { Receipt } from './receipt.entity.ts';
-import { findThreadByReturnPath } from './find-thread-by-return-path.ts';
 
 /** A parsed message with its authentication and spam results. */
 export interface AnalyzedMail {

@@ -87,7 +87,10 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   } catch (error) {
     // A retry would fail forever, and the message would never appear.
     if (!isPermanentDataError(error)) throw error;
-    const mail = { ...emptyParsedMail('The message contains a value that cannot be stored.'), extractedText: '' };
+    const mail = {
+      ...emptyParsedMail('The message contains a value that cannot be stored.'),
+      extractedText: '',
+    };
     return store(options, receipt, { ...analyzed, mail, sha256 });
   }
 }

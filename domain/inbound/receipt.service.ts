@@ -127,10 +127,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
           rowCount += 1;
           const { organizationId } = route;
           if (route.kind === 'mail')
-            receivedByOrganization.set(
-              organizationId,
-              (receivedByOrganization.get(organizationId) ?? 0) + 1,
-            );
+            receivedByOrganization.set(organizationId, (receivedByOrganization.get(organizationId) ?? 0) + 1);
         }
         transaction.beforeCommit(() => countReceived(transaction.em, receivedByOrganization, now()));
         return rowCount;
@@ -140,7 +137,11 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
 }
 
 /** Counts in a fixed order, to prevent deadlocks on the counter rows. @throws AppError `usage_limit_exceeded`. */
-async function countReceived(em: EntityManager, counts: ReadonlyMap<string, number>, at: Date): Promise<void> {
+async function countReceived(
+  em: EntityManager,
+  counts: ReadonlyMap<string, number>,
+  at: Date,
+): Promise<void> {
   for (const [organizationId, amount] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
     await countWithinLimit(em, { organizationId, counter: 'messages_received', amount, at });
 }

@@ -46,7 +46,7 @@ export interface SubmissionServiceOptions {
   events: EventService;
   credentials: Pick<CredentialService, 'authenticate'>;
   attachments: Pick<AttachmentService, 'storeUpload'>;
-  reader: Pick<ParserPool, 'parse'>;
+  parserPool: Pick<ParserPool, 'parse'>;
 }
 
 const UNCLAIMED_GRACE_MS = 3_600_000;
@@ -93,11 +93,11 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
 }
 
 async function parseSubmission(
-  { storage, reader, attachments }: SubmissionServiceOptions,
+  { storage, parserPool, attachments }: SubmissionServiceOptions,
   { scope, inboxId }: Submitter,
   submittedKey: string,
 ): Promise<{ mail: ParsedInboundMail; files: FileToAttach[] }> {
-  const mail = await reader.parse(await storage.getStream(submittedKey), {
+  const mail = await parserPool.parse(await storage.getStream(submittedKey), {
     async storeFile(_index, content, contentType) {
       const metadata = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
       const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(

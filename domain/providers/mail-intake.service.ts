@@ -34,7 +34,11 @@ export interface MailIntake {
   resolve(
     addresses: string[],
     mailFrom: string,
-  ): Promise<{ recipients: ProviderMail['recipients']; unknown: string[]; overLimit: ProviderMail['recipients'] }>;
+  ): Promise<{
+    recipients: ProviderMail['recipients'];
+    unknown: string[];
+    overLimit: ProviderMail['recipients'];
+  }>;
   /** Whether all of these inboxes have received the id before. */
   hasReceived(transportId: string, recipients: ProviderMail['recipients']): Promise<boolean>;
   /**

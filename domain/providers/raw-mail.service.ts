@@ -38,7 +38,8 @@ export function createRawMailService({
       const { recipients, unknown, overLimit } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
       if (recipients.length === 0 && overLimit.length === 0) throw noRecipients();
       const transportId = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
-      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit))) throw receiveLimitReached();
+      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
+        throw receiveLimitReached();
       await intake.take({
         transportId: transportId,
         source,

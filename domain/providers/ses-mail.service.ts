@@ -39,7 +39,8 @@ export function createSesMailService(options: SesMailServiceOptions): SesMailSer
       if (recipients.length > 0 && !(await intake.hasReceived(transportId, recipients)))
         await takeForRecipients(options, { ...mail, content }, { transportId, recipients });
       // The other recipients have it now. SNS retries for those over their limit.
-      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit))) throw receiveLimitReached();
+      if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
+        throw receiveLimitReached();
       return 'stored';
     },
   };

@@ -18,7 +18,14 @@ import type { Room } from '../room.ts';
 
 export const inboundRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, mailReader }) =>
+    [MAIL_QUEUE]: ({
+      config,
+      logger,
+      database,
+      storage,
+      services: { outcomes, events },
+      parserPool: mailReader,
+    }) =>
       createInboundActivities({
         ingest: createIngestService({
           database,

@@ -58,15 +58,15 @@ function startsWithAttribution(whole: string): boolean {
   return findAttribution(lines, 0) !== null;
 }
 
-function extractRepeatedly({ lines, hasQuotes: quotes }: ReplyLines): Extraction {
-  let words = lines.join('\n').trim();
+function extractRepeatedly({ lines, hasQuotes }: ReplyLines): Extraction {
+  let text = lines.join('\n').trim();
   for (let pass = 1; pass < MAX_PASSES; pass += 1) {
-    const again = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(words)));
-    const next = again?.lines.join('\n').trim() ?? words;
-    if (next === words || next === '') break;
-    words = next;
+    const again = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
+    const next = again?.lines.join('\n').trim() ?? text;
+    if (next === text || next === '') break;
+    text = next;
   }
-  return { text: words, hasQuotes: quotes };
+  return { text, hasQuotes };
 }
 
 /** The fallback after a timeout: removes lines that start with `>`. */
