@@ -39,7 +39,7 @@ const ALLOWED_PROPERTY =
 const UNSAFE_VALUE = /url|expression|script|[\\@<>{}]|\/\*|-\s*\.?\d/i;
 
 export interface SanitizeOptions {
-  /** The closing tags of elements that the limit cuts off may exceed it a little. */
+  /** Closing tags after the cut may exceed it a little. */
   maxBytes: number;
   /** Keeps images that the message itself carries (`cid:`). Without it, their `alt` text replaces them. */
   keepInlineImages: boolean;
@@ -72,6 +72,7 @@ function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
     selfClosing: VOID_TAGS,
     nestingLimit: MAX_DEPTH,
     allowedAttributes: { '*': [...ALLOWED_ATTRIBUTES, 'style'], a: ['href'], img: ['src'] },
+    // Keeps empty attributes.
     nonBooleanAttributes: [],
     allowedSchemes: ['http', 'https', 'mailto', 'tel', 'cid'],
     // The library parses each style attribute as a style sheet, which doubles its time, and knows lower case only.
