@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
-import type { PurgeCounts } from '../domain/inbox-purges/purge.service.ts';
-import type { PurgeService } from '../domain/inbox-purges/purge.service.ts';
+import type { PurgeCounts, PurgeService } from '../domain/inbox-purges/purge.service.ts';
 import { withApplicationFailures } from './failures.ts';
 
 export type InboxActivities = ReturnType<typeof createInboxActivities>;

@@ -6,8 +6,7 @@ export type WebhookActivities = ReturnType<typeof createWebhookActivities>;
 
 export interface DeliveryRun {
   deliveryId: string;
-  /** Missing in runs started before episodes existed. */
-  episode?: number;
+  episode: number;
 }
 
 export function createWebhookActivities({ deliveries }: { deliveries: DeliveryService }) {

@@ -300,6 +300,8 @@ export function systemMailFrom(config: Pick<Config, 'SYSTEM_MAIL_FROM' | 'MAIL_D
 }
 
 /** Whether providers deliver mail or reports to the API. */
-export function acceptsProviderDeliveries(config: Pick<Config, 'PROVIDER_RAW_SECRET' | 'SES_TOPIC_ARNS'>): boolean {
+export function acceptsProviderDeliveries(
+  config: Pick<Config, 'PROVIDER_RAW_SECRET' | 'SES_TOPIC_ARNS'>,
+): boolean {
   return config.PROVIDER_RAW_SECRET !== undefined || config.SES_TOPIC_ARNS !== undefined;
 }

@@ -2,7 +2,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { deleteInboxDrafts } from '../drafts/delete-inbox-drafts.ts';
 import { deleteInboxReceipts } from '../inbound/delete-inbox-receipts.ts';
-import { findRequestedPurge, markPurged } from '../inboxes/purge-request.ts';
+import { isPurgeRequested, markPurged } from '../inboxes/purge-request.ts';
 import {
   countInboxMessages,
   deleteInboxMessages,
@@ -40,7 +40,7 @@ export function createPurgeService({ database }: { database: Database }): PurgeS
           onProgress(counts);
         }
       };
-      if (!(await findRequestedPurge(database, inboxId))) return counts;
+      if (!(await isPurgeRequested(database, inboxId))) return counts;
       await deleteAll(deleteInboxMessages, 'messages');
       await deleteAll(deleteInboxDrafts);
       await deleteAll(deleteInboxReceipts);

@@ -6,11 +6,8 @@ export const deliverWebhookWorkflowId = (deliveryId: string, episode: number): s
 
 export interface DeliverWebhookInput {
   deliveryId: string;
-  /**
-   * Keeps a run of an earlier episode that wakes late from touching the delivery. Missing in runs started before episodes
-   * existed.
-   */
-  episode?: number;
+  /** Keeps a run of an earlier episode that wakes late from touching the delivery. */
+  episode: number;
 }
 
 /** Signal: attempt now. An attempt in progress finishes first. */

@@ -3,7 +3,6 @@ import {
   CancellationScope,
   defineSignal,
   isCancellation,
-  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -47,8 +46,7 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
   setCurrentDetails('Signals: retryNow, cancel. Pending Activities shows the attempts and their results.');
   try {
     // The signal arrived before the first step: with signal-with-start, or while no worker was running.
-    if (requested === 'cancel' && patched('cancel-before-first-attempt'))
-      return await cancelDelivery({ deliveryId, episode });
+    if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
     for (;;) {
       if (requested === 'retry') {
         requested = null;
