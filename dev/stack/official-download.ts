@@ -84,6 +84,6 @@ async function reach(url: URL, timeoutMs: number, stop: AbortSignal | undefined)
   const answer = await fetch(url, { signal }).catch((error: unknown) => {
     throw new Error(`${url.host} cannot be reached`, { cause: error });
   });
-  if (!answer.ok || !answer.body) throw new Error(`${url.host} answered ${answer.status}`);
+  if (!answer.ok || !answer.body) throw new Error(`${url.host} returned ${answer.status}`);
   return answer;
 }

@@ -25,7 +25,7 @@ describe('the demo fails with one line if', () => {
     expect(demo('--first-run', file)).toEqual({
       status: 1,
       stdout: '',
-      stderr: `${file} is not there: start the service first (npm start) and wait for its table.\n`,
+      stderr: `${file} does not exist: start the service first (npm start) and wait until it is ready.\n`,
     });
   });
 
@@ -36,7 +36,7 @@ describe('the demo fails with one line if', () => {
     expect(demo('--first-run', file)).toEqual({
       status: 1,
       stdout: '',
-      stderr: `http://127.0.0.1:${port} does not answer (ECONNREFUSED): start the service first (npm start).\n`,
+      stderr: `http://127.0.0.1:${port} does not respond (ECONNREFUSED): start the service first (npm start).\n`,
     });
   });
 

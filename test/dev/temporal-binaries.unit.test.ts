@@ -102,6 +102,6 @@ describe('the official download', () => {
     info = undefined;
     await expect(download()).rejects.toThrow(/^127\.0\.0\.1:\d+ returned 503$/);
     info = { archiveUrl: 'x', fileToExtract: '--checkpoint-action=exec=x' };
-    await expect(download()).rejects.toThrow('an answer this version does not understand');
+    await expect(download()).rejects.toThrow('a response this version does not understand');
   });
 });
