@@ -11,11 +11,11 @@ import { createSemaphore } from './semaphore.ts';
  * memory, and kills the process.
  */
 export interface ChildPoolOptions {
-  /** The script of a child. It handles one job after another over standard input and output, and exits at the end of its input. */
+  /** Script of each child. It handles jobs one by one over standard input and output, and exits when its input ends. */
   entry: string;
-  /** Options of Node.js, in front of the script. */
+  /** Node.js options, passed before the script. */
   nodeOptions: readonly string[];
-  /** Processes start on demand and stay. */
+  /** Processes start on demand and are reused. */
   maxProcesses: number;
   /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
   maxJobsPerProcess: number;
@@ -27,7 +27,7 @@ export interface ChildPoolOptions {
 export interface Child {
   readonly input: Writable;
   readonly output: Readable;
-  /** Sends SIGKILL, which ends `output`. The first reason is kept. */
+  /** Sends SIGKILL, which ends `output`. Only the first reason is recorded. */
   kill(reason: string): void;
   /** Undefined while the child has not been killed. */
   readonly killReason: string | undefined;
@@ -38,15 +38,15 @@ export interface PoolUsage {
   busy: number;
   /** Processes without a job. */
   idle: number;
-  /** Jobs that wait for a process. */
+  /** Jobs waiting for a process. */
   waiting: number;
 }
 
 export interface ChildPool {
   /**
-   * Runs a job with a child of its own, once one is free. A child that died or whose job threw is not reused.
+   * Waits for a free child and runs the job on it. A child that died or whose job threw is not reused.
    *
-   * @returns what the job returns.
+   * @returns the result of the job.
    */
   run<T>(job: (child: Child) => Promise<T>): Promise<T>;
   usage(): PoolUsage;
@@ -127,7 +127,7 @@ function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
   let killReason: string | undefined;
-  // The end of the output reports a broken pipe.
+  // These errors need no handling: the job sees the end of `output`.
   child.stdin.on('error', () => {});
   child.stdout.on('error', () => {});
   child.on('error', () => {});
@@ -157,7 +157,7 @@ function setKeepsParentAlive(child: ChildProcess, keeps: boolean): void {
 function enforceMemoryLimit({ process: child, kill }: Worker, maxResidentBytes: number): () => void {
   const timer = setInterval(() => {
     void readResidentBytes(child.pid).then((bytes) => {
-      if (bytes > maxResidentBytes) kill(`it took more than ${Math.round(maxResidentBytes / 1_048_576)} MiB`);
+      if (bytes > maxResidentBytes) kill(`it used more than ${Math.round(maxResidentBytes / 1_048_576)} MiB`);
     });
   }, MEMORY_CHECK_INTERVAL_MS);
   return () => clearInterval(timer);

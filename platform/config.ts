@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 
 /**
  * Every setting of every process, with its default. `.env.example` is generated from it (a test compares them).
- * Secrets have no default: a process without one does not start.
+ * Secrets have no default: a process does not start without them.
  */
 const text = (description: string, fallback?: string) =>
   Type.String({ description, minLength: 1, ...(fallback === undefined ? {} : { default: fallback }) });
@@ -22,14 +22,16 @@ export const ConfigSchema = Type.Object({
     default: 'info',
   }),
 
-  DATABASE_URL: text('PostgreSQL 16 or newer, with the login of this process (API or worker).'),
+  DATABASE_URL: text('URL of PostgreSQL 16 or newer, with the login of this process (API or worker).'),
   DATABASE_POOL_SIZE: integer('Maximum number of database connections per process.', 10, 1, 500),
-  MIGRATION_DATABASE_URL: optionalText('Login of the schema owner; only `npm run migrate` reads it.'),
+  MIGRATION_DATABASE_URL: optionalText(
+    'URL with the login of the schema owner; only `npm run migrate` reads it.',
+  ),
   API_DATABASE_URL: optionalText(
-    'Login that `npm run migrate` creates for the API (row-level security applies to it).',
+    'URL with the login that `npm run migrate` creates for the API (row-level security applies to it).',
   ),
   WORKER_DATABASE_URL: optionalText(
-    'Login that `npm run migrate` creates for workers and listeners; the API needs it if providers deliver mail or reports to it.',
+    'URL with the login that `npm run migrate` creates for workers and listeners; the API needs it if providers deliver mail or reports to it.',
   ),
 
   TEMPORAL_ADDRESS: text('host:port of the Temporal frontend.', '127.0.0.1:7233'),
@@ -53,7 +55,7 @@ export const ConfigSchema = Type.Object({
   API_HOST: text('Address the API listens on.', '127.0.0.1'),
   API_PORT: integer('Port the API listens on.', 3000, 0, 65_535),
   PUBLIC_URL: text(
-    'URL at which clients reach the API; the type of a problem links to its docs.',
+    'URL at which clients reach the API; the `type` of an error links to its documentation there.',
     'http://127.0.0.1:3000',
   ),
   TRUST_PROXY: optionalText(
@@ -110,9 +112,9 @@ export const ConfigSchema = Type.Object({
     description: 'TLS to the relay: never, STARTTLS if offered, STARTTLS or fail, implicit TLS.',
     default: 'opportunistic',
   }),
-  SMTP_RELAY_USER: optionalText('User name at the relay.'),
-  SMTP_RELAY_PASSWORD: optionalText('Password at the relay.'),
-  SMTP_RELAY_POOL_SIZE: integer('Maximum number of connections per worker to the relay.', 10, 1, 500),
+  SMTP_RELAY_USER: optionalText('User name for the relay.'),
+  SMTP_RELAY_PASSWORD: optionalText('Password for the relay.'),
+  SMTP_RELAY_POOL_SIZE: integer('Maximum number of connections to the relay per worker.', 10, 1, 500),
   SMTP_RELAYED_IS_DELIVERED: flag(
     'Count an `Action: relayed` report as delivered (the next hop does not report).',
     true,
@@ -164,7 +166,7 @@ export const ConfigSchema = Type.Object({
     1,
   ),
   INBOUND_MAX_SIZE_BYTES: integer(
-    'Maximum size of a message (25 MiB of attachments grow by base64).',
+    'Maximum size of a message (25 MiB of attachments grow to about 35 MB in base64).',
     37_748_736,
     1024,
   ),
@@ -173,16 +175,16 @@ export const ConfigSchema = Type.Object({
     true,
   ),
   RSPAMD_URL: optionalText(
-    'URL of rspamd’s normal worker, e.g. http://rspamd:11333; empty means only a DMARC rule marks spam.',
+    'URL of rspamd’s normal worker, e.g. http://rspamd:11333; without it only a DMARC failure marks spam.',
   ),
   RSPAMD_TIMEOUT_MS: integer(
-    'Timeout of an rspamd scan; after it the message is accepted without a verdict.',
+    'Timeout of an rspamd scan; a message is then accepted without a verdict.',
     4_000,
     100,
     60_000,
   ),
   MAIL_PARSER_PROCESSES: integer(
-    'Parser processes per mail worker, each of about 60 MiB (at most 256). All but one may parse large messages.',
+    'Parser processes per mail worker; each uses about 60 MiB (at most 256). All but one may parse large messages.',
     2,
     1,
     32,
@@ -190,7 +192,12 @@ export const ConfigSchema = Type.Object({
 
   SUBMISSION_SMTP_HOST: text('Address the submission listener listens on.', '127.0.0.1'),
   SUBMISSION_SMTP_PORT: integer('Port of the submission listener (STARTTLS).', 2587, 0, 65_535),
-  SUBMISSION_SMTP_TLS_PORT: integer('Port of submission with implicit TLS; 0 means none.', 0, 0, 65_535),
+  SUBMISSION_SMTP_TLS_PORT: integer(
+    'Port of the submission listener (implicit TLS); 0 means none.',
+    0,
+    0,
+    65_535,
+  ),
   SUBMISSION_SMTP_PUBLIC_PORT: integer(
     'Submission port shown to users of email clients; 0 means SUBMISSION_SMTP_PORT.',
     0,
@@ -200,23 +207,22 @@ export const ConfigSchema = Type.Object({
   SUBMISSION_SMTP_HOSTNAME: optionalText(
     'Submission host shown to users of email clients and in the SMTP greeting; empty means MAIL_DOMAIN.',
   ),
-  SUBMISSION_SMTP_TLS_KEY_FILE: optionalText(
-    'PEM file with the private key; outside development submission does not start without it.',
-  ),
+  SUBMISSION_SMTP_TLS_KEY_FILE: optionalText('PEM file with the private key; required outside development.'),
   SUBMISSION_SMTP_TLS_CERT_FILE: optionalText('PEM file with the certificate chain.'),
 
   PROVIDER_RAW_SECRET: optionalText(
-    'Secret with which mail servers sign requests to POST /api/v1/providers/raw; without it the route accepts nothing.',
+    'Secret with which mail servers sign requests to POST /api/v1/providers/raw; without it the route rejects every request.',
   ),
 
   DEFAULT_TIER: Type.Enum(['free', 'developer', 'business', 'enterprise'], {
-    description: 'Tier of new organizations, which sets their limits (docs/usage.md); enterprise has none.',
+    description:
+      'Tier of new organizations, which sets their limits (docs/usage.md); enterprise has no limits.',
     default: 'enterprise',
   }),
 
   WEBHOOK_TIMEOUT_MS: integer('Timeout of a webhook request.', 15_000, 100, 60_000),
   EVENT_RETENTION_DAYS: integer(
-    'Days for which events and their deliveries are kept and can be replayed; a delivery is attempted for up to two.',
+    'Days for which events and their deliveries are stored and can be replayed; a delivery is attempted for up to two days.',
     30,
     3,
     3_650,
@@ -224,7 +230,7 @@ export const ConfigSchema = Type.Object({
   EGRESS_ALLOW: optionalText('Comma-separated private CIDRs that webhooks may reach.'),
   EGRESS_ALLOW_PORTS: optionalText('Comma-separated additional ports that webhooks may use; `*` means any.'),
 
-  SCHEDULES_ENABLED: flag('Let the maintenance worker create and update the Temporal schedules.', true),
+  SCHEDULES_ENABLED: flag('Whether the maintenance worker creates and updates the Temporal schedules.', true),
   WORKER_CONCURRENCY: integer('Maximum concurrent activities per worker and task queue.', 50, 1, 1000),
   WORKER_HEALTH_HOST: text('Address of a worker’s health checks and metrics.', '127.0.0.1'),
   WORKER_HEALTH_PORT: integer('Port of a worker’s health checks and metrics; 0 means none.', 0, 0, 65_535),

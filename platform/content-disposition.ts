@@ -1,6 +1,6 @@
 /**
- * RFC 6266: an ASCII name for old clients, and the full name in the form of RFC 8187. The name comes from untrusted
- * mail, so control characters and path separators are removed.
+ * Builds the header value (RFC 6266): an ASCII name for old clients, and the full name in RFC 8187 encoding. The name may
+ * come from untrusted mail, so control characters and path separators are removed.
  */
 export function buildContentDisposition(filename: string): string {
   const name = filename

@@ -38,7 +38,7 @@ export function createSecretBox(keyBase64: string): SecretBox {
   };
 }
 
-/** Signs short values with a key derived for one purpose, so that a cursor can never be used as a return-path token. */
+/** Signs short values with a key derived for one purpose: a cursor can never be used as a return-path token. */
 export interface Signer {
   sign(value: string | Uint8Array): Buffer;
   verify(value: string | Uint8Array, signature: Uint8Array): boolean;
@@ -68,6 +68,6 @@ export function randomBase62(length: number): string {
 
 function decodeKey(base64: string, name: string): Buffer {
   const key = Buffer.from(base64, 'base64');
-  if (key.length !== 32) throw new Error(`${name} must be 32 bytes in base64, it is ${key.length}`);
+  if (key.length !== 32) throw new Error(`${name} must be 32 bytes in base64, but has ${key.length} bytes`);
   return key;
 }

@@ -24,7 +24,7 @@ export interface DnsLookup {
 /** c-ares codes for a definitive negative answer. Every other code is a failure to answer. */
 const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 
-/** Zones are untrusted, so these limit what is read from them. */
+/** Limits on answers, because zones are untrusted. */
 const MAX_RECORDS = 50;
 const MAX_TEXT_LENGTH = 4096;
 

@@ -40,7 +40,7 @@ export interface FieldError {
 }
 
 export interface AppErrorOptions {
-  /** What happened, for people. Never contains a secret or another tenant's data. */
+  /** What happened, for human readers. Never contains a secret or another tenant's data. */
   detail: string;
   /** What the caller can do next, in one sentence. Agents act on it. */
   fix: string;

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { type ChannelListener, listenToChannel } from './database/channel-listener.ts';
 
-/** A trigger on the table `events` notifies this channel with the id of the environment or organization of a new event. */
+/** For each new event, a trigger on the table `events` sends the id of its environment or organization to this channel. */
 const EVENTS_CHANNEL = 'agent_email_events';
 
 /**
- * Signals readers that there may be new events, so that they need not poll PostgreSQL constantly. A signal carries no data:
- * a lost one delays reading until the next poll, a needless one finds nothing.
+ * Signals readers that there may be new events, which saves them from polling PostgreSQL constantly. A signal carries no
+ * data: a lost one delays reading until the next poll, and a spurious one does no harm.
  */
 export interface EventSignals {
   /** @returns unsubscribes. @param topic id of an environment or organization. */
@@ -17,12 +17,12 @@ export interface EventSignals {
 export interface EventSignalsOptions {
   url: string;
   logger: Logger;
-  /** Polling interval while notifications do not come through. */
+  /** Polling interval while notifications are not delivered. */
   pollMs?: number;
 }
 
 const POLL_MS = 5_000;
-/** While notifications come through, only every sixth poll wakes the subscribers, as a safety net. */
+/** While notifications are delivered, only every sixth poll wakes the subscribers, as a safety net. */
 const POLLS_BETWEEN_CHECKS = 6;
 
 /** Uses one connection per process, opened with the first subscriber. */

@@ -1,6 +1,6 @@
 import { TypeID, typeid } from 'typeid-js';
 
-/** Prefixes of the specification (section "Identifier prefixes") and of further resources. */
+/** Prefixes from the specification (section "Identifier prefixes"), and those of further resources. */
 const ID_PREFIXES = {
   organization: 'org',
   environment: 'env',

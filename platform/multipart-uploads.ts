@@ -14,15 +14,15 @@ export interface UploadedPart {
 }
 
 /**
- * Objects that are written in parts by any process that knows the upload id. There are at most 10,000 parts of one size
- * (some servers require it), at least 5 MiB each; only the last part may be smaller. Uploading a number again replaces
- * the part.
+ * Uploads objects in parts, from any process that knows the upload id. An upload has at most 10,000 parts of equal size
+ * (some servers require it), at least 5 MiB each; only the last part may be smaller. Uploading a part number again
+ * replaces the part.
  */
 export interface MultipartUploads {
   create(key: string, contentType: string): Promise<string>;
   /** @throws StorageError `missing` if the upload is completed, aborted, or expired on the server. */
   uploadPart(key: string, uploadId: string, number: number, bytes: Uint8Array): Promise<UploadedPart>;
-  /** @throws StorageError `missing` as `putPart`; `mismatched` if a part has changed since it was uploaded. */
+  /** @throws StorageError `missing` as in {@link uploadPart}; `mismatched` if a part has changed since it was uploaded. */
   complete(key: string, uploadId: string, parts: readonly UploadedPart[]): Promise<void>;
   /** Deletes the parts. Aborting a finished upload succeeds. */
   abort(key: string, uploadId: string): Promise<void>;

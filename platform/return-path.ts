@@ -8,7 +8,7 @@ export interface ReturnPathTarget {
   position: number;
 }
 
-/** Signed envelope senders (VERP). Only a server that got the message knows one, so reports to it are trusted. */
+/** Signed envelope senders (VERP). Only servers that received the message know them, so reports sent to them are trusted. */
 export interface ReturnPaths {
   /** `bounces+<token>@<domain>`, at most 64 octets before the `@` (RFC 5321 section 4.5.3.1.1). */
   create(messageId: string, position: number): string;
@@ -21,7 +21,7 @@ export interface ReturnPaths {
 const LOCAL_PART_PREFIX = 'bounces+';
 const ID_BYTES = 16;
 const POSITION_BYTES = 2;
-/** 80 bits suffice, because each guess needs a request to the listener. 28 bytes make 45 characters, 53 with the prefix. */
+/** 80 bits suffice, because each guess needs a request to the listener. A token of 28 bytes has 45 characters. */
 const SIGNATURE_BYTES = 10;
 const TOKEN_BYTES = ID_BYTES + POSITION_BYTES + SIGNATURE_BYTES;
 const MAX_SEARCHED_CHARACTERS = 10_000;
@@ -94,7 +94,7 @@ function encodeBase32(bytes: Uint8Array): string {
   return bits > 0 ? text + BASE32_ALPHABET[(pending << (5 - bits)) & 31] : text;
 }
 
-/** Returns null for any text that `encodeBase32` would not produce, so that a token has only one spelling. */
+/** Returns null for any text that `encodeBase32` would not produce, so each token has exactly one spelling. */
 function decodeBase32(text: string): Buffer | null {
   const bytes: number[] = [];
   let pending = 0;

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { GetObjectCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
 import type { Config } from './config.ts';
 
-/** Mail that SES received, in the buckets it puts it into. */
+/** Messages that Amazon SES received and stored in the operator's S3 buckets. */
 export interface SesObjects {
   /**
    * The caller reads the stream to its end or destroys it.
@@ -13,7 +13,7 @@ export interface SesObjects {
   close(): void;
 }
 
-/** Names what was asked for and the answer, never a credential. */
+/** The message contains the object and the response, never a credential. */
 export class SesObjectError extends Error {
   readonly failure: 'encrypted' | 'unavailable';
 
@@ -30,10 +30,10 @@ export type SesObjectsConfig = Pick<
 >;
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Of silence on the connection. */
+/** Maximum silence on the connection. */
 const IDLE_TIMEOUT_MS = 30_000;
 
-/** Reads with the credentials of SES; the region is where to begin, S3 says where a bucket is. */
+/** Uses the credentials and region of SES. S3 redirects to the region of a bucket. */
 export function createSesObjects(config: SesObjectsConfig): SesObjects {
   const { SES_ACCESS_KEY_ID: accessKeyId, SES_SECRET_ACCESS_KEY: secretAccessKey } = config;
   const client = new S3Client({
@@ -54,7 +54,7 @@ export function createSesObjects(config: SesObjectsConfig): SesObjects {
           throw new SesObjectError('unavailable', describe(error, Bucket, Key));
         });
       const content = Body as Readable;
-      // As the S3 encryption client writes it; decrypting takes a key of the operator's KMS.
+      // The S3 encryption client sets this field. Decrypting requires a key from the operator's KMS.
       if (Metadata?.['x-amz-key-v2'] === undefined) return content;
       content.destroy();
       throw new SesObjectError('encrypted', `${Key} in ${Bucket} is encrypted by SES`);
@@ -65,6 +65,6 @@ export function createSesObjects(config: SesObjectsConfig): SesObjects {
 
 function describe(error: unknown, bucket: string, key: string): string {
   const status = error instanceof S3ServiceException ? ` (${error.$metadata.httpStatusCode})` : '';
-  const said = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
-  return `S3 did not give ${key} in ${bucket}${status}: ${said}`;
+  const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
+  return `S3 could not get ${key} from ${bucket}${status}: ${reason}`;
 }

@@ -51,8 +51,8 @@ export function createRspamdScanner({ url, timeoutMs }: { url: string; timeoutMs
       if (!response.ok) throw new Error(`rspamd responded with status ${response.status}`);
       const { action, score } = result as Record<string, unknown>;
       if (typeof action !== 'string' || typeof score !== 'number' || !Number.isFinite(score))
-        throw new Error('The response of rspamd lacks action or score');
-      // `is_skipped` is ignored: a message decided before the scan has it too, together with the action.
+        throw new Error('The rspamd response has no action or no score');
+      // `is_skipped` is ignored: rspamd also sets it, with a valid action, if a rule decided before the scan.
       return { isSpam: SPAM_ACTIONS.has(action), score };
     },
   };
@@ -63,16 +63,15 @@ async function readJsonResponse(response: Response): Promise<unknown> {
   let sizeBytes = 0;
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     sizeBytes += chunk.byteLength;
-    if (sizeBytes > MAX_RESPONSE_BYTES) throw new Error('The response of rspamd exceeds 1 MiB');
+    if (sizeBytes > MAX_RESPONSE_BYTES) throw new Error('The rspamd response exceeds 1 MiB');
     chunks.push(chunk);
   }
   const result: unknown = JSON.parse(Buffer.concat(chunks).toString());
-  if (typeof result !== 'object' || result === null)
-    throw new Error('The response of rspamd is not an object');
+  if (typeof result !== 'object' || result === null) throw new Error('The rspamd response is not an object');
   return result;
 }
 
-/** Removes what a header value must not contain: the sender chose the text. */
+/** Removes characters that a header value must not contain, because the sender chose the text. */
 function toHeaderValue(value: string): string {
   return value.replace(/[^\x21-\x7e]/g, '').slice(0, 320);
 }

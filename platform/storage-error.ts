@@ -25,7 +25,7 @@ function toFailure(error: unknown): StorageFailure {
   return httpStatusOf(error) === 404 ? 'missing' : 'unavailable';
 }
 
-/** Replaces the SDK's errors, which contain the whole exchange with signatures, by name, status and message. */
+/** Replaces the SDK's errors, which contain the whole exchange with signatures, with name, status and message. */
 export async function withStorageErrors<T>(
   operation: string,
   key: string,

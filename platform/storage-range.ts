@@ -9,7 +9,7 @@ export interface ObjectRange {
 }
 
 /**
- * Reads at most `maxBytes` from `start` on.
+ * Reads at most `maxBytes`, beginning at `start`.
  *
  * @throws the SDK's error, or StorageError `unavailable` if the server does not support ranges.
  */

@@ -37,12 +37,12 @@ export interface DownloadOptions {
   expiresInSeconds: number;
 }
 
-/** Objects of one S3 bucket. A resolved put is durable; a rejected one may or may not have stored the object. */
+/** The objects of one S3 bucket. A resolved put is durable; a rejected one may or may not have stored the object. */
 export interface Storage {
-  /** Streams any length in parts, with at most 10 MiB in memory. A failing source stores no object. */
+  /** Streams any length in parts, with at most 10 MiB in memory. If the source fails, no object is stored. */
   putStream(key: string, source: Readable, options: { contentType: string }): Promise<StoredObject>;
   putBytes(key: string, bytes: Uint8Array, contentType: string): Promise<StoredObject>;
-  /** The caller must read the stream to its end or destroy it: until then it holds a connection. */
+  /** The caller must read the stream to its end or destroy it, because it holds a connection until then. */
   getStream(key: string): Promise<Readable>;
   /** @throws StorageError `tooLarge` as soon as more than `maxBytes` have been read. */
   getBytes(key: string, maxBytes: number): Promise<Buffer>;
@@ -228,7 +228,7 @@ async function listPage(
   };
 }
 
-/** One request per object, because some S3 servers refuse `DeleteObjects`. */
+/** One request per object, because some S3 servers reject `DeleteObjects`. */
 async function deleteConcurrently(
   keys: readonly string[],
   deleteOne: (key: string) => Promise<void>,

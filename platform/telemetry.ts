@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { sha256 } from './crypto.ts';
 import type { Database } from './database/database.ts';
 
-/** The Prometheus metrics that every process has. @param process the name of its command. */
+/** Creates the Prometheus metrics that every process has. @param process the name of its command. */
 export function createMetricsRegistry(process: string): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -17,7 +17,7 @@ export function createMetricsRegistry(process: string): Registry {
   return registry;
 }
 
-/** Adds the number of PostgreSQL connections of the process, and of callers that wait for one. */
+/** Adds the number of the process's PostgreSQL connections, and of callers waiting for one. */
 export function addConnectionMetrics(registry: Registry, database: Pick<Database, 'poolUsage'>): void {
   new Gauge({
     name: 'agent_email_database_connections',
@@ -30,7 +30,7 @@ export function addConnectionMetrics(registry: Registry, database: Pick<Database
   });
 }
 
-/** Whether an `Authorization` header has the token. Compares in constant time. */
+/** Whether an `Authorization` header contains the token. Compares in constant time. */
 export function isMetricsToken(token: string, authorization: string | undefined): boolean {
   return timingSafeEqual(sha256(authorization ?? ''), sha256(`Bearer ${token}`));
 }

@@ -2,7 +2,7 @@ import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Config } from './config.ts';
 
-/** Every run has these, so that operators find it by tenant, resource and stage. All are of type Keyword. */
+/** Search attributes of every run, by tenant, resource and stage. All are of type Keyword. */
 export const SEARCH_ATTRIBUTES = ['OrgId', 'EnvId', 'InboxId', 'ResourceId', 'RelatedId', 'Stage'] as const;
 export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
 

@@ -3,12 +3,12 @@ import { createHmac } from 'node:crypto';
 export interface UnsignedWebhook {
   /** `whsec_` followed by 32 random bytes in base64. */
   secret: string;
-  /** The secret before a rotation, during the overlap. */
+  /** The secret before a rotation, which stays valid during the overlap. */
   previousSecret?: string;
   eventId: string;
   /** Time of this attempt. Receivers reject old timestamps, so each attempt has its own signature. */
   timestampSeconds: number;
-  /** The exact bytes that are sent. */
+  /** The request body, exactly as sent. */
   body: string;
 }
 

@@ -2,8 +2,8 @@ import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
 /**
- * Builds the records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10) without keeping state, so that a writer can stop after
- * any record and continue in another process. Packages (`archiver`, `yazl`) keep the state of an archive in a stream, which
+ * Builds the records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10) without keeping state: a writer can stop after any
+ * record and continue in another process. Packages (`archiver`, `yazl`) keep the state of an archive in a stream, which
  * cannot be stored.
  *
  * A small entry is one record ({@link completeEntry}). A large one is opened ({@link openEntry}), filled chunk by chunk
@@ -22,7 +22,7 @@ export interface ZipEntry {
   offset: number;
   /** 0: stored. 8: deflated (section 4.4.5). */
   method: 0 | 8;
-  /** The sizes follow the data (bit 3, section 4.4.4), because they were not known before. */
+  /** The sizes follow the data (bit 3, section 4.4.4), because they are not known when the header is written. */
   streamed: boolean;
   /** May exceed 4 GiB: both headers have 8-byte size fields from the start (section 4.5.3). */
   zip64: boolean;
@@ -32,21 +32,21 @@ export interface ZipEntry {
 }
 
 export interface ZipRecord {
-  /** To append to the archive, in order. */
+  /** Append these to the archive, in order. */
   bytes: Buffer[];
-  /** To add to the central directory. */
+  /** Add this to the central directory. */
   directoryRecord: Buffer;
 }
 
 const deflate = promisify<Buffer, object, Buffer>(deflateRaw);
-/** The data is text and compressed files; higher levels take twice the time and save a twentieth. */
+/** The data is text and compressed files; higher levels take twice the time and save 5 %. */
 const COMPRESSION_LEVEL = 1;
 /** An empty final block with fixed codes (RFC 1951 section 3.2.6): terminates a chunked entry. */
 const FINAL_BLOCK = Buffer.of(0x03, 0x00);
 
-/** Deflated synchronously: handing it to another thread takes longer. */
+/** Data below this size is deflated synchronously: passing it to another thread takes longer. */
 const SYNC_MAX_BYTES = 16 * 1024;
-/** Size of the output buffers of deflate; each is a round trip to another thread. */
+/** Maximum size of deflate's output buffers; each buffer is a round trip to another thread. */
 const MAX_CHUNK_BYTES = 256 * 1024;
 const MIN_CHUNK_BYTES = 64;
 /** A stored block (RFC 1951 section 3.2.4) has a 16-bit length. */
@@ -65,7 +65,7 @@ const STREAMED = 1 << 3;
 /** Section 4.4.4, bit 11: the name is UTF-8. */
 const UTF_8 = 1 << 11;
 
-/** Builds an entry whose data is complete, so that its sizes are in the header. */
+/** Builds an entry whose data is complete; its header contains the sizes. */
 export async function completeEntry(
   { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
   data: Buffer,
@@ -87,7 +87,7 @@ export async function completeEntry(
   return { bytes: [buildLocalHeader(entry), body], directoryRecord: buildDirectoryHeader(entry) };
 }
 
-/** Starts an entry whose data comes in chunks. */
+/** Starts an entry whose data follows in chunks. */
 export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset' | 'zip64'>): {
   bytes: Buffer;
   entry: ZipEntry;
@@ -124,13 +124,13 @@ export async function addChunk(entry: ZipEntry, data: Buffer): Promise<{ bytes: 
 }
 
 function deflateBuffer(data: Buffer, finishFlush: number = constants.Z_FINISH): Buffer | Promise<Buffer> {
-  // A partly filled output buffer stays allocated as a whole.
+  // A partly filled output buffer stays allocated at full size.
   const chunkSize = Math.min(data.length + MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
   const options = { level: COMPRESSION_LEVEL, finishFlush, chunkSize };
   return data.length < SYNC_MAX_BYTES ? deflateRawSync(data, options) : deflate(data, options);
 }
 
-/** Images, archives and most documents: deflating them takes most of an export's time and saves nothing. */
+/** True for images, archives and most documents: deflating them takes most of an export's time and saves nothing. */
 function isIncompressible(data: Buffer): boolean {
   if (data.length < SYNC_MAX_BYTES) return false;
   const last = data.length - SAMPLE_BYTES;

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 
-/** Waits for the lock of a key, and holds it until the transaction ends. The first part of a key names its use. */
+/** Takes the advisory lock of a key and holds it until the transaction ends. The first part of a key names its use. */
 export async function lockKey(em: EntityManager, ...key: [use: string, ...parts: string[]]): Promise<void> {
   await em.execute(sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(key)}, 0))`);
 }

@@ -11,12 +11,12 @@ export interface ChannelListener {
 }
 
 export interface ChannelListenerOptions {
-  /** Must lead to PostgreSQL itself: a transaction pooler delivers no notifications. */
+  /** Must connect directly to PostgreSQL: a transaction pooler delivers no notifications. */
   url: string;
   channel: string;
   logger: Logger;
   onNotification(payload: string): void;
-  /** Called when listening begins, also after a reconnect: notifications sent before were lost. */
+  /** Called when listening begins and after each reconnect, because notifications sent before that are lost. */
   onConnected(): void;
 }
 
@@ -58,7 +58,7 @@ export function listenToChannel(options: ChannelListenerOptions): ChannelListene
       throw broken.signal.aborted ? broken.signal.reason : error;
     } finally {
       listening = false;
-      // A peer that is gone does not answer the termination message.
+      // A dead peer does not answer the termination message.
       await Promise.race([client.end().catch(() => undefined), sleep(1_000, undefined, { ref: false })]);
     }
   }

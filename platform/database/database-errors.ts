@@ -17,7 +17,7 @@ const UNREACHABLE_MESSAGE =
   /Connection terminated|timeout exceeded when trying to connect|Cannot use a pool after/;
 
 /**
- * Translates an error of PostgreSQL for API clients; the only place that translates constraints.
+ * Translates a PostgreSQL error for API clients. No other code translates constraint violations.
  *
  * @returns undefined for other errors, and for those that only a bug causes.
  */
@@ -31,7 +31,7 @@ export function toDatabaseError(error: unknown): AppError | undefined {
   ) {
     return new AppError('unavailable', {
       detail: 'The database is not available; nothing was changed.',
-      fix: 'Repeat the request in a few seconds, a POST with the same Idempotency-Key.',
+      fix: 'Repeat the request in a few seconds; for a POST, use the same Idempotency-Key.',
       headers: { 'retry-after': '5' },
       cause: error,
     });
@@ -53,7 +53,7 @@ export function toDatabaseError(error: unknown): AppError | undefined {
   if (UNSTORABLE_CODES.has(code)) {
     return new AppError('validation_error', {
       detail: 'The request contains text or a time that cannot be stored.',
-      fix: 'Remove characters that are not Unicode text, and use times from year 1 on.',
+      fix: 'Remove characters that are not Unicode text, and use times in year 1 or later.',
       cause: error,
     });
   }

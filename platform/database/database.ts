@@ -13,8 +13,8 @@ export interface Transaction {
   /** The API request it belongs to; undefined in workers. */
   readonly requestId?: string;
   /**
-   * Runs `work` after everything else is flushed: for locks on contended rows, which are then held briefly. If it throws,
-   * the transaction rolls back.
+   * Runs `work` after everything else is flushed, so locks on contended rows are held only briefly. If it throws, the
+   * transaction rolls back.
    */
   beforeCommit(work: () => Promise<void>): void;
   /** Runs `work` after the commit, never after a rollback. It must not throw. */
@@ -32,7 +32,7 @@ export interface Database {
   readonly orm: MikroORM;
   /**
    * Runs `work` in a transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if there is
-   * one. An `AppError` with `commits` is thrown after the commit; every other error rolls back. Make no other network
+   * one. An `AppError` with `commitsTransaction` is thrown after the commit; every other error rolls back. Make no other network
    * call inside.
    */
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
@@ -64,7 +64,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Names the column of a reference after its property: `inboxId` is `inbox_id`. */
+/** Names the column of a reference after its property: `inboxId` becomes `inbox_id`. */
 class ColumnNames extends UnderscoreNamingStrategy {
   override joinKeyColumnName(propertyName: string): string {
     return this.propertyToColumnName(propertyName);
@@ -95,7 +95,7 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
   };
 }
 
-/** Flushes at the end, as a separate transaction would, so that a use-case returns rows with their generated columns. */
+/** Flushes at the end, as a separate transaction would, so the returned rows have their generated columns. */
 async function join<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   const value = await work(transaction);
   await transaction.em.flush();

@@ -7,7 +7,7 @@ export interface PageQuery<Entity> {
   page: PageRequest;
 }
 
-/** Finds a keyset page in order of id, which is the order of creation. Several conditions must all hold. */
+/** Finds a keyset page in order of id, which is the order of creation. All conditions must hold. */
 export async function findPage<Entity extends { id: string }>(
   em: EntityManager,
   entity: EntityName<Entity>,

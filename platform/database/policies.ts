@@ -1,9 +1,9 @@
 import type { PolicyDef } from '@mikro-orm/core';
 
-/** Roles of the first migration; each login inherits one of them. */
+/** Roles created by the first migration; each login inherits one of them. */
 export const API_ROLE = 'agent_email_api';
 export const WORKER_ROLE = 'agent_email_worker';
-/** Owns the SQL functions that run before the tenant is known, or across tenants (API key, address claim, search). */
+/** Owns the SQL functions that run before the tenant is known, or across tenants (API keys, address claims, search). */
 export const LOOKUP_ROLE = 'agent_email_lookup';
 
 /** Workers read exports as this role. It is a member of the API's role, so row-level security applies to it. */
@@ -16,10 +16,10 @@ export const ORGANIZATION_VARIABLE = 'app.org_id';
 const CURRENT_ORGANIZATION = `nullif(current_setting('${ORGANIZATION_VARIABLE}', true), '')`;
 
 /**
- * Row-level security of a tenant's table. The API sees the rows of the organization its transaction names, and none
- * without one. Workers see all rows and scope their own statements.
+ * Row-level security of a tenant table. The API sees the rows of the organization that its transaction names; without
+ * one it sees no rows. Workers see all rows and scope their own statements.
  *
- * @param column of the organization's id.
+ * @param column column of the organization's id.
  * @param lookup opens the table to the functions of {@link LOOKUP_ROLE}.
  */
 export function tenantPolicies({ column = 'org_id', lookup = false } = {}): PolicyDef[] {

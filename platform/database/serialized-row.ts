@@ -1,4 +1,4 @@
-/** A row as a plain statement returns it: the driver leaves timestamps as text. */
+/** A row as a plain SQL statement returns it: the driver returns timestamps as text. */
 export type SerializedRow<Row> = {
   [Key in keyof Row]: Row[Key] extends Date ? string : Date extends Row[Key] ? string | null : Row[Key];
 };

@@ -10,15 +10,15 @@ export function listSqlFunctions(): string[] {
     .sort();
 }
 
-/** The current `create or replace function` of a function. */
+/** Reads the current `create or replace function` statement of a function. */
 export function readSqlFunction(name: string): string {
   return readFileSync(new URL(`${name}.sql`, FOLDER), 'utf8');
 }
 
 /**
- * The statements with which a migration creates or changes a function. Bodies are not checked: on an empty database an
- * early migration runs today's text, which may name columns of later ones. If arguments or results change, the migration
- * first drops the old function: `drop function if exists search_words(text)`.
+ * Returns the statements with which a migration creates or changes a function. Bodies are not checked: on an empty
+ * database, an early migration runs the current text, which may use columns that later migrations add. If arguments or
+ * results change, the migration first drops the old function: `drop function if exists search_words(text)`.
  */
 export function replaceSqlFunction(name: string): string {
   return `set local check_function_bodies = off;\n${readSqlFunction(name)}`;

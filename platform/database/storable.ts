@@ -1,6 +1,6 @@
 /**
- * Makes external text storable: PostgreSQL rejects NUL in text and lone surrogates in JSON. Replaces both by U+FFFD where
- * the text comes in, so that a message or response that contains one can be recorded.
+ * Makes external text storable: PostgreSQL rejects NUL in text and lone surrogates in JSON. Replaces both with U+FFFD, so
+ * a message or response that contains one can be stored.
  *
  * @param maxCharacters longer text is truncated.
  */

@@ -5,17 +5,17 @@ type RowEvent = 'insert' | 'update' | 'delete';
 export interface FunctionTrigger {
   name: string;
   table: string;
-  /** The trigger fires after it. */
+  /** The trigger fires after this event. */
   event: RowEvent;
   /** SQL condition on `old` and `new`; empty for every row. */
   when?: string;
   /** Fires once for each statement, whose rows the function reads as the table `changed`. Default: once for each row. */
   perStatement?: boolean;
-  /** Function of `migrations/functions`. */
+  /** Name of a function in `migrations/functions`. */
   calls: string;
 }
 
-/** A trigger whose function is a file of `migrations/functions`, where a change of it is one readable diff. */
+/** A trigger whose function is a file in `migrations/functions`, where each change is a readable diff. */
 export function functionTrigger(trigger: FunctionTrigger): TriggerDef {
   const { name, table, event, when, perStatement = false, calls } = trigger;
   const rows = event === 'delete' ? 'old' : 'new';

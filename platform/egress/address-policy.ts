@@ -6,13 +6,13 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Decides which addresses the service may connect to on behalf of customers. */
 export interface AddressPolicy {
   /**
-   * Why the address is not allowed, or null. Accepts the formats sockets and resolvers report: `10.0.0.1`,
+   * Returns why the address is not allowed; null if it is allowed. Accepts the formats sockets and resolvers report: `10.0.0.1`,
    * `::ffff:10.0.0.1`, `fe80::1%eth0`.
    */
   findRefusal(address: string): string | null;
 }
 
-/** In a public range, but Azure's metadata service for virtual machines. */
+/** Azure's metadata service for virtual machines, although the address is in a public range. */
 const METADATA_ADDRESSES = new Set(['168.63.129.16']);
 /** RFC 6052: the well-known prefix embeds an IPv4 address in the last 32 bits. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
@@ -44,7 +44,7 @@ function parse(text: string): Address | null {
   return isIP(withoutZone) === 0 ? null : unwrap(ipaddr.parse(withoutZone));
 }
 
-/** The IPv4 address embedded in a mapped, translated or tunneled IPv6 address. */
+/** Returns the IPv4 address embedded in a mapped, translated or tunneled IPv6 address; other addresses unchanged. */
 function unwrap(address: Address): Address {
   if (!(address instanceof ipaddr.IPv6)) return address;
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
@@ -58,7 +58,7 @@ function contains([base, bits]: [Address, number], address: Address): boolean {
   return base.kind() === address.kind() && address.match(base, bits);
 }
 
-/** The special purpose of an address (RFC 6890), or null if it is public. */
+/** Returns the special purpose of an address (RFC 6890), or null if it is public. */
 function findSpecialUse(address: Address): string | null {
   if (METADATA_ADDRESSES.has(address.toString())) return 'metadata';
   const range = address.range();

@@ -15,16 +15,16 @@ import { parseTarget, type Target, type TargetRules } from './target.ts';
 export interface EgressRequest {
   headers: Record<string, string>;
   body: string;
-  /** Covers everything: DNS lookup, connection, TLS, request and response. */
+  /** Total time for DNS lookup, connection, TLS, request and response. */
   timeoutMs: number;
-  /** The connection is closed after this much of the response body. */
+  /** The connection is closed after this many bytes of the response body. */
   maxResponseBytes: number;
-  /** How much of the response body is returned. */
+  /** Maximum number of bytes of the response body to return. */
   retainBytes: number;
 }
 
 export type EgressResult =
-  /** The response headers arrived. If the body stalls or breaks off, `body` has the part received. */
+  /** The response headers arrived. If the body stalls or is cut off, `body` has the part received. */
   | { kind: 'response'; status: number; body: string; retryAfterMs?: number; durationMs: number }
   /** `error` is a code: `timeout`, `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`, a TLS code … */
   | { kind: 'failed'; error: string; durationMs: number }
@@ -75,7 +75,7 @@ export function createEgress(options: EgressOptions): Egress {
   const { lookup = systemLookup, certificateAuthorities } = options;
   const rules: TargetRules = { ...options, addresses: createAddressPolicy(options.allow) };
 
-  /** All addresses must be allowed: a host with one private address among public ones is blocked. */
+  /** All addresses must be allowed: a host with even one private address is blocked. */
   async function resolve({ hostname, literal }: Target): Promise<string[]> {
     const addresses = literal ? [hostname] : await lookup(hostname);
     if (addresses.length === 0) throw Object.assign(new Error('No address'), { code: 'ENOTFOUND' });
@@ -87,7 +87,7 @@ export function createEgress(options: EgressOptions): Egress {
   async function connect(target: Target, addresses: string[], deadline: AbortSignal): Promise<Socket> {
     const { hostname, port } = target;
     const socket = netConnect({ host: hostname, port, lookup: pinnedLookup(addresses) });
-    // An error after the wait has ended must not crash the process.
+    // An error after `once` has settled must not crash the process.
     socket.on('error', () => {});
     try {
       await once(socket, 'connect', { signal: deadline });
@@ -167,7 +167,7 @@ async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<
 
 type EgressResponse = Pick<Extract<EgressResult, { kind: 'response' }>, 'status' | 'body' | 'retryAfterMs'>;
 
-/** Sends one request over a connection of its own: a reused connection would outlive the check of its address. */
+/** Sends one request over a new connection: a reused connection would outlive the check of its address. */
 async function exchange(
   socket: Socket,
   { url }: Target,
@@ -222,7 +222,7 @@ async function readBody(
       if (receivedBytes >= maxResponseBytes) break;
     }
   } catch {
-    // The status counts. A body that breaks off or stalls is only for people to read.
+    // Only the status decides the outcome. The body is informational, so an incomplete one is fine.
   }
   // PostgreSQL cannot store NUL in text.
   return Buffer.concat(chunks).toString('utf8').replaceAll('\u0000', '\ufffd');

@@ -1,4 +1,4 @@
-/** The three forms of RFC 9110 section 5.6.7. Only asctime's names no zone; it is in UTC, too. */
+/** The three formats of RFC 9110 section 5.6.7. The asctime format has no zone; it is also in UTC. */
 const HTTP_DATE = /^[A-Z][a-z]{2,8},? [\w -]+ \d\d:\d\d:\d\d (?:GMT|\d{4})$/;
 
 /**

@@ -10,7 +10,7 @@ export interface TargetRules {
 
 export interface Target {
   url: URL;
-  /** Without the brackets of an IPv6 literal. */
+  /** An IPv6 literal has no brackets here. */
   hostname: string;
   port: number;
   /** The host is an IP address and needs no DNS lookup. */

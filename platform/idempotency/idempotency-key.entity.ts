@@ -2,14 +2,14 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
 
-/** A response stored for 24 hours under the caller's Idempotency-Key, committed with the change it belongs to. */
+/** A response stored for 24 hours under the caller's Idempotency-Key, committed together with the change that the request made. */
 export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',
   policies: tenantPolicies(),
   indexes: [{ properties: ['createdAt'] }],
   properties: {
-    /** SHA-256 over credential, method, path and key. */
+    /** SHA-256 of credential, method, path and key. */
     id: p.blob().primary(),
     organizationId: idColumn().fieldName('org_id'),
     /** SHA-256 of the body, to distinguish a repeated request from a different one. */

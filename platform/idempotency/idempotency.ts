@@ -40,7 +40,7 @@ export interface IdempotencyStore {
   ): Promise<void>;
 }
 
-/** Responses are stored for this long. After that the same key is a new request. */
+/** Responses are stored for this long. After that, a request with the same key is a new request. */
 const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
 
 export function createIdempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {

@@ -4,7 +4,7 @@ import { deleteRows } from '../database/delete-rows.ts';
 
 const BATCH_SIZE = 5_000;
 
-/** Deletes idempotency keys older than 24 hours. Returns how many. */
+/** Deletes idempotency keys older than 24 hours. Returns the number of deleted rows. */
 export function purgeIdempotencyKeys(database: Database): Promise<number> {
   return deleteRows(
     database,

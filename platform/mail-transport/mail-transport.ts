@@ -7,7 +7,7 @@ export interface Transmission {
   recipient: string;
   /** Opens the stored message. Called at most once, and only when the relay is ready for the data. */
   openRaw: () => Promise<Readable>;
-  /** Length of the stream from `openRaw`. A stream of another length is never completed towards the relay. */
+  /** Length of the stream from `openRaw`. If the stream has another length, the relay never receives a complete message. */
   sizeBytes: number;
   /** DSN envelope id (RFC 3461 section 4.4): printable ASCII, returned in every report. */
   envelopeId: string;

@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import type { Transmission } from './mail-transport.ts';
 
 /**
- * The stored message as a stream into an SMTP connection, with the fact that decides whether it may be resent:
- * nodemailer writes the final dot only after this stream has ended, so before that the relay cannot have the message.
+ * Streams the stored message into an SMTP connection and records whether it may be resent: nodemailer writes the final dot
+ * only after this stream has ended, so until then the relay cannot have accepted the message.
  */
 export interface MessageHandover {
   /** Never throws. A second call returns a failing stream, because one transmission transfers one message. */
   openStream(): Readable;
-  /** True once the last byte was passed to the connection: the relay may have received the final dot. */
+  /** True once the last byte has been passed to the connection: the relay may have received the final dot. */
   readonly completed: boolean;
 }
 
@@ -29,7 +29,7 @@ export function createMessageHandover({
     }
     // A storage connection that ends early looks like the end of the message. Never send a truncated message.
     if (readBytes !== sizeBytes) {
-      throw new Error(`The stored message has ${readBytes} bytes, ${sizeBytes} were expected`);
+      throw new Error(`The stored message has ${readBytes} bytes; expected ${sizeBytes}`);
     }
   }
 

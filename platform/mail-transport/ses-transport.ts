@@ -50,7 +50,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
       return {
         kind: 'accepted',
         providerMessageId: MessageId ?? null,
-        response: `SES accepted ${MessageId ?? 'without an id'}`,
+        response: `SES accepted the message ${MessageId ? `as ${MessageId}` : 'without an id'}`,
         reportsDelivery: config.SES_CONFIGURATION_SET !== undefined,
       };
     } catch (error) {
@@ -80,7 +80,7 @@ async function readMessage({ openRaw, sizeBytes }: Transmission): Promise<Buffer
   try {
     const raw = await buffer(await openRaw());
     if (raw.length === sizeBytes) return raw;
-    const response = `The stored message has ${raw.length} bytes, ${sizeBytes} were expected`;
+    const response = `The stored message has ${raw.length} bytes; expected ${sizeBytes}`;
     return { kind: 'deferred', statusCode: null, response };
   } catch (cause) {
     return { kind: 'deferred', statusCode: null, response: 'The stored message could not be read', cause };

@@ -1,6 +1,6 @@
 import type { ImmediateReport, MailTransport, TransmissionResult } from './mail-transport.ts';
 
-/** Local parts of `simulator.<shared domain>`, named after the outcome of a message to them. */
+/** Local parts of `simulator.<shared domain>`. Each names the outcome of a message to it. */
 const SIMULATED_OUTCOMES = ['delivered', 'bounced', 'transient', 'complained', 'rejected'] as const;
 export type SimulatedOutcome = (typeof SIMULATED_OUTCOMES)[number];
 
@@ -30,12 +30,12 @@ const REPORTS_BY_OUTCOME: Record<Exclude<SimulatedOutcome, 'rejected'>, Immediat
   ],
   complained: [
     { action: 'delivered', status: '2.0.0', diagnosticCode: 'smtp; 250 2.0.0 simulated delivery' },
-    { action: 'complained', status: '2.0.0', diagnosticCode: 'simulated: marked as spam by its reader' },
+    { action: 'complained', status: '2.0.0', diagnosticCode: 'simulated: marked as spam by the recipient' },
   ],
 };
 
 export interface SimulatorTransport extends MailTransport {
-  /** Whether the address belongs to the simulator, so that nothing is sent to it in any environment. */
+  /** Whether the address belongs to the simulator. No environment sends to such an address. */
   isSimulatorAddress(address: string): boolean;
 }
 
@@ -47,7 +47,7 @@ export function createSimulatorTransport({ mailDomain }: { mailDomain: string })
     async transmit({ recipient, envelopeId }): Promise<TransmissionResult> {
       const outcome = findSimulatedOutcome(recipient, mailDomain) ?? 'delivered';
       if (outcome === 'rejected') {
-        const response = '550 5.7.1 simulated: the message is refused';
+        const response = '550 5.7.1 simulated: message refused';
         return { kind: 'refused', scope: 'message', statusCode: '5.7.1', response };
       }
       return {

@@ -1,6 +1,6 @@
 /** Parsers for the free text of SMTP replies. */
 
-/** Replies are stored for people to read; a verbose relay must not fill the table. */
+/** Limits stored replies, because a relay may send very long ones. */
 export const MAX_RESPONSE_CHARACTERS = 1_000;
 
 /**

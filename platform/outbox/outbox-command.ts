@@ -11,7 +11,7 @@ export interface StartCommand {
   summary: string;
   /** Temporal divides the task queue fairly between keys. At most 64 bytes. Unset: all such runs share one key. */
   fairnessKey?: string;
-  /** The API request that caused it, for the run's memo. Unset if a workflow caused it. */
+  /** The API request that caused the start, for the run's memo. Unset if a workflow caused it. */
   requestId?: string;
 }
 

@@ -22,11 +22,11 @@ export const OutboxEntity = defineEntity({
     id: p.bigint('string').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     command: p.json().$type<OutboxCommand>(),
-    /** The sweep ignores the row until then: the process that committed it dispatches first. */
+    /** The sweep ignores the row until this time, because the process that committed it dispatches first. */
     availableAt: timestamp(),
     attempts: p.integer().default(0),
     lastError: p.text().strictNullable(),
-    /** Set after the last attempt; an operator has to clear it. */
+    /** Set after the last attempt; only an operator clears it. */
     deadAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },

@@ -10,7 +10,7 @@ import type { WorkflowGateway } from './workflow-gateway.ts';
 export interface Outbox {
   /** Writes the command in the caller's transaction and dispatches it right after the commit. */
   enqueue(transaction: Transaction, organizationId: string, command: OutboxCommand): void;
-  /** Dispatches commands whose process died before it did. Returns how many. */
+  /** Dispatches commands that their own process did not dispatch. Returns the number of dispatched commands. */
   sweep(limit: number): Promise<number>;
   /** Resolves once every command enqueued so far is dispatched or left to the sweep. */
   drain(): Promise<void>;
@@ -26,7 +26,7 @@ export interface OutboxOptions {
 const FIRST_SWEEP_AFTER_MS = 10_000;
 /** Per process: more calls would only queue at the Temporal server. */
 const MAX_CONCURRENT_CALLS = 50;
-/** Commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
+/** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
@@ -77,17 +77,18 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
   }
 
   return {
-    enqueue({ em, afterCommit, requestId }, organizationId, given) {
-      const command = given.start && requestId ? { ...given, start: { ...given.start, requestId } } : given;
+    enqueue({ em, afterCommit, requestId }, organizationId, command) {
+      const traced =
+        command.start && requestId ? { ...command, start: { ...command.start, requestId } } : command;
       const row = em.create(OutboxEntity, {
         organizationId,
-        command,
+        command: traced,
         availableAt: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
       });
       em.persist(row);
       afterCommit(() => {
         if (waiting.size >= MAX_WAITING) return;
-        const dispatch = dispatchCommitted(organizationId, row.id, command).finally(() =>
+        const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() =>
           waiting.delete(dispatch),
         );
         waiting.add(dispatch);
@@ -145,7 +146,7 @@ interface LeasedRow {
   attempts: number;
 }
 
-/** Leases due rows by moving `available_at` in one statement, so that two sweeps never take the same row. */
+/** Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. */
 async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
   return database.autocommit((em) =>
     em.execute<LeasedRow[]>(

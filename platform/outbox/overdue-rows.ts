@@ -13,9 +13,7 @@ export interface OverdueRun {
 
 export interface OverdueSource {
   name: string;
-  /**
-   * Returns at most `limit` overdue rows and marks them as reconciled, so that the next call finds others.
-   */
+  /** Returns at most `limit` overdue rows and marks them as reconciled, so the next call returns other rows. */
   take(limit: number): Promise<OverdueRun[]>;
 }
 

@@ -21,10 +21,10 @@ export type RunStatus =
   | 'UNSPECIFIED'
   | 'NOT_FOUND';
 
-/** The calls to Temporal from outside workflows. */
+/** Calls to Temporal from outside workflows. */
 export interface WorkflowGateway {
   /**
-   * Succeeds also if the run to start already exists or the run to signal is closed: workflow ids are the idempotency
+   * Also succeeds if the run to start already exists or the run to signal is closed: workflow ids are the idempotency
    * key, and a signal only makes a run read the database again.
    *
    * @throws Error if Temporal does not respond.

@@ -4,7 +4,7 @@ import { deleteRows } from '../database/delete-rows.ts';
 
 const BATCH_SIZE = 5_000;
 
-/** Deletes rate buckets unused for a day: a full bucket needs no row. Returns how many. */
+/** Deletes rate buckets unused for a day, because a full bucket needs no row. Returns the number of deleted rows. */
 export function purgeRateBuckets(database: Database): Promise<number> {
   return deleteRows(
     database,

@@ -15,7 +15,7 @@ export interface RateVerdict {
   allowed: boolean;
   /** Capacity of the bucket. */
   limit: number;
-  /** Requests left as far as this process knows; other processes may use the same bucket. */
+  /** Estimated requests left; other processes may use the same bucket. */
   remaining: number;
   /** Seconds until the bucket is full again. */
   resetSeconds: number;
@@ -40,9 +40,9 @@ interface Bucket {
   /** Leased but not yet used; negative while requests run ahead of the lease. */
   tokens: number;
   lease: Promise<void> | undefined;
-  /** The shared bucket was empty; asking it again before this time is pointless. */
+  /** The shared bucket was empty; no lease can succeed before this time. */
   emptyUntil: number;
-  /** Tokens in the shared bucket if this process were the only one; for the headers. */
+  /** Tokens that the shared bucket would have if this process were the only one; for the headers. */
   estimate: number;
   usedAt: number;
 }
@@ -50,9 +50,9 @@ interface Bucket {
 const EVICT_AT_SIZE = 10_000;
 
 /**
- * Token buckets in PostgreSQL. Processes lease blocks of a tenth of the burst, so that requests need no write of their
- * own: a request uses the block at hand, or up to one block of credit while the next one is being leased. Only a process
- * that has used up its credit waits for the lease.
+ * Token buckets in PostgreSQL. Processes lease blocks of a tenth of the burst, so most requests need no write: a request
+ * uses the current block, or up to one block of credit while the next one is being leased. Only a process that has used
+ * up its credit waits for the lease.
  *
  * Overshoot: each API process allows at most one block (10 % of the burst) more than the shared bucket granted.
  * Undershoot: each process holds at most one leased, unused block. While PostgreSQL is unreachable all requests pass,

@@ -150,7 +150,7 @@ describe('the parser pool, with a misbehaving parser,', () => {
       what: 'kills a parser that exceeds the memory limit',
       order: 'grow',
       limits: { maxResidentBytes: 128 * 1024 * 1024 },
-      why: 'it took more than 128 MiB',
+      why: 'it used more than 128 MiB',
     },
     { what: 'notices a parser that dies', order: 'die', limits: {}, why: 'its process ended' },
     {
