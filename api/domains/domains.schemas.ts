@@ -39,7 +39,7 @@ export const DomainRecordSchema = strictObject(
       }),
       { maxItems: 10 },
     ),
-    last_checked_at: nullableTimestamp('When DNS was last asked.'),
+    last_checked_at: nullableTimestamp('When DNS was last queried.'),
     verified_at: nullableTimestamp('When it last became verified.'),
     created_at: timestamp(),
     updated_at: timestamp(),

@@ -88,7 +88,7 @@ export const eventStreamRoutes =
         if (query.inbox_id !== undefined) await inboxes.get(scope, query.inbox_id);
         const positions = createPositionCodec(cursors, scope);
         const after = request.headers['last-event-id'] ?? query.after ?? '';
-        const wanted = {
+        const followOptions = {
           after: isId('event', after)
             ? positionOf(await eventReader.get(scope, after))
             : positions.decode(after),
@@ -96,7 +96,7 @@ export const eventStreamRoutes =
           inboxIds: query.inbox_id === undefined ? undefined : [query.inbox_id],
         };
         const signal = openResponses.admit(request, reply);
-        const follower = await eventStreams.follow(scope, wanted);
+        const follower = await eventStreams.follow(scope, followOptions);
         signal.addEventListener('abort', follower.close, { once: true });
         if (signal.aborted) follower.close();
         reply.raw.setTimeout(STALL_TIMEOUT_MS);
@@ -122,9 +122,9 @@ const HEADERS = {
 };
 /** Output buffered for a slow client before reading more events pauses. */
 const BUFFER_BYTES = 16_384;
-/** A connection without progress for this long is closed: heartbeats would have gone through. */
+/** A connection without progress for this long is closed: even an idle stream sends heartbeats. */
 const STALL_TIMEOUT_MS = 120_000;
-/** Clients reconnect after a random delay in this range, so that they do not all come back at the same moment. */
+/** Clients reconnect after a random delay in this range, so that they do not all reconnect simultaneously. */
 const RECONNECT_DELAY_MS = { min: 500, max: 3_000 };
 
 interface StreamContext {
@@ -166,7 +166,10 @@ async function* writeStream({
   }
 }
 
-/** Why the credential has lost access. An unreachable database is no reason to close: it yields no new events anyway. */
+/**
+ * Returns why the credential has lost access, or undefined if it has not. If the database is unreachable, the stream stays
+ * open: no new events arrive meanwhile.
+ */
 async function findAccessRefusal(request: FastifyRequest): Promise<AppError | undefined> {
   try {
     await request.recheckAccess();
@@ -191,7 +194,7 @@ function parseTypes(types: string | undefined): EventType[] | undefined {
   });
 }
 
-/** Encodes positions for clients. A position is valid for its environment, whatever the filters. */
+/** Encodes positions for clients. A position is valid for its environment, with any filters. */
 function createPositionCodec(cursors: Cursors, { organizationId, environmentId }: Scope) {
   const name = JSON.stringify(['events.stream', organizationId, environmentId]);
   return {

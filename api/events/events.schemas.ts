@@ -20,7 +20,7 @@ const message = {
 const usage = strictObject({
   counter: enumOf(USAGE_COUNTERS),
   current: Type.Number({ minimum: 0 }),
-  limit: Type.Number({ minimum: 0, description: 'What the plan or your own cap allows.' }),
+  limit: Type.Number({ minimum: 0, description: 'The limit of the plan, or your own limit if it is lower.' }),
   percentage: Type.Number({
     minimum: 0,
     description: 'current as a percentage of limit. 100 or more: exceeded.',
@@ -146,7 +146,7 @@ export const EventRecord = eventSchema(
     description: 'Depends on the type; see the webhook schemas.',
   }),
   'Event',
-  'An event, as webhooks carry it.',
+  'An event, in the envelope of webhooks.',
 );
 
 export const EventQuery = strictObject({
@@ -169,7 +169,7 @@ export const EventQuery = strictObject({
   ),
   starting_after: Type.Optional(
     id(
-      'An event id: lists the events after it, in the requested order. Use order=asc and the last event you know to get everything since, including late commits.',
+      'An event id: lists the events after it, in the requested order. Use order=asc and the last event you received to get everything since, including late commits.',
     ),
   ),
 });

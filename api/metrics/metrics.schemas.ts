@@ -75,7 +75,8 @@ export const MetricsDeliverability = strictObject(
     sample_size: count('Number of sends: messages that were sent or bounced.'),
     warnings: Type.Array(text(256), {
       maxItems: 10,
-      description: 'Rates above their thresholds, or that there are too few sends for a score.',
+      description:
+        'States which rates are at or above a threshold, or that there are too few sends for a score.',
     }),
   },
   { $id: 'MetricsDeliverability', title: 'MetricsDeliverability' },

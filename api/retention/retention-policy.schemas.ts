@@ -38,8 +38,8 @@ export const PostponeRetention = strictObject(
   { $id: 'PostponeRetention', title: 'PostponeRetention' },
 );
 
-export function presentRetention(facts: RetentionPolicyDetails): Static<typeof RetentionPolicyRecord> {
-  const { retentionDays, effectiveDays, firstDeletionAt, postponedUntil, updatedAt } = facts;
+export function presentRetention(details: RetentionPolicyDetails): Static<typeof RetentionPolicyRecord> {
+  const { retentionDays, effectiveDays, firstDeletionAt, postponedUntil, updatedAt } = details;
   return {
     retention_days: retentionDays,
     effective_days: effectiveDays,

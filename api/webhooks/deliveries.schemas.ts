@@ -7,8 +7,9 @@ import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.ser
 import { pageQuery } from '../lists.ts';
 import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
 
-/** The service writes the errors itself; of a receiver's response it stores up to 4 KiB. */
+/** Longer errors are truncated. */
 const MAX_ERROR_LENGTH = 4_096;
+/** The service stores at most 4 KiB of a response. */
 const MAX_RESPONSE_BODY_LENGTH = 4_096;
 const nullableInteger = (description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], description });

@@ -49,7 +49,9 @@ function describeWebhook(type: EventType) {
       content: { 'application/json': { schema: { $ref: `#/components/schemas/${eventSchemaName(type)}` } } },
     },
     responses: {
-      '2XX': { description: 'Received. Any other response, or none within 15 s, is retried.' },
+      '2XX': {
+        description: 'Received. After any other response, or none within 15 s, the delivery is retried.',
+      },
       '410': { description: 'Disables the endpoint.' },
     },
   };

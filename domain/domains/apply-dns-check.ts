@@ -12,13 +12,13 @@ import {
   dkimRecordKey,
 } from './domain-records.ts';
 
-/** A domain, its row locked, with its keys. */
+/** A domain whose row is locked, with its keys. */
 export interface DomainWithKeys {
   domain: Domain;
   keys: DkimKey[];
 }
 
-/** Consecutive rechecks that may miss a required record; one more, and the verified domain fails. */
+/** Consecutive rechecks that may miss a required record. One more miss fails the verified domain. */
 const MAX_MISSED_CHECKS = 2;
 
 export interface DnsCheckContext {
@@ -26,7 +26,7 @@ export interface DnsCheckContext {
   events: EventService;
   settings: DomainRecordSettings;
   now: Date;
-  /** Whether a miss counts towards failure. Only the daily recheck counts, so that manual checks cannot speed it up. */
+  /** Whether a miss counts toward failure. True only for the daily recheck, so that manual checks cannot accelerate it. */
   countMissedChecks: boolean;
 }
 
@@ -181,7 +181,10 @@ export function failPending(domain: Domain, reason: string): void {
   domain.statusReason = reason;
 }
 
-/** `Required records missing: spf. Invalid: dkim. No DNS answer for: ownership.` The present reason if there is nothing to say. */
+/**
+ * For example `Required records missing: spf. Invalid: dkim. No DNS answer for: ownership.` Returns the current reason if
+ * every required record is valid.
+ */
 function describeMissing(domain: Domain, records: DomainRecord[], dnsCheck: DnsCheck): string | null {
   const required = records.filter((record) => record.required);
   const purposesOf = (matches: (record: DomainRecord) => boolean) =>

@@ -7,7 +7,7 @@ import type { Observation } from './record-checks.ts';
 export type DomainStatus = 'pending' | 'verified' | 'failed';
 
 /**
- * A customer's domain. Several organizations may claim one name, but at most one has it verified: the function
+ * A customer's domain. Several organizations may claim one name, but at most one claim is verified: the function
  * `claim_domain` and a unique index ensure it.
  */
 export const DomainEntity = defineEntity({
@@ -45,7 +45,7 @@ export const DomainEntity = defineEntity({
     spfStatus: p.text().$type<DomainStatus>().default('pending'),
     dkimStatus: p.text().$type<DomainStatus>().default('pending'),
     dmarcStatus: p.text().$type<DomainStatus>().default('pending'),
-    /** Explains the status to people. Null if there is nothing to explain. */
+    /** Human-readable explanation of the status. Null if there is nothing to explain. */
     statusReason: p.text().strictNullable(),
     /** What the last DNS check found, by record key. */
     observed: p.json().$type<Record<string, Observation>>(),

@@ -29,7 +29,7 @@ export interface DomainDetails {
 export interface DomainService {
   /**
    * Claims a name and starts checking its records, or returns the domain created earlier with the same `clientId`,
-   * whatever the other input. Other organizations may claim the same name.
+   * regardless of the other input. Other organizations may claim the same name.
    *
    * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` if the organization already has the name;
    * `permission_denied` for a credential that is bound to an environment or inbox.

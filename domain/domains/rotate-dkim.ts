@@ -53,7 +53,7 @@ export async function rotateDkim(
   const { em } = transaction;
   const active = keys.find(({ state }) => state === 'active');
   const selector = selectorsOf(domain.ownershipToken).find((name) => name !== active?.selector) ?? '';
-  // A retired key frees its selector: it no longer signs, and its messages have been delivered long ago.
+  // A retired key frees its selector: it no longer signs, and the messages it signed were delivered long ago.
   for (const key of keys) if (key.selector === selector) em.remove(key);
   await em.flush();
   addDkimKey({ em, secretBox }, domain, { selector, state: 'pending', pair });

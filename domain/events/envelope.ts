@@ -1,7 +1,7 @@
 import type { Event } from './event.entity.ts';
 import { type EventDataByType, type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 
-/** An event as receivers get it (specification, section "Envelope"). */
+/** The body of a webhook request (specification, section "Envelope"). */
 export interface Envelope {
   id: string;
   type: EventType;

@@ -40,7 +40,7 @@ export interface FeedEvents {
 /**
  * Reads events in commit order, approximated by the transaction that recorded them and then by id. An event becomes
  * visible once no older transaction is open, so no event ever appears before a position that was already read. While an
- * older writing transaction is open anywhere in the cluster, younger events wait for it.
+ * older writing transaction is open anywhere in the cluster, newer events stay invisible.
  *
  * Includes the events of the scope's environment and organization-wide ones of any environment, as webhook endpoints
  * do. A credential bound to an inbox sees only the events of that inbox.
@@ -49,7 +49,7 @@ export async function readEvents(em: EntityManager, scope: FeedScope, query: Fee
   const direction = query.order ?? 'asc';
   const conditions = joinSql(buildConditions(query, direction), ' and ');
   const order = sql`order by transaction_id ${raw(direction)}, id ${raw(direction)} limit ${query.limit}`;
-  // Each branch is one index scan, however many events there are.
+  // Each branch is one index scan, regardless of the number of events.
   const branches = buildBranches(scope, query.inboxIds).map(
     (branch) => sql`(select * from events where ${branch} and ${conditions} ${order})`,
   );
@@ -111,7 +111,7 @@ function inList(column: Sql, values: readonly string[]): Sql {
   return values.length === 0 ? sql`false` : sql`${column} in (${values})`;
 }
 
-/** An id is generated shortly before its row's `created_at` is taken. */
+/** An id is generated shortly before its row's `created_at` is set. */
 const MAX_ID_LEAD_MS = 1_000;
 
 /** A lower bound for the ids of events recorded at or after `since`. */

@@ -19,12 +19,12 @@ export interface FollowerOptions {
   after: FeedPosition;
 }
 
-/** Events a slow follower may have queued. Beyond that it reads pages at its own pace again. */
+/** Maximum number of events queued for a slow follower. Beyond that, it reads pages at its own pace again. */
 const MAX_QUEUED = 100;
 
 /**
- * Gives one follower the events after its position: it reads pages of its own until it has caught up with the tail, then
- * takes what the tail pushes.
+ * Returns the events after one follower's position: reads its own pages until it has caught up with the tail, then takes
+ * what the tail pushes.
  */
 export function createFollower({ tail, read, matches, after }: FollowerOptions): Follower {
   let deliveredTo = after;
@@ -80,7 +80,7 @@ export function createFollower({ tail, read, matches, after }: FollowerOptions):
     while (!closed) {
       const page = await read(deliveredTo);
       deliveredTo = page.position;
-      // No await between comparison and assignment, or an event could be lost between the two.
+      // No await between comparison and assignment: an event pushed in between would be lost.
       if (!page.full && tail.position !== undefined && deliveredTo >= tail.position) {
         caughtUp = true;
         queuedTo = deliveredTo;

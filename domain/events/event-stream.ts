@@ -15,7 +15,7 @@ export interface EventStreams {
   /**
    * Follows the events visible to the scope, in the order of the feed.
    *
-   * @param options.after start after this position; by default at the present end.
+   * @param options.after start after this position; by default at the current end.
    */
   follow(scope: Scope, options: FollowOptions): Promise<Follower>;
   /** Closes all followers, then the connection that signals new events. */
@@ -39,12 +39,12 @@ export interface EventStreamsOptions {
 const PAGE_SIZE = 50;
 /** A page may exceed this by one event. It bounds the memory of a follower whose client reads nothing. */
 const PAGE_BYTES = MAX_EVENT_BYTES;
-/** Per process, so that polling many environments leaves database connections to requests. */
+/** Per process, so that polling many environments leaves database connections for requests. */
 const MAX_CONCURRENT_READS = 4;
 
 /**
  * Followers of one environment share a reader, the tail. A follower that starts further back, or is too slow for the tail,
- * reads pages of its own until it has caught up.
+ * reads its own pages until it has caught up.
  */
 export function createEventStreams({ database, signals, logger }: EventStreamsOptions): EventStreams {
   const tails = new Map<string, Tail>();
@@ -103,13 +103,13 @@ type TailScope = Pick<Scope, 'organizationId' | 'environmentId' | 'inboxId'>;
 
 async function readPage(database: Database, scope: TailScope, options: FollowOptions): Promise<FeedPage> {
   return database.transaction({ organizationId: scope.organizationId }, async ({ em }) => {
-    // Read before the events: their statement sees at least as much.
+    // Read before the events, so that the snapshot of the later statement includes every event up to this position.
     const end = await getFeedEnd(em);
-    const [held] = await em.execute<{ back: boolean }[]>(
+    const [row] = await em.execute<{ heldBack: boolean }[]>(
       sql`select exists (select 1 from events where env_id = ${scope.environmentId}
                       and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
            or exists (select 1 from events where org_id = ${scope.organizationId} and inbox_id is null
-                      and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as back`,
+                      and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as "heldBack"`,
     );
     const { events, truncated } = await readEvents(em, scope, {
       ...options,
@@ -119,7 +119,7 @@ async function readPage(database: Database, scope: TailScope, options: FollowOpt
     const last = events.at(-1);
     const full = truncated || events.length === PAGE_SIZE;
     const read = last ? positionOf(last) : end;
-    return { events, position: full || read > end ? read : end, full, heldBack: held?.back ?? false };
+    return { events, position: full || read > end ? read : end, full, heldBack: row?.heldBack ?? false };
   });
 }
 

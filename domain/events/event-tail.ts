@@ -17,7 +17,7 @@ export interface Tail {
   readonly position: FeedPosition | undefined;
   /** Reads new events, now or right after the read in progress. */
   poll(): void;
-  /** @returns removes the follower; the tail ends with its last follower. */
+  /** @returns a function that removes the follower. The tail ends when its last follower is removed. */
   join(follower: TailFollower): () => void;
   end(): void;
 }
@@ -38,8 +38,8 @@ const FIRST_RETRY_MS = 20;
 const MAX_RETRY_MS = 1_000;
 
 /**
- * Reads the new events of one environment once for all its followers: a signal costs one read however many there are, and
- * an idle follower costs none.
+ * Reads the new events of one environment once for all its followers: a signal costs one read regardless of their number,
+ * and an idle follower costs none.
  */
 export function createTail({ getStart, read, onEmpty, logger }: TailOptions): Tail {
   const followers = new Set<TailFollower>();

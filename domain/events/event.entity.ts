@@ -6,7 +6,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
 
-/** Something that happened, as receivers get it (specification, section "Events"). Immutable. */
+/** A recorded event (specification, section "Events"). Immutable. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',

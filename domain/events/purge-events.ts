@@ -3,21 +3,21 @@ import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 
-/** Events of one statement, with their deliveries and attempts. */
+/** Events deleted per statement, with their deliveries and attempts. */
 const BATCH_SIZE = 1_000;
 /** A sweep ends after this many batches; the next one, a minute later, continues. */
 const MAX_BATCHES = 10;
 const DAY_MS = 86_400_000;
-/** Deliveries held by a usage limit wait for the next month at most. */
+/** Deliveries held by a usage limit wait at most until the next month. */
 const MAX_HOLD_DAYS = 31;
 
 /**
- * Deletes events older than the retention, and with them their deliveries, whatever their status: a run that still
- * waits finds nothing and ends. Returns how many events.
+ * Deletes events older than the retention, with their deliveries in any status: a run that still waits finds no delivery
+ * and ends. Returns how many events were deleted.
  */
 export async function purgeEvents(database: Database, retentionDays: number): Promise<number> {
   const cutoff = new Date(Date.now() - retentionDays * DAY_MS);
-  // A delivery that waits for the next month is kept beyond the retention.
+  // An event with a delivery that waits for the next month stays longer than the retention.
   const holdCutoff = new Date(cutoff.getTime() - MAX_HOLD_DAYS * DAY_MS);
   let deleted = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {

@@ -29,7 +29,7 @@ interface FileRow {
   createdAt: Date | string;
 }
 
-/** Reading small files is mostly waiting for storage. */
+/** Small files are read concurrently, because most of the time is spent waiting for storage. */
 const MAX_CONCURRENT_READS = 16;
 /** Limit for small files; `maxChunkBytes` limits larger ones. */
 const MAX_FILES_PER_STEP = 128;
@@ -117,7 +117,7 @@ export async function writeFiles(
     return;
   }
   const { ownerId, position: index, id } = written;
-  // The page may be the first one of the next environment.
+  // The page may be the first one of another environment.
   const startKey = position.after?.parentId === after.parentId ? position.after.key : '';
   const previousKey = keys.filter((key) => key < ownerId).at(-1);
   position.after = { parentId: after.parentId, key: previousKey ?? startKey };
@@ -136,7 +136,7 @@ async function* readInOrder(
     const { value: file } = queue.next();
     if (!file) return;
     const chunk = readChunk(storage, file.storageKey, 0, maxChunkBytes);
-    // Awaited by the consumer, except after an earlier failure, when the rejection would be unhandled.
+    // The consumer awaits it, except after an earlier failure. The rejection would then be unhandled.
     chunk.catch(() => {});
     requested.push({ file, chunk });
   };
@@ -174,7 +174,7 @@ async function writeFile(
   appender.position.file = { storageKey, offset: chunk.bytes.length, totalBytes: chunk.totalBytes };
 }
 
-/** Writes the next chunk of the open file. A file that storage has lost meanwhile is closed as it is. */
+/** Writes the next chunk of the open file. If storage has lost the file meanwhile, it is closed incomplete. */
 export async function continueFile(
   appender: ArchiveAppender,
   storage: Pick<Storage, 'getRange'>,

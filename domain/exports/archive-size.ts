@@ -14,7 +14,7 @@ export interface ArchiveEstimate {
 
 const BYTES_PER_ROW = 1024;
 
-/** Counts under row-level security, queryTotals transaction per table. */
+/** Counts under row-level security, in one transaction per table. */
 export async function estimateArchive(
   database: Pick<Database, 'readAsTenant'>,
   organizationId: string,

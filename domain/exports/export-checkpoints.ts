@@ -9,7 +9,7 @@ import type { ArchiveSnapshot } from './part-buffer.ts';
 /** Another worker has saved a newer checkpoint, or the export has ended. */
 export class StaleCheckpointError extends Error {}
 
-/** The progress columns of an export at a position. */
+/** Returns the progress columns of an export at a position. */
 export function toProgress({
   rows,
   files,

@@ -91,7 +91,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     if (updated === 0) await uploads.abort(row.storageKey, uploadId);
   }
 
-  /** Discards what is written: storage has lost the upload, or another release started it. */
+  /** Discards what has been written: storage has lost the upload, or another release started the archive. */
   async function reset(row: Export): Promise<void> {
     await database.systemTransaction(async ({ em }) => {
       const updated = await em.nativeUpdate(

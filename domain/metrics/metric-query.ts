@@ -6,7 +6,7 @@ import type { MetricRange } from './metric-range.ts';
 /** SQL, joined to `inboxes`: one row for each subject that an inbox's messages count for. */
 export const INBOX_SUBJECTS = `cross join lateral (values (''), (inboxes.id), (inboxes.domain)) subjects (subject)`;
 
-/** What counts are kept for. */
+/** What counts are recorded for. */
 export type MetricSubject =
   | { kind: 'environment' }
   | { kind: 'inbox'; id: string }

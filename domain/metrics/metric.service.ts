@@ -90,7 +90,7 @@ function readCounts(
   });
 }
 
-/** A credential bound to an inbox only ever sees that inbox. */
+/** A credential bound to an inbox sees only that inbox. */
 async function resolveSubject(
   em: EntityManager,
   scope: Scope,

@@ -12,7 +12,7 @@ import { RetentionPolicyEntity } from './retention-policy.entity.ts';
 /** Where the deletion of an organization's expired messages continues. */
 export interface DeletionCursor {
   environmentId: string;
-  /** Id of the last message read there; null at the beginning. */
+  /** Id of the last message read in it; null at the beginning. */
   after: string | null;
 }
 

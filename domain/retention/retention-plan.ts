@@ -25,7 +25,7 @@ export const DAY_MS = 24 * 3_600_000;
 const RUN_JITTER_MS = 10 * 60_000;
 /** Minimum time between the final warning and the first deletion, even if the warning was late. */
 const MIN_FINAL_NOTICE_MS = 20 * 3_600_000;
-/** If the announcement is later than this, the first deletion moves too: owners always get seven days. */
+/** If the announcement is later than this, the first deletion is postponed too: owners always get seven days. */
 const ANNOUNCEMENT_SLACK_MS = 3_600_000;
 
 /** Whether `days` deletes more messages than `other`. */
@@ -36,9 +36,9 @@ export function isStricter(days: number, other: number): boolean {
 /**
  * Sets how long messages are kept.
  *
- * A longer period takes effect immediately and cancels pending steps. A shorter one takes effect after seven days; a
- * step that was announced before keeps its date as far as the new period covers it. So no message is deleted less than
- * seven days after its deletion was announced.
+ * A longer period takes effect immediately and cancels pending steps. A shorter one takes effect after seven days. Pending
+ * steps that are longer than the new period stay; the first one that is shorter keeps its date and takes the new period.
+ * So no message is deleted less than seven days after its deletion was announced.
  *
  * @returns false if the policy already has this value.
  */
@@ -71,7 +71,7 @@ function applyDays(plan: RetentionPlan, days: number, now: Date): void {
 
 /**
  * Postpones deletion by a number of days, counted from now, or from the first deletion if none has happened yet. Never
- * makes a deletion happen earlier; repeating a call adds nothing but the time in between.
+ * makes a deletion happen earlier; repeating a call adds only the time since the previous one.
  *
  * @returns false if there is nothing to postpone.
  */
@@ -102,7 +102,7 @@ export function suspendRetention(plan: RetentionPlan, now: Date): void {
   plan.resumeWarnedAt = null;
 }
 
-/** When a step starts to delete, as currently planned. */
+/** The currently planned time at which a step starts to delete. */
 export function firstDeletionAt(plan: Pick<RetentionPlan, 'postponedUntil'>, step: RetentionStep): Date {
   const at = new Date(step.takesEffectAt);
   return plan.postponedUntil ? latest(at, plan.postponedUntil) : at;
@@ -125,7 +125,7 @@ export function reviewRetention(plan: RetentionPlan, now: Date): RetentionWarnin
     if (!canStart(firstDeletionAt(plan, step), step.warnedAt, now)) break;
     applyDays(plan, step.days, now);
     plan.steps = plan.steps.filter((other) => other !== step);
-    // The step's warning also covers the postponed deletion that resumes with it.
+    // The step's warning also announces that postponed deletion resumes.
     if (plan.postponedUntil && plan.postponedUntil <= now)
       plan.resumeWarnedAt ??= new Date(step.warnedAt ?? now);
   }
@@ -185,7 +185,7 @@ function resumeWhenDue(plan: RetentionPlan, now: Date, warnings: RetentionWarnin
     Object.assign(plan, { postponedUntil: null, resumeWarnedAt: null });
 }
 
-/** Whether this run is the last one that can send the final warning in time, or already too late. */
+/** Whether this run is the last one that can send the final warning in time, or is already too late. */
 function isWarningDue(at: Date, now: Date): boolean {
   return at.getTime() <= now.getTime() + FINAL_NOTICE_MS + RUN_JITTER_MS;
 }

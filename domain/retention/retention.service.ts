@@ -112,7 +112,7 @@ export function createRetentionService({
 
 const NO_ACTION: RetentionReview = { cutoff: null, warnings: 0 };
 
-/** A suspended organization cannot postpone or change its policy, so nothing of it is deleted. */
+/** The messages of a suspended organization are not deleted, because it cannot postpone or change its policy. */
 async function isActive({ em }: Transaction, organizationId: string): Promise<boolean> {
   return (await em.count(OrganizationEntity, { id: organizationId, status: 'active' })) > 0;
 }

@@ -124,7 +124,7 @@ async function checkMonth(
   const crossings = await database.autocommit(async (em) => {
     const statuses = await readUsageStatuses(em, {
       organizationIds,
-      // Storage has no past value.
+      // The value of storage_bytes at the end of the previous month is not stored.
       ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
       at: isOver ? period.start : now,
     });
@@ -157,7 +157,7 @@ function findCrossings(status: UsageStatus): ThresholdCrossing[] {
     .map((threshold) => ({ status, limit, threshold }));
 }
 
-/** Drops crossings that were notified before. Takes no lock: `insertAlert` decides between concurrent checks. */
+/** Drops crossings whose owners have been notified. Takes no lock: `insertAlert` arbitrates between concurrent checks. */
 async function excludeNotified(
   em: EntityManager,
   crossings: ThresholdCrossing[],
@@ -192,7 +192,7 @@ async function notifyThresholds(
   for (const crossing of pending) {
     await recordCrossing(transaction, options, { crossing, period, now });
     const { status, threshold } = crossing;
-    // If both thresholds were crossed at once, only the higher one is emailed.
+    // If both thresholds were crossed since the last check, only the higher one is emailed.
     const isSuperseded = pending.some((other) => other.status === status && other.threshold > threshold);
     if (!isSuperseded) await notifyOwners(transaction, options, crossing, period);
   }
@@ -262,7 +262,7 @@ function notifyOwners(
   });
 }
 
-/** @returns false if the crossing was notified before. */
+/** @returns false if the owners have already been notified of the crossing. */
 async function insertAlert(
   em: EntityManager,
   { status, threshold }: ThresholdCrossing,

@@ -14,7 +14,7 @@ import { monthOf } from './periods.ts';
 export interface ApiCallMeter {
   /** Counts one answered call. */
   count(organizationId: string): void;
-  /** Returns the error to refuse a call with, as far as this process knows; undefined below the limit. */
+  /** Returns the error for a call over the limit, based on the last known usage; undefined below the limit. */
   findRefusal(organizationId: string): AppError | undefined;
   /** Writes the pending counts and refreshes the known usage of their organizations. Calls are serialized. */
   flush(): Promise<void>;
@@ -29,7 +29,7 @@ export interface ApiCallMeterOptions {
   flushIntervalMs?: number;
 }
 
-/** Usage at the last write; kept only for organizations with a hard limit. */
+/** Usage at the last write; only for organizations with a hard limit. */
 interface LastKnownUsage {
   limit: EffectiveLimit;
   current: number;
@@ -84,7 +84,7 @@ export function createApiCallMeter({
       );
       for (const row of rows) updateLastKnown(row, end);
     } catch (error) {
-      logger.warn({ err: error }, 'writing API call counts failed; they are kept for the next flush');
+      logger.warn({ err: error }, 'could not write API call counts; the next flush retries');
       for (const [organizationId, count] of calls) add(organizationId, count);
     }
   }

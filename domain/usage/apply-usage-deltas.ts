@@ -8,7 +8,7 @@ export const DELTA_HOUR = `date_trunc('hour', at, 'UTC')`;
 
 /** Deltas applied in one transaction. */
 const BATCH_SIZE = 5_000;
-/** Limits one call; the next call continues. */
+/** Maximum per call; the next call continues. */
 const MAX_BATCHES = 20;
 
 /**

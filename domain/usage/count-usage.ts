@@ -51,7 +51,7 @@ const countSql = ({ organizationId, counter, amount, at }: UsageChange) => {
     from org left join counted on true`;
 };
 
-/** SQL that counts usage without a limit, for a statement of another room that has to count what it writes. */
+/** SQL that counts usage without a limit, for statements of other rooms that count what they write. */
 export function insertUsageDeltasSql(rows: Sql): Sql {
   return sql`insert into usage_deltas (org_id, counter, at, amount) ${rows}`;
 }

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { UsageCounter } from './counters.ts';
 
-/** What an organization sets for itself: a limit below the allowed one, and its warning threshold. */
+/** Settings of an organization for one counter: a limit of its own, at most the allowed one, and a warning threshold. */
 export const CustomLimitEntity = defineEntity({
   name: 'CustomLimit',
   tableName: 'custom_limits',

@@ -43,7 +43,7 @@ export interface LimitService {
    * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
    *
    * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to
-   * an environment or inbox. Changes nothing then.
+   * an environment or inbox. On error nothing changes.
    */
   setCustom(
     scope: Scope,
@@ -59,7 +59,7 @@ export interface LimitService {
 
 export interface LimitServiceOptions {
   database: Database;
-  /** Runs in the transaction of the change: work held back by a limit may continue. */
+  /** Called in the transaction of the change, to release work that a limit has held. */
   onChange?: (transaction: Transaction, organizationId: string) => Promise<void>;
   now?: () => Date;
 }
@@ -216,10 +216,10 @@ function requireWholeOrganization(scope: Scope): void {
 }
 
 /** @throws AppError `unprocessable`. */
-function requireAllowed(counter: UsageCounter, wanted: number, allowed: number | null): void {
-  if (allowed === null || wanted <= allowed) return;
+function requireAllowed(counter: UsageCounter, requested: number, allowed: number | null): void {
+  if (allowed === null || requested <= allowed) return;
   throw new AppError('unprocessable', {
-    detail: `own_limit of ${counter} is ${wanted}, but the organization is allowed ${allowed}.`,
+    detail: `own_limit of ${counter} is ${requested}, but the organization is allowed ${allowed}.`,
     fix: `Set own_limit to ${allowed} or less, or to null for none; upgrade the organization for a higher limit.`,
     extensions: { counter, allowed },
   });

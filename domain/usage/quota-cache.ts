@@ -4,11 +4,11 @@ import type { UsageCounter } from './counters.ts';
 import { remainingQuota } from './effective-limit.ts';
 import { readUsageStatuses } from './usage-status.ts';
 
-/** Remaining quota of one counter, for callers that ask often. */
+/** Remaining quota of one counter, for frequent callers. */
 export interface QuotaCache {
   /**
-   * Returns null without a hard limit; that answer is cached, so that most organizations cost no query. Under a hard
-   * limit the result is always read from the database.
+   * Returns null without a hard limit; this result is cached, so most organizations need no query. Under a hard limit the
+   * result is always read from the database.
    */
   remaining(em: EntityManager, organizationId: string): Promise<number | null>;
 }

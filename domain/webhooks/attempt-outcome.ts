@@ -30,7 +30,7 @@ export const SUPERSEDED: Settled = {
   detail: 'The delivery was restarted in a later run.',
 };
 
-/** Waits without a run until the endpoint is enabled again. */
+/** A held delivery has no run and waits until the endpoint is enabled. */
 export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
 
 export function terminalChange(

@@ -19,8 +19,8 @@ export interface NewAttempt {
 }
 
 /**
- * Leases a slot, inserts the attempt's row and counts the attempt, on the locked delivery too, in one statement. It never
- * blocks: it skips slots that another transaction has locked.
+ * Leases a slot, inserts the attempt's row and counts the attempt, both as usage and on the delivery, in one statement.
+ * The caller holds the delivery's lock. Never blocks: skips slots that another transaction has locked.
  *
  * @returns the slot, or null if none is free; then nothing was written.
  */
@@ -39,26 +39,26 @@ async function tryOpenAttempt(
   em: EntityManager,
   { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt,
 ): Promise<{ slot: number | null; hasSlots: boolean }> {
-  const [taken] = await em.execute<{ slot: number | null; hasSlots: boolean }[]>(
+  const [lease] = await em.execute<{ slot: number | null; hasSlots: boolean }[]>(
     sql`with free as (
        select slot from webhook_slots
        where endpoint_id = ${endpointId} and slot < ${slotCount} and leased_until <= clock_timestamp()
        order by slot limit 1 for update skip locked),
-     taken as (
+     leased as (
        update webhook_slots s
        set leased_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond', delivery_id = ${deliveryId}
        from free where s.endpoint_id = ${endpointId} and s.slot = free.slot returning s.slot),
      opened as (
        insert into webhook_delivery_attempts (delivery_id, number, org_id, started_at)
-       select ${deliveryId}, ${number}, ${organizationId}, clock_timestamp() from taken),
+       select ${deliveryId}, ${number}, ${organizationId}, clock_timestamp() from leased),
      counted as (
-       ${insertUsageDeltasSql(sql`select ${organizationId}, 'webhook_deliveries', clock_timestamp(), 1 from taken`)}),
-     tried as (
-       update webhook_deliveries set attempts = ${number} where id = ${deliveryId} and exists (select from taken))
-     select (select slot from taken) as slot,
+       ${insertUsageDeltasSql(sql`select ${organizationId}, 'webhook_deliveries', clock_timestamp(), 1 from leased`)}),
+     updated as (
+       update webhook_deliveries set attempts = ${number} where id = ${deliveryId} and exists (select from leased))
+     select (select slot from leased) as slot,
        exists (select from webhook_slots where endpoint_id = ${endpointId}) as "hasSlots"`,
   );
-  return taken ?? { slot: null, hasSlots: true };
+  return lease ?? { slot: null, hasSlots: true };
 }
 
 export interface AttemptResult {
@@ -72,7 +72,7 @@ export interface AttemptResult {
   error: string | null;
 }
 
-/** Records how an attempt ended and releases its slot, in one statement. */
+/** Records the result of an attempt and releases its slot, in one statement. */
 export async function closeAttempt(em: EntityManager, result: AttemptResult): Promise<void> {
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
   await em.execute(
@@ -104,7 +104,7 @@ export async function closeDelivered(
   }: Omit<AttemptResult, 'error'>,
 ): Promise<boolean> {
   const delivered = await em.execute<{ id: string }[]>(
-    sql`with arrived as (
+    sql`with delivered as (
        update webhook_deliveries
        set status = 'delivered', last_status_code = ${statusCode}, last_error = null, next_attempt_at = null,
          completed_at = clock_timestamp()
@@ -112,13 +112,13 @@ export async function closeDelivered(
        returning id),
      freed as (
        update webhook_slots set leased_until = 'epoch'
-       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id in (select id from arrived)),
+       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id in (select id from delivered)),
      closed as (
        update webhook_delivery_attempts
        set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
        response_body = ${responseBody}, error = null
-       where delivery_id in (select id from arrived) and number = ${number})
-     select id from arrived`,
+       where delivery_id in (select id from delivered) and number = ${number})
+     select id from delivered`,
   );
   return delivered.length > 0;
 }

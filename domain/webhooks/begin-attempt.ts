@@ -31,7 +31,7 @@ export interface AttemptRequest {
   deliveryId: string;
   /** Attempt even if the schedule says later. */
   now: boolean;
-  /** Episode of the run that asks. */
+  /** Episode of the calling run. */
   episode: number | undefined;
 }
 
@@ -55,20 +55,20 @@ export interface StartedAttempt {
   slot: number;
 }
 
-/** No slot is free, and nothing was written; one may become free soon. */
+/** No slot is free and nothing was written. A slot may become free soon. */
 export interface NoFreeSlot {
   kind: 'no_free_slot';
   endpointId: string;
 }
 
-/** What an attempt takes besides the request itself: checking the URL and recording the result. */
+/** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
-/** How often one process looks for a free slot of one endpoint. */
+/** How often one process tries to lease a slot of an endpoint. */
 const HEALTHY_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
-/** A probe of an unhealthy endpoint usually takes the whole timeout. Ten thousand deliveries cost as much as a few. */
+/** Slower, because an attempt at an unhealthy endpoint usually takes the whole timeout. */
 const UNHEALTHY_PACE: Pace = { minDelayMs: 5_000, intervalMs: 200 };
 
-/** Opens an attempt if the delivery is due and a slot is free; otherwise says why not. */
+/** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(
   options: BeginOptions,
   { deliveryId, now, episode }: AttemptRequest,
@@ -98,7 +98,7 @@ async function takeSlot(
   due: DueDelivery,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
   const { delivery, endpoint, event } = due;
-  // Before anything is counted: a wrong ENCRYPTION_KEY would otherwise use up all attempts within minutes.
+  // Opened before the attempt is counted: a wrong ENCRYPTION_KEY would otherwise use up all attempts within minutes.
   const secrets = openSecrets(endpoint, secretBox);
   const number = delivery.attempts + 1;
   const slot = await openAttempt(em, {
@@ -115,12 +115,12 @@ async function takeSlot(
   return postponeUntilSlot(em, due, pacing);
 }
 
-/** Such an endpoint gets one attempt at a time until one succeeds. */
+/** An unhealthy endpoint gets one attempt at a time until one succeeds. */
 function isUnhealthy({ consecutiveFailures }: EndpointRow): boolean {
   return consecutiveFailures >= UNHEALTHY_AFTER_FAILURES;
 }
 
-/** Counts no attempt, because none was made. `nextAttemptAt` says when the next look for a slot is due. */
+/** Sets `nextAttemptAt` to the next try for a slot. Does not count as an attempt. */
 async function postponeUntilSlot(
   em: EntityManager,
   { delivery, endpoint }: DueDelivery,
@@ -135,7 +135,7 @@ async function postponeUntilSlot(
   return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 
-/** Waits without a run until the usage limit allows it: a new month, another tier, override or cap. */
+/** Holds the delivery without a run until the usage limit allows it: a new month or another tier, override or custom limit. */
 async function holdForUsageLimit(em: EntityManager, delivery: DeliveryRow): Promise<AttemptOutcome> {
   await updateDelivery(em, delivery.id, { ...HELD, heldFor: 'usage_limit' });
   return {

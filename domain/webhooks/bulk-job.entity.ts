@@ -6,7 +6,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
-/** `stopped`: the job became impossible, was superseded by a cancellation or was ended by an operator; see `detail`. */
+/** `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, or an operator ended it. */
 export type BulkJobStatus = 'running' | 'completed' | 'stopped';
 
 /** A job that replays or cancels many deliveries of one endpoint, batch by batch. */

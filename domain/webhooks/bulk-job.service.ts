@@ -24,8 +24,8 @@ export interface ReplayRequest {
 
 export interface BulkJobService {
   /**
-   * Redelivers the events of a time range with their original ids: those that match the endpoint's present subscription,
-   * whether or not it existed then. Pending deliveries stay as they are.
+   * Redelivers the events of a time range with their original ids: those that match the endpoint's current subscription,
+   * even if the endpoint did not exist at that time. Pending deliveries stay as they are.
    *
    * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
    */

@@ -50,8 +50,8 @@ export interface DeliveryControlService {
   /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
   get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }>;
   /**
-   * Makes the next attempt now, whatever the delivery's status. A pending delivery is woken; any other restarts with the
-   * full schedule and the same event.
+   * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
+   * restarts with the full schedule and the same event.
    *
    * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted.
    */
@@ -63,7 +63,7 @@ export interface DeliveryControlService {
    */
   cancel(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
   /**
-   * Sends an event with made-up data to this endpoint only.
+   * Sends a test event with sample data to this endpoint only.
    *
    * @param eventType any type, subscribed to or not; by default the first type the endpoint subscribes to.
    * @throws AppError `not_found`; `conflict` if the endpoint is disabled.

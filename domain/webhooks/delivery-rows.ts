@@ -6,8 +6,8 @@ import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.t
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
 /**
- * The columns attempts read and change, as plain rows: they are read and written for every webhook, and as entities they
- * would cost more than the attempt itself.
+ * The columns that attempts read and change, as plain rows: they are read and written for every webhook, and loading them
+ * as entities would cost more than the attempt itself.
  */
 export type DeliveryRow = Pick<
   WebhookDelivery,

@@ -59,7 +59,7 @@ export const WebhookDeliveryEntity = defineEntity({
     /** Null until the receiver has responded. */
     lastStatusCode: p.integer().strictNullable(),
     lastError: p.text().strictNullable(),
-    /** When the reconciler last checked the run; null as long as the run has never been overdue. */
+    /** When the reconciler last checked the run; null if the run has never been overdue. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),

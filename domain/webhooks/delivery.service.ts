@@ -65,16 +65,16 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
 
   /**
    * A short wait for a slot saves a wait in Temporal, which costs more than the attempt itself. Another worker or a new
-   * attempt may take the released slot first, so this tries again until the time is up.
+   * attempt may take the released slot first, so this tries again until `slotWaitMs` has passed.
    */
   async function beginOrWait(request: AttemptRequest): Promise<StartedAttempt | AttemptOutcome> {
     const deadline = performance.now() + slotWaitMs;
     for (;;) {
       const leftMs = deadline - performance.now();
       const canWaitForSlot = (endpointId: string) => leftMs > 0 && slotWaiters.shouldWait(endpointId);
-      const begun = await beginAttempt({ ...options, quota, pacing, canWaitForSlot }, request);
-      if (begun.kind !== 'no_free_slot') return begun;
-      await slotWaiters.wait(begun.endpointId, leftMs);
+      const result = await beginAttempt({ ...options, quota, pacing, canWaitForSlot }, request);
+      if (result.kind !== 'no_free_slot') return result;
+      await slotWaiters.wait(result.endpointId, leftMs);
     }
   }
 
@@ -97,11 +97,11 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
 
   return {
     async attempt(deliveryId, now, episode) {
-      const begun = await beginOrWait({ deliveryId, now, episode });
-      if (begun.kind !== 'started') return begun;
-      const result = await send(begun);
-      const outcome = await recordAttempt(options, { ...begun, deliveryId, result });
-      slotWaiters.slotReleased(begun.endpoint.id);
+      const started = await beginOrWait({ deliveryId, now, episode });
+      if (started.kind !== 'started') return started;
+      const result = await send(started);
+      const outcome = await recordAttempt(options, { ...started, deliveryId, result });
+      slotWaiters.slotReleased(started.endpoint.id);
       return outcome;
     },
 

@@ -49,8 +49,8 @@ export interface WebhookEndpointService {
    */
   update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<WebhookEndpoint>;
   /**
-   * Creates a new signing secret. For `overlapSeconds` deliveries are signed with the old secret too. A secret that still
-   * overlaps from an earlier rotation is dropped.
+   * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. Drops a secret that
+   * still overlaps from an earlier rotation.
    *
    * @returns the endpoint and its new secret, which is not returned again.
    * @throws AppError `not_found`.
@@ -154,7 +154,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
   };
 }
 
-/** Runs that are signaled to end immediately. The others read their row before the next attempt and end then. */
+/** Maximum number of runs signaled to end immediately. The others end when they read their row before the next attempt. */
 const MAX_SIGNALED_RUNS = 500;
 
 async function cancelDeliveries(
@@ -200,7 +200,7 @@ function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
   endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
-  // Enabling resets the failure state: a repaired receiver gets the full time again.
+  // Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled.
   if (!disabled) {
     endpoint.failingSince = null;
     endpoint.consecutiveFailures = 0;

@@ -6,9 +6,9 @@ import type { Database } from '../../platform/database/database.ts';
 const HOLD_BATCH_SIZE = 1_000;
 
 /**
- * Holds the pending deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}, the sweep
- * takes the rest. Locked rows are skipped: their attempt finds the endpoint disabled. A waiting run ends the next time it
- * wakes, without an attempt.
+ * Holds the pending deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}; the sweep
+ * holds the rest. Skips locked rows: their attempt finds the endpoint disabled. A waiting run ends without an attempt the
+ * next time it wakes.
  */
 export async function holdPendingDeliveries(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(

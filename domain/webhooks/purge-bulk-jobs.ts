@@ -5,7 +5,7 @@ import { lowestIdAt } from '../../platform/ids.ts';
 
 const BATCH_SIZE = 1_000;
 
-/** Deletes the records of replays that are older than the events they replayed. Returns how many. */
+/** Deletes bulk jobs that are older than the retention of events. Returns how many. */
 export function purgeBulkJobs(database: Database, retentionDays: number): Promise<number> {
   const cutoff = lowestIdAt('bulkJob', new Date(Date.now() - retentionDays * 86_400_000));
   return deleteRows(

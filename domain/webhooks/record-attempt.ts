@@ -34,7 +34,7 @@ export interface FinishedAttempt extends StartedAttempt {
   result: EgressResult;
 }
 
-/** Records how an attempt ended, gives its slot back and decides what follows: retry, hold or final status. */
+/** Records the result of an attempt, releases its slot and decides what happens next: a retry, a hold or a final status. */
 export async function recordAttempt(
   options: RecordOptions,
   finished: FinishedAttempt,

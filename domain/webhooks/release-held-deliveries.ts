@@ -28,8 +28,8 @@ export async function releaseHeldDeliveries(
 const MAX_SWEPT_ENDPOINTS = 50;
 
 /**
- * Sweep: releases deliveries that enabled endpoints still have held, because the queue was longer than the enabling call
- * releases or a crash interrupted it. One batch per endpoint keeps the sweep short.
+ * Sweep: releases deliveries that are still held although their endpoint is enabled, because the enabling call releases
+ * only a limited number or a crash interrupted it. One batch per endpoint keeps the sweep short.
  */
 export async function releaseHeldOfEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
   const endpoints = await database.autocommit((em) =>

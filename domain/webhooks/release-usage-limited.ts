@@ -45,7 +45,7 @@ async function readRemaining(em: EntityManager, organizationIds: string[], now: 
 /** Organizations per statement. */
 const PAGE_SIZE = 200;
 
-/** Loose index scan: one step per organization, however many deliveries it has waiting. */
+/** Loose index scan: one step per organization, regardless of its number of held deliveries. */
 const findOrganizationsSql = (after: string) => sql`with recursive waiting as (
     (select org_id from webhook_deliveries
      where status = 'held' and held_for = 'usage_limit' and org_id > ${after} order by org_id limit 1)
@@ -56,7 +56,10 @@ const findOrganizationsSql = (after: string) => sql`with recursive waiting as (
     from waiting where waiting.org_id is not null)
   select org_id as id from waiting where org_id is not null limit ${PAGE_SIZE}`;
 
-/** Sweep: picks up a new month, an expired override and queues longer than one batch. One batch per organization. */
+/**
+ * Sweep: releases deliveries after the start of a new month or the end of an override, and from queues longer than one
+ * batch. One batch per organization.
+ */
 export async function releaseUsageLimitedOfAll(
   database: Database,
   outbox: Outbox,

@@ -21,9 +21,9 @@ export interface RetryPacingOptions {
 const MAX_ENDPOINTS = 10_000;
 
 /**
- * Spreads the retries of one endpoint out in time: whether one delivery waits or ten thousand, the endpoint costs a
- * bounded number of tries per second. Kept in memory, because it affects load and not correctness: each process has its
- * own state, and a restart loses it.
+ * Spreads the retries of one endpoint over time: regardless of the number of waiting deliveries, an endpoint causes a
+ * bounded number of tries per second. The state is in memory and per process, and a restart loses it: it affects load, not
+ * correctness.
  */
 export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions): RetryPacing {
   const lastRetries = new LRUCache<string, number>({ max: MAX_ENDPOINTS });

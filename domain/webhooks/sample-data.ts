@@ -7,7 +7,7 @@ interface SampleContext {
   time: Date;
 }
 
-/** Made-up data of a test event. The ids refer to nothing, and the addresses are reserved ones (RFC 2606). */
+/** Builds the data of a test event. The ids refer to nothing, and the addresses use reserved domains (RFC 2606). */
 export function buildSampleData<Type extends EventType>(
   type: Type,
   context: SampleContext,

@@ -3,16 +3,16 @@ import { LRUCache } from 'lru-cache';
 /** Attempts that wait within a worker for a slot that one of its other attempts is about to release. */
 export interface SlotWaiters {
   /**
-   * Whether waiting is worthwhile. If the endpoint released a slot recently, any number of attempts may wait: their
-   * runs would only come back. Otherwise only a few may, because they occupy the worker.
+   * Whether waiting is worthwhile. If the endpoint released a slot recently, any number of attempts may wait, because
+   * their runs would retry soon anyway. Otherwise only a few may wait, because they occupy the worker.
    */
   shouldWait(endpointId: string): boolean;
   /**
-   * Resolves when a slot is released or the time is up. A slot may have been released just before the wait began, so
-   * try for one in either case.
+   * Resolves when a slot is released or the timeout ends. Try to lease one in either case, because a slot may have been
+   * released just before the wait began.
    */
   wait(endpointId: string, timeoutMs: number): Promise<void>;
-  /** An attempt at the endpoint has ended: wakes the attempt that has waited longest. */
+  /** Call it when an attempt at the endpoint has ended. Wakes the attempt that has waited longest. */
   slotReleased(endpointId: string): void;
 }
 

@@ -127,23 +127,23 @@ describe('adding a domain', () => {
   });
 
   test.each([
-    ['no name at all', 'not a domain'],
+    ['text that is not a name', 'not a domain'],
     ['a URL', 'https://shop.example/'],
     ['a port', 'shop.example:25'],
     ['an IPv4 address', '192.0.2.1'],
     ['an IPv4 address in disguise', '0x7f.1'],
     ['an IPv6 address', '::1'],
-    ['a top-level name', 'com'],
-    ['a registry', 'co.uk'],
+    ['a top-level domain', 'com'],
+    ['a public suffix', 'co.uk'],
     ['an empty label', 'shop..example'],
     ['an underscore', '_dmarc.shop.example'],
     ['a label of 64 characters', `${'a'.repeat(64)}.example`],
     ['a name of 253 characters', `${'a.'.repeat(122)}example.com`.slice(-253)],
     ['the shared domain', 'mail.test'],
-    ['a name below it', 'deep.mail.test'],
+    ['a subdomain of the shared domain', 'deep.mail.test'],
     ['the return-path domain', 'bounces.mail.test'],
     ['NUL', 'shop\u0000.example'],
-  ])('refuses %s', async (_, domain_name) => {
+  ])('rejects %s', async (_, domain_name) => {
     const { token } = await createOrganization(app.worker);
     const response = await app.call('/domains', { method: 'POST', token, body: { domain_name } });
     expectProblem(response, 'validation_error');
@@ -265,7 +265,7 @@ describe('verification', () => {
   });
 
   test.each(['SERVFAIL', 'REFUSED', 'silence'] as const)(
-    '%s changes nothing of what was seen',
+    'keeps earlier results on %s',
     async (failure) => {
       const organization = await createOrganization(app.worker);
       const domain = await add(organization);
@@ -275,19 +275,19 @@ describe('verification', () => {
       );
       await verify(organization, domain);
       for (const { name } of domain.records) server.fail(name, failure);
-      const looked = await verify(organization, domain);
-      expect(looked).toMatchObject({
+      const checked = await verify(organization, domain);
+      expect(checked).toMatchObject({
         verification_status: 'pending',
         spf_status: 'verified',
         dkim_status: 'verified',
       });
-      expect(statusOf(looked)).toMatchObject({
+      expect(statusOf(checked)).toMatchObject({
         ownership: 'missing',
         spf: 'valid',
         dkim: 'valid',
         mx: 'valid',
       });
-      expect(looked.status_reason).toBe('No DNS answer for: ownership, spf, dkim.');
+      expect(checked.status_reason).toBe('No DNS answer for: ownership, spf, dkim.');
     },
     30_000,
   );
@@ -393,17 +393,20 @@ describe('inboxes on a domain', () => {
     await verify(organization, domain);
     return { organization, domain };
   }
-  const createOn = ({ token }: TestOrganization, body: object) =>
+  const createInboxOn = ({ token }: TestOrganization, body: object) =>
     app.call('/inboxes', { method: 'POST', token, body });
 
-  test('can be created on a verified domain, in both variants, with names reserved on the shared domain', async () => {
+  test('can be created on a verified domain by username or address, but not with a reserved name', async () => {
     const { organization, domain } = await verified();
     const name = domain.domain_name;
-    const one = await createOn(organization, { username: 'sales', domain: name });
+    const one = await createInboxOn(organization, { username: 'sales', domain: name });
     expect(one.json()).toMatchObject({ email: `sales@${name}` });
-    const two = await createOn(organization, { email: `Ada@${name.toUpperCase()}` });
+    const two = await createInboxOn(organization, { email: `Ada@${name.toUpperCase()}` });
     expect(two.json()).toMatchObject({ email: `ada@${name}` });
-    expectProblem(await createOn(organization, { username: 'postmaster', domain: name }), 'validation_error');
+    expectProblem(
+      await createInboxOn(organization, { username: 'postmaster', domain: name }),
+      'validation_error',
+    );
   });
 
   test('cannot be created on a pending, foreign or unknown domain', async () => {
@@ -411,12 +414,15 @@ describe('inboxes on a domain', () => {
     const organization = await createOrganization(app.worker);
     const pending = await add(organization);
     for (const name of [pending.domain_name, domain.domain_name, 'nobody.example', 'no domain'])
-      expectProblem(await createOn(organization, { username: 'ada', domain: name }), 'domain_not_verified');
+      expectProblem(
+        await createInboxOn(organization, { username: 'ada', domain: name }),
+        'domain_not_verified',
+      );
   });
 
-  test('prevent the deletion of their domain; afterwards its addresses are free', async () => {
+  test('prevent the deletion of their domain; once it is deleted, its addresses are free', async () => {
     const { organization, domain } = await verified();
-    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const inbox = (await createInboxOn(organization, { username: 'ada', domain: domain.domain_name })).json();
     const remove = () => app.call(`/domains/${domain.id}`, { method: 'DELETE', token: organization.token });
     expectProblem(await remove(), 'conflict');
     await app.call(`/inboxes/${inbox.id}`, { method: 'DELETE', token: organization.token });
@@ -426,12 +432,12 @@ describe('inboxes on a domain', () => {
     const claim = await add(next, { domain_name: domain.domain_name });
     publishRecords(server, claim.records);
     await verify(next, claim);
-    expect((await createOn(next, { username: 'ada', domain: domain.domain_name })).statusCode).toBe(201);
+    expect((await createInboxOn(next, { username: 'ada', domain: domain.domain_name })).statusCode).toBe(201);
   });
 
   test('cannot send while their domain is not verified', async () => {
     const { organization, domain } = await verified();
-    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const inbox = (await createInboxOn(organization, { username: 'ada', domain: domain.domain_name })).json();
     const send = () =>
       app.call(`/inboxes/${inbox.id}/messages`, {
         method: 'POST',
@@ -447,10 +453,10 @@ describe('inboxes on a domain', () => {
     });
   });
 
-  test('receive no more mail once another organization has verified their domain', async () => {
+  test('stop receiving once another organization has verified their domain', async () => {
     const { organization, domain } = await verified();
     const email = `ada@${domain.domain_name}`;
-    await createOn(organization, { email });
+    await createInboxOn(organization, { email });
     const receipts = createReceiptService({
       database: app.worker,
       outbox: recordingOutbox().outbox,
@@ -474,7 +480,7 @@ describe('inboxes on a domain', () => {
   test('a key bound to an inbox sees only the domain of that inbox', async () => {
     const { organization, domain } = await verified();
     await add(organization);
-    const inbox = (await createOn(organization, { username: 'ada', domain: domain.domain_name })).json();
+    const inbox = (await createInboxOn(organization, { username: 'ada', domain: domain.domain_name })).json();
     const { token } = await createKey(app.worker, {
       ...organization,
       environmentId: inbox.env_id,

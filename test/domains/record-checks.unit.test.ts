@@ -23,13 +23,13 @@ describe('SPF', () => {
     expect(spf(published).status).toBe('valid');
   });
   test.each([
-    ['of another', ['v=spf1 include:other.example ~all']],
+    ['another include', ['v=spf1 include:other.example ~all']],
     ['two records', ['v=spf1 include:bounces.mail.test ~all', 'v=spf1 -all']],
-    ['behind all', ['v=spf1 -all include:bounces.mail.test']],
-    ['forbidden', ['v=spf1 -include:bounces.mail.test ~all']],
+    ['after all', ['v=spf1 -all include:bounces.mail.test']],
+    ['negative qualifier', ['v=spf1 -include:bounces.mail.test ~all']],
     ['a longer name', ['v=spf1 include:bounces.mail.test.evil.example ~all']],
-    ['run together', ['v=spf1include:bounces.mail.test']],
-  ])('not: %s', (_, published) => {
+    ['missing space', ['v=spf1include:bounces.mail.test']],
+  ])('not valid: %s', (_, published) => {
     expect(spf(published).status).not.toBe('valid');
   });
   test('is missing if there are only other texts', () => {
@@ -50,12 +50,12 @@ describe('DKIM', () => {
     ['another key', ['v=DKIM1; k=rsa; p=MIIB+/aB==']],
     ['the key in another case', ['v=DKIM1; k=rsa; p=miib+/aa==']],
     ['a revoked key', ['v=DKIM1; k=rsa; p=']],
-    ['another kind of key', ['v=DKIM1; k=ed25519; p=MIIB+/aA==']],
+    ['another key type', ['v=DKIM1; k=ed25519; p=MIIB+/aA==']],
     ['another version', ['v=DKIM2; p=MIIB+/aA==']],
-    ['a key in testing', ['v=DKIM1; t=y; p=MIIB+/aA==']],
-    ['sha1 alone', ['v=DKIM1; h=sha1; p=MIIB+/aA==']],
-    ['not for mail', ['v=DKIM1; s=tlsrpt; p=MIIB+/aA==']],
-    ['a tag twice', ['v=DKIM1; p=AAAA; p=MIIB+/aA==']],
+    ['a key in testing mode', ['v=DKIM1; t=y; p=MIIB+/aA==']],
+    ['SHA-1 only', ['v=DKIM1; h=sha1; p=MIIB+/aA==']],
+    ['another service type', ['v=DKIM1; s=tlsrpt; p=MIIB+/aA==']],
+    ['a duplicate tag', ['v=DKIM1; p=AAAA; p=MIIB+/aA==']],
     ['no tags', ['MIIB+/aA==']],
     ['two records', ['v=DKIM1; p=MIIB+/aA==', 'v=DKIM1; p=AAAA']],
   ])('invalid: %s', (_, published) => {

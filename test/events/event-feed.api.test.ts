@@ -122,7 +122,7 @@ test('does not read past an open transaction that commits late', async () => {
       [lateId, scope.organizationId, scope.environmentId],
     );
     const younger = await record(organization);
-    // Ordered by id alone, the younger one would be visible now, and the late one never.
+    // Ordered by id alone, the newer one would be visible now, and the late one never.
     expect((await read(scope)).map(({ id }) => id)).toEqual([first]);
     await late.query('commit');
     await expectRead(scope, {}, [first, lateId, younger]);

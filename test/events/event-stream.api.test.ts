@@ -162,7 +162,7 @@ describe('order and resuming', () => {
         [lateId, organizationId, productionEnvironmentId],
       );
       const younger = await record(organization);
-      // The younger one has been committed and signaled; it waits until nothing can come before it.
+      // The newer one has been committed and signaled; it becomes visible once no event can precede it.
       const heartbeats = stream.comments.length;
       await eventually(() => expect(stream.comments.length).toBeGreaterThan(heartbeats + 1));
       expect(stream.events).toEqual([]);
@@ -185,8 +185,8 @@ describe('order and resuming', () => {
       await other.query('begin');
       await other.query('select pg_current_xact_id()');
       const held = await record(organization);
-      const beats = stream.comments.length;
-      await eventually(() => expect(stream.comments.length).toBeGreaterThan(beats + 1));
+      const heartbeats = stream.comments.length;
+      await eventually(() => expect(stream.comments.length).toBeGreaterThan(heartbeats + 1));
       expect(stream.events).toEqual([]);
       const ended = performance.now();
       await other.query('rollback');
@@ -216,14 +216,14 @@ describe('visibility', () => {
     await expectIds(await open(secondUrl, { token, query, lastEventId: start }), [sent, received]);
   });
 
-  test("a stream has the events of the credential's environment or inbox and organization-wide ones", async () => {
+  test("a stream contains the events of the credential's environment or inbox, and organization-wide events", async () => {
     const organization = await createOrganization(first.worker);
     const stranger = await createOrganization(first.worker);
     const inbox = await createInbox(first.worker, organization);
     const environmentId = organization.productionEnvironmentId;
     const bound = await createKey(first.worker, { ...organization, environmentId, inboxId: inbox.id });
     const sandboxId = organization.sandboxEnvironmentId;
-    const [whole, one, sandbox] = await Promise.all([
+    const [organizationStream, inboxStream, sandboxStream] = await Promise.all([
       open(firstUrl, organization),
       open(firstUrl, bound),
       open(secondUrl, { ...organization, environmentId: sandboxId }),
@@ -234,10 +234,10 @@ describe('visibility', () => {
     const inSandbox = await record(organization, { environmentId: sandboxId });
     const domain = await record(organization, { inboxId: null, type: 'domain.verified' });
     const last = await record(organization, { inboxId: inbox.id });
-    await expectIds(whole, [other, own, domain, last]);
-    await expectIds(one, [own, last]);
-    await expectIds(sandbox, [inSandbox, domain]);
-    await expectIds(await open(secondUrl, { ...bound, lastEventId: one.events[0]?.id }), [last]);
+    await expectIds(organizationStream, [other, own, domain, last]);
+    await expectIds(inboxStream, [own, last]);
+    await expectIds(sandboxStream, [inSandbox, domain]);
+    await expectIds(await open(secondUrl, { ...bound, lastEventId: inboxStream.events[0]?.id }), [last]);
   });
 
   test('a heartbeat carries the position, so that an idle stream can be resumed', async () => {
@@ -291,8 +291,8 @@ describe('rejections', () => {
   });
 });
 
-describe('the end of a stream', () => {
-  test('comes when the key is revoked', async () => {
+describe('a stream ends', () => {
+  test('when the key is revoked', async () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const stream = await open(firstUrl, { token });
@@ -304,7 +304,7 @@ describe('the end of a stream', () => {
     expect((await open(firstUrl, { token })).status).toBe(401);
   });
 
-  test('comes when the key expires', async () => {
+  test('when the key expires', async () => {
     const organization = await createOrganization(first.worker);
     const expiresAt = new Date(Date.now() + 1_500);
     const stream = await open(firstUrl, await createKey(first.worker, { ...organization, expiresAt }));
@@ -312,7 +312,7 @@ describe('the end of a stream', () => {
     await eventually(() => expect(stream.ended).toBe(true));
   });
 
-  test('comes when the permission is removed or the organization suspended', async () => {
+  test('when the permission is removed or the organization is suspended', async () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const [stream, other] = await Promise.all([open(firstUrl, { token }), open(firstUrl, organization)]);
@@ -327,7 +327,7 @@ describe('the end of a stream', () => {
     expect((await open(firstUrl, organization)).status).toBe(403);
   });
 
-  test('comes when the process shuts down, even for a client that reads nothing', async () => {
+  test('when the process shuts down, even for a client that reads nothing', async () => {
     const closing = await startTestApp();
     const baseUrl = await listen(closing);
     const organization = await createOrganization(first.worker);
@@ -348,7 +348,7 @@ describe('the end of a stream', () => {
 
 const LARGE: Recorded = { data: { text: 'x'.repeat(200_000) } };
 
-test('a slow client delays nobody, causes no read-ahead and misses nothing', async () => {
+test('a slow client delays no other client, causes no read-ahead and misses nothing', async () => {
   const organization = await createOrganization(first.worker);
   const { token } = organization;
   const [slow, quick] = [await open(firstUrl, { token }), await open(firstUrl, { token })];

@@ -54,7 +54,7 @@ async function rowsOf(table: string, organizationId: string): Promise<Record<str
 }
 
 /** Waits until the organization has no pending deltas: workers of other tests may hold some for a moment. */
-async function foldCounts(organizationId: string): Promise<void> {
+async function applyPendingDeltas(organizationId: string): Promise<void> {
   await eventually(async () => {
     await applyUsageDeltas(app.worker);
     await applyMetricDeltas(app.worker);
@@ -89,7 +89,7 @@ describe('an export', () => {
     await remember(EXPORTED_TABLES.filter((table) => !EXPORTED_HISTORY.includes(table)));
     const path = await exported(organization);
     // Includes the deltas that were pending when it was read.
-    await foldCounts(organization.organizationId);
+    await applyPendingDeltas(organization.organizationId);
     await remember(EXPORTED_HISTORY);
     const organizationId = newId('organization');
     const renamed = renaming(organization, organizationId);

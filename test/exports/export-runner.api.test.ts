@@ -43,7 +43,7 @@ async function arrange(options: Parameters<typeof createRichOrganization>[1] = {
   return { organization, exportId: await queueExport(organization) };
 }
 
-const LONG_THREAD = `(id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc, reply_to,
+const MESSAGE_COLUMNS = `(id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc, reply_to,
   subject, headers, created_at, updated_at)`;
 
 /** A thread that spans two pages, in the last environment. */
@@ -56,7 +56,7 @@ async function addLongThread(organizationId: string): Promise<string> {
       [threadId, organizationId],
     );
     await client.query(
-      `insert into messages ${LONG_THREAD} select message_id, org_id, env_id, inbox_id, id, 'inbound', 'received',
+      `insert into messages ${MESSAGE_COLUMNS} select message_id, org_id, env_id, inbox_id, id, 'inbound', 'received',
          'a@people.example', '[]', '[]', '[]', '[]', '', '{}', now(), now()
        from threads, unnest($2::text[]) message_id where id = $1`,
       [threadId, Array.from({ length: 700 }, () => newId('message'))],
@@ -70,13 +70,13 @@ const unavailable = () => new StorageError('unavailable', 'Storage does not answ
 describe('writing an export', () => {
   test('continues after a storage outage without uploading parts again', async () => {
     const { exportId } = await arrange({ messages: 12 });
-    const put: number[] = [];
+    const uploadedParts: number[] = [];
     let calls = 0;
     const storage = storageWith((uploads) => ({
       async uploadPart(key, uploadId, number, bytes) {
         calls += 1;
         if (calls % 3 !== 0) throw unavailable();
-        put.push(number);
+        uploadedParts.push(number);
         return uploads.uploadPart(key, uploadId, number, bytes);
       },
     }));
@@ -88,8 +88,8 @@ describe('writing an export', () => {
       if (written.status === 'ready') break;
       expect(written).toMatchObject({ failure: 'unavailable' });
     }
-    expect(put.length).toBeGreaterThan(4);
-    expect(put).toEqual(put.map((_, index) => index + 1));
+    expect(uploadedParts.length).toBeGreaterThan(4);
+    expect(uploadedParts).toEqual(uploadedParts.map((_, index) => index + 1));
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
   });
 
@@ -115,11 +115,11 @@ describe('writing an export', () => {
     'restarts if its parts are %s at the end',
     async (failure) => {
       const { exportId } = await arrange();
-      let uploadsBegun = 0;
+      let uploadsStarted = 0;
       let refused = false;
       const storage = storageWith((uploads) => ({
         create(...call) {
-          uploadsBegun += 1;
+          uploadsStarted += 1;
           return uploads.create(...call);
         },
         async complete(...call) {
@@ -132,7 +132,7 @@ describe('writing an export', () => {
       await expect(runExport(runner, exportId)).rejects.toMatchObject({ failure });
       expect(await readExportRow(exportId)).toMatchObject({ status: 'queued', size_bytes: '0' });
       await runExport(runner, exportId);
-      expect(uploadsBegun).toBe(2);
+      expect(uploadsStarted).toBe(2);
       expect((await filesOf(exportId)).has('manifest.json')).toBe(true);
     },
   );
@@ -235,7 +235,7 @@ describe('writing an export', () => {
     while ((await threadsSoFar()) < 2) await runner.write(exportId, { deadlineMs: 0 });
     await asSchemaOwner(async (client) => {
       await client.query(
-        `insert into messages ${LONG_THREAD} select $1, org_id, env_id, inbox_id, thread_id, direction, status,
+        `insert into messages ${MESSAGE_COLUMNS} select $1, org_id, env_id, inbox_id, thread_id, direction, status,
            from_email, "to", cc, bcc, reply_to, subject, headers, now(), now() from messages where thread_id = $2 limit 1`,
         [newId('message'), threadId],
       );

@@ -23,10 +23,10 @@ beforeAll(() => {
   runner = createTestExportRunner(app);
 });
 
-const path = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
-const ask = (organization: TestOrganization, query = '', call: Call = {}) =>
-  app.call(`${path(organization)}${query}`, { token: organization.token, ...call });
-const one = (organization: TestOrganization, exportId: string, call: Call = {}) =>
+const exportPath = ({ organizationId }: TestOrganization) => `/organizations/${organizationId}/export`;
+const requestExport = (organization: TestOrganization, query = '', call: Call = {}) =>
+  app.call(`${exportPath(organization)}${query}`, { token: organization.token, ...call });
+const callExport = (organization: TestOrganization, exportId: string, call: Call = {}) =>
   app.call(`/organizations/${organization.organizationId}/exports/${exportId}`, {
     token: organization.token,
     ...call,
@@ -38,7 +38,7 @@ describe('GET /organizations/{id}/export', () => {
   test('starts an export once, shows its progress, then a link to the complete archive', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
-    const first = await ask(organization);
+    const first = await requestExport(organization);
     expect(first.statusCode).toBe(202);
     expect(first.headers['retry-after']).toBe('10');
     expect(first.headers['cache-control']).toBe('no-store');
@@ -46,19 +46,19 @@ describe('GET /organizations/{id}/export', () => {
     expect(id).toMatch(/^exp_/);
     expect(first.json()).toMatchObject({ status: 'queued', download_url: null, previous: null });
 
-    const again = await ask(organization, '?fresh=true');
+    const again = await requestExport(organization, '?fresh=true');
     expect(again.statusCode).toBe(202);
     expect(again.json().export_id).toBe(id);
     expect(startsOf(organization)).toHaveLength(1);
 
     await runner.write(id, { deadlineMs: 0 });
-    const running = (await ask(organization)).json();
+    const running = (await requestExport(organization)).json();
     expect(running).toMatchObject({ status: 'running', progress: { files_total: 0 } });
     expect(running.progress.rows_total).toBeGreaterThan(4);
     expect(running.progress.bytes_written).toBeGreaterThan(0);
 
     await runExport(runner, id);
-    const ready = await ask(organization);
+    const ready = await requestExport(organization);
     expect(ready.statusCode).toBe(200);
     const { download_url: url, size_bytes: sizeBytes, ...record } = ready.json();
     expect(record).toMatchObject({ export_id: id, status: 'ready', requested_by: organization.keyId });
@@ -93,9 +93,9 @@ describe('GET /organizations/{id}/export', () => {
   test('is also served without /api/v1, as the specification defines it', async () => {
     const organization = await createOrganization(app.worker);
     const headers = { authorization: `Bearer ${organization.token}` };
-    const response = await app.app.inject({ url: path(organization), headers });
+    const response = await app.app.inject({ url: exportPath(organization), headers });
     expect(response.statusCode).toBe(202);
-    expect((await ask(organization)).json().export_id).toBe(response.json().export_id);
+    expect((await requestExport(organization)).json().export_id).toBe(response.json().export_id);
     const { export_id: id } = response.json();
     const single = await app.app.inject({
       url: `/organizations/${organization.organizationId}/exports/${id}`,
@@ -106,7 +106,7 @@ describe('GET /organizations/{id}/export', () => {
 
   test('starts one export for concurrent requests', async () => {
     const organization = await createOrganization(app.worker);
-    const answers = await Promise.all(Array.from({ length: 12 }, () => ask(organization)));
+    const answers = await Promise.all(Array.from({ length: 12 }, () => requestExport(organization)));
     expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([202]));
     expect(new Set(answers.map((answer) => answer.json().export_id)).size).toBe(1);
     expect(startsOf(organization)).toHaveLength(1);
@@ -114,52 +114,55 @@ describe('GET /organizations/{id}/export', () => {
 
   test('starts another export on request, and when the last one is a day old', async () => {
     const organization = await createOrganization(app.worker);
-    const { export_id: first } = (await ask(organization)).json();
+    const { export_id: first } = (await requestExport(organization)).json();
     await runExport(runner, first);
     // Polling with `fresh` eventually returns the archive.
-    const polled = await ask(organization, '?fresh=true');
+    const polled = await requestExport(organization, '?fresh=true');
     expect([polled.statusCode, polled.json().export_id]).toEqual([200, first]);
     await asSchemaOwner((client) =>
       client.query(`update exports set completed_at = now() - interval '11 minutes' where id = $1`, [first]),
     );
-    const fresh = await ask(organization, '?fresh=true');
+    const fresh = await requestExport(organization, '?fresh=true');
     expect(fresh.statusCode).toBe(202);
     const { export_id: second, previous } = fresh.json();
     expect(second).not.toBe(first);
     expect(previous).toBeNull();
-    expect((await one(organization, first)).json()).toMatchObject({ status: 'ready' });
+    expect((await callExport(organization, first)).json()).toMatchObject({ status: 'ready' });
     await runExport(runner, second);
 
     await asSchemaOwner((client) =>
       client.query(`update exports set expires_at = now() - interval '1 second' where id = $1`, [second]),
     );
-    expect((await one(organization, second)).json()).toMatchObject({ status: 'expired', download_url: null });
-    const third = await ask(organization);
+    expect((await callExport(organization, second)).json()).toMatchObject({
+      status: 'expired',
+      download_url: null,
+    });
+    const third = await requestExport(organization);
     expect(third.statusCode).toBe(202);
     expect([first, second]).not.toContain(third.json().export_id);
   });
 
   test('starts a new export after a failed one and shows why it failed', async () => {
     const organization = await createOrganization(app.worker);
-    const { export_id: failed } = (await ask(organization)).json();
+    const { export_id: failed } = (await requestExport(organization)).json();
     await runner.abort(failed, 'failed', 'Storage did not answer for a day.');
-    expect((await one(organization, failed)).json()).toMatchObject({
+    expect((await callExport(organization, failed)).json()).toMatchObject({
       status: 'failed',
       status_detail: 'Storage did not answer for a day.',
     });
-    const next = (await ask(organization)).json();
+    const next = (await requestExport(organization)).json();
     const previous = {
       export_id: failed,
       status: 'failed',
       status_detail: 'Storage did not answer for a day.',
     };
     expect(next).toMatchObject({ status: 'queued', previous });
-    expect((await ask(organization)).json()).toMatchObject({ export_id: next.export_id, previous });
+    expect((await requestExport(organization)).json()).toMatchObject({ export_id: next.export_id, previous });
   });
 
   test('is not started by HEAD', async () => {
     const organization = await createOrganization(app.worker);
-    expect((await ask(organization, '', { method: 'HEAD' })).statusCode).toBe(405);
+    expect((await requestExport(organization, '', { method: 'HEAD' })).statusCode).toBe(405);
     expect(startsOf(organization)).toHaveLength(0);
   });
 
@@ -173,13 +176,13 @@ describe('GET /organizations/{id}/export', () => {
       await createKey(app.worker, { ...organization, inboxId: inbox.id, environmentId }),
     ];
     for (const { token } of bound) {
-      const problem = expectProblem(await ask(organization, '', { token }), 'permission_denied');
+      const problem = expectProblem(await requestExport(organization, '', { token }), 'permission_denied');
       expect(problem.fix).toContain('bound to no environment');
     }
-    expectProblem(await ask(organization, '', { token: other.token }), 'not_found');
+    expectProblem(await requestExport(organization, '', { token: other.token }), 'not_found');
     const agent = await createKey(app.worker, { ...organization, permissions: [...AGENT_PERMISSIONS] });
-    expectProblem(await ask(organization, '', { token: agent.token }), 'permission_denied');
-    expectProblem(await ask(organization, '?fresh=maybe'), 'validation_error');
+    expectProblem(await requestExport(organization, '', { token: agent.token }), 'permission_denied');
+    expectProblem(await requestExport(organization, '?fresh=maybe'), 'validation_error');
     expect(startsOf(organization)).toHaveLength(0);
   });
 
@@ -190,18 +193,18 @@ describe('GET /organizations/{id}/export', () => {
         organization.organizationId,
       ]),
     );
-    expect((await ask(organization)).statusCode).toBe(202);
+    expect((await requestExport(organization)).statusCode).toBe(202);
   });
 });
 
 describe('DELETE /organizations/{id}/exports/{export_id}', () => {
   test('cancels a running export and removes its upload', async () => {
     const organization = await createOrganization(app.worker);
-    const { export_id: id } = (await ask(organization)).json();
+    const { export_id: id } = (await requestExport(organization)).json();
     for (let step = 0; step < 12; step += 1) await runner.write(id, { deadlineMs: 0 });
     const { upload_id: uploadId } = await readExportRow(id);
     expect(uploadId).toEqual(expect.any(String));
-    const canceled = await one(organization, id, { method: 'DELETE' });
+    const canceled = await callExport(organization, id, { method: 'DELETE' });
     expect(canceled.statusCode).toBe(200);
     expect(canceled.json()).toMatchObject({ status: 'canceled', status_detail: 'Canceled.' });
     expect(app.commands.at(-1)).toEqual({
@@ -219,8 +222,10 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     await expect(
       app.storage.multipartUploads.uploadPart(`exports/${id}.zip`, String(uploadId), 1, Buffer.from('x')),
     ).rejects.toMatchObject({ failure: 'missing' });
-    expect((await one(organization, id, { method: 'DELETE' })).json()).toMatchObject({ status: 'canceled' });
-    expect((await ask(organization)).json()).toMatchObject({
+    expect((await callExport(organization, id, { method: 'DELETE' })).json()).toMatchObject({
+      status: 'canceled',
+    });
+    expect((await requestExport(organization)).json()).toMatchObject({
       status: 'queued',
       previous: { export_id: id, status: 'canceled' },
     });
@@ -228,9 +233,9 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
 
   test('deletes a ready archive', async () => {
     const organization = await createOrganization(app.worker);
-    const { export_id: id } = (await ask(organization)).json();
+    const { export_id: id } = (await requestExport(organization)).json();
     await runExport(runner, id);
-    const removed = await one(organization, id, { method: 'DELETE' });
+    const removed = await callExport(organization, id, { method: 'DELETE' });
     expect(removed.json()).toMatchObject({ status: 'expired', download_url: null });
     const { rows } = await asSchemaOwner((client) =>
       client.query('select due_at <= now() as due from unclaimed_objects where storage_key = $1', [
@@ -238,7 +243,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
       ]),
     );
     expect(rows).toEqual([{ due: true }]);
-    expect((await ask(organization)).statusCode).toBe(202);
+    expect((await requestExport(organization)).statusCode).toBe(202);
   });
 
   test('and GET only find exports of the own organization', async () => {
@@ -246,11 +251,11 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
       await createOrganization(app.worker),
       await createOrganization(app.worker),
     ];
-    const { export_id: id } = (await ask(other)).json();
+    const { export_id: id } = (await requestExport(other)).json();
     for (const method of ['GET', 'DELETE'] as const) {
-      expectProblem(await one(organization, id, { method }), 'not_found');
-      expectProblem(await one(other, id, { method, token: organization.token }), 'not_found');
-      expectProblem(await one(organization, 'exp_none', { method }), 'not_found');
+      expectProblem(await callExport(organization, id, { method }), 'not_found');
+      expectProblem(await callExport(other, id, { method, token: organization.token }), 'not_found');
+      expectProblem(await callExport(organization, 'exp_none', { method }), 'not_found');
     }
     expect(await readExportRow(id)).toMatchObject({ status: 'queued' });
   });

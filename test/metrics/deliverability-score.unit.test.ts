@@ -56,7 +56,7 @@ test.each([
   [{ bounced: 50 }, ['The bounce rate is 5%; the critical threshold is 5%.']],
   [{ complained: 1 }, ['The complaint rate is 0.1%; the warning threshold is 0.1%.']],
   [{ complained: 3 }, ['The complaint rate is 0.3%; the critical threshold is 0.3%.']],
-])('%j of 1,000 sends produces the warnings %j', (counts, warnings) => {
+])('%j of 1,000 sends produce the warnings %j', (counts, warnings) => {
   expect(scoreDeliverability(counted({ attempted: 1_000, ...counts })).warnings).toEqual(warnings);
 });
 
@@ -72,21 +72,21 @@ test('keeps score and rates within bounds and never scores worse counts higher',
         rejected: number,
       }),
       fc.constantFrom('bounced' as const, 'complained' as const, 'rejected' as const),
-      (some, worse) => {
-        const counts = counted(some);
-        const judged = scoreDeliverability(counts);
+      (values, worsened) => {
+        const counts = counted(values);
+        const result = scoreDeliverability(counts);
         for (const rate of [
-          judged.bounceRate,
-          judged.complaintRate,
-          judged.deliveryRate,
-          judged.rejectionRate,
+          result.bounceRate,
+          result.complaintRate,
+          result.deliveryRate,
+          result.rejectionRate,
         ])
           expect(rate >= 0 && rate <= 1).toBe(true);
-        const after = scoreDeliverability({ ...counts, [worse]: counts[worse] + 1 });
-        if (judged.score === null) expect(after.score).toBeNull();
+        const after = scoreDeliverability({ ...counts, [worsened]: counts[worsened] + 1 });
+        if (result.score === null) expect(after.score).toBeNull();
         else {
-          expect(judged.score >= 0 && judged.score <= 100).toBe(true);
-          expect(after.score ?? 101).toBeLessThanOrEqual(judged.score);
+          expect(result.score >= 0 && result.score <= 100).toBe(true);
+          expect(after.score ?? 101).toBeLessThanOrEqual(result.score);
         }
       },
     ),

@@ -74,16 +74,16 @@ describe('a system email', () => {
   test('is not created if its transaction rolls back', async () => {
     const { organizationId } = await createOrganization(database);
     const { outbox, commands } = recordingOutbox();
-    const doomed = database.systemTransaction(async (transaction) => {
+    const rolledBack = database.systemTransaction(async (transaction) => {
       await createNotificationService({ outbox }).notifyOwners(transaction, {
         organizationId,
         template: 'webhook-endpoint-disabled',
         params,
         dedupeKey: organizationId,
       });
-      throw new Error('after all not');
+      throw new Error('rolled back');
     });
-    await expect(doomed).rejects.toThrow('after all not');
+    await expect(rolledBack).rejects.toThrow('rolled back');
     expect(commands).toEqual([]);
     const left = await database.autocommit((em) => em.count(NotificationEntity, { organizationId }));
     expect(left).toBe(0);
@@ -127,7 +127,7 @@ describe('a system email', () => {
     expect(transport.transmissions).toHaveLength(tries + 1);
   });
 
-  test('deferred once is sent with the second attempt', async () => {
+  test('deferred once is sent on the second attempt', async () => {
     const { id, sending, row } = await arrange([deferred]);
     await sending.send(id);
     expect(await row()).toMatchObject({ status: 'pending', nextAttemptAt: expect.any(Date) });

@@ -56,24 +56,24 @@ describe('text from customers', () => {
     '&lt;b&gt;',
     "' onmouseover='x",
   ])('is escaped: %s', (hostile) => {
-    const innocent = renderEmail(renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }));
+    const benign = renderEmail(renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }));
     const { html, text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, reason: hostile }),
     );
-    expect(elements(html)).toEqual(elements(innocent.html));
+    expect(elements(html)).toEqual(elements(benign.html));
     expect(html).not.toContain(`>${hostile}<`);
     expect(text).toContain(hostile);
   });
 
   test('never creates an element, a second header line or an invisible character', () => {
-    const innocent = elements(renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
+    const benign = elements(renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (hostile) => {
         const { subject, text, html } = renderEmail({
           subject: hostile,
           body: [hostile, [[hostile, hostile]]],
         });
-        expect(elements(html)).toEqual(innocent);
+        expect(elements(html)).toEqual(benign);
         expect(subject).toMatch(/^\P{Cc}*$/u);
         expect(`${text}${html}`).not.toMatch(/[\u202a-\u202e\u2066-\u2069]|(?!\n)\p{Cc}/u);
       }),

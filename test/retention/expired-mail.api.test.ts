@@ -70,7 +70,7 @@ async function arrange(options: Partial<ExpiredMailOptions> = {}) {
   return { organization, organizationId, inbox, commands, expiredMail, run };
 }
 
-const isThere = (id: string) =>
+const messageExists = (id: string) =>
   database.systemTransaction(async ({ em }) => (await em.count(MessageEntity, { id })) > 0);
 const countOf = (organizationId: string) =>
   database.systemTransaction(({ em }) => em.count(MessageEntity, { organizationId }));
@@ -81,23 +81,21 @@ describe('expired messages', () => {
   test('are deleted with all dependent rows and objects; newer messages stay', async () => {
     const { organizationId, inbox, run } = await arrange();
     const keys = Array.from({ length: 4 }, () => `retention/${newId('attachment')}`);
-    const [file = '', shared = '', raw = '', young = ''] = keys;
+    const [file = '', shared = '', raw = '', newKey = ''] = keys;
     for (const key of keys) await storage.putBytes(key, Buffer.from('bytes'), 'text/plain');
     const old = await createAgedMail(database, inbox, {
       at: daysAgo(31),
       files: [file, shared],
       rawKey: raw,
     });
-    const kept = await createAgedMail(database, inbox, { at: daysAgo(29), files: [shared], rawKey: young });
+    const kept = await createAgedMail(database, inbox, { at: daysAgo(29), files: [shared], rawKey: newKey });
     const sent = await createAgedMail(database, inbox, { at: daysAgo(40), direction: 'outbound' });
 
     expect(await run()).toMatchObject({ messages: 2, threads: 2, end: 'done' });
 
-    expect([await isThere(old.id), await isThere(sent.id), await isThere(kept.id)]).toEqual([
-      false,
-      false,
-      true,
-    ]);
+    expect([await messageExists(old.id), await messageExists(sent.id), await messageExists(kept.id)]).toEqual(
+      [false, false, true],
+    );
     await database.systemTransaction(async ({ em }) => {
       expect(await em.count(RecipientEntity, { organizationId })).toBe(0);
       expect(await em.find(AttachmentEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
@@ -111,7 +109,7 @@ describe('expired messages', () => {
     await sweepObjects(database, storage);
     for (const key of [file, raw])
       await expect(storage.getBytes(key, 100)).rejects.toMatchObject({ failure: 'missing' });
-    for (const key of [shared, young]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
+    for (const key of [shared, newKey]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
   });
 
   test('do not include drafts', async () => {
@@ -155,7 +153,7 @@ describe('expired messages', () => {
         fields,
       });
       expect(await run()).toMatchObject({ messages: 0, end: 'done' });
-      expect(await isThere(id)).toBe(true);
+      expect(await messageExists(id)).toBe(true);
     },
   );
 
@@ -164,7 +162,7 @@ describe('expired messages', () => {
     const fields = { sentAt: daysAgo(2) };
     const { id } = await createAgedMail(database, inbox, { at: daysAgo(45), direction: 'outbound', fields });
     await run();
-    expect(await isThere(id)).toBe(true);
+    expect(await messageExists(id)).toBe(true);
   });
 
   test('are deleted in every environment, and in no other organization', async () => {

@@ -179,13 +179,13 @@ test('sends the reminder once a month, but not in the month a policy took effect
 });
 
 test('never deletes earlier than seven days after the announcement, for any sequence of changes', () => {
-  const act = fc.oneof(
+  const changeArbitrary = fc.oneof(
     fc.record({ kind: fc.constant('announcement' as const), days: fc.constantFrom(0, 1, 5, 10, 30, 90) }),
     fc.record({ kind: fc.constant('postpone' as const), days: fc.integer({ min: 1, max: 20 }) }),
     fc.record({ kind: fc.constant('wait' as const), days: fc.integer({ min: 0, max: 9 }) }),
   );
   fc.assert(
-    fc.property(fc.array(act, { maxLength: 25 }), (acts) => {
+    fc.property(fc.array(changeArbitrary, { maxLength: 25 }), (changes) => {
       const plan = newPlan();
       const warnings: { kind: string; days: number; time: number }[] = [];
       let time = START;
@@ -206,7 +206,7 @@ test('never deletes earlier than seven days after the announcement, for any sequ
         expect(isStricter(plan.appliedDays, plan.retentionDays)).toBe(false);
         expect(plan.steps.at(-1)?.days ?? plan.appliedDays).toBe(plan.retentionDays);
       };
-      for (const { kind, days } of acts) {
+      for (const { kind, days } of changes) {
         if (kind === 'announcement' && changeRetention(plan, days, new Date(time))) review();
         if (kind === 'postpone') postponeRetention(plan, days, new Date(time));
         for (let day = 0; kind === 'wait' && day < days; day += 1) {

@@ -18,7 +18,7 @@ interface Policy {
   updated_at: string | null;
 }
 
-const KEPT_FOR_EVER: Policy = {
+const KEPT_FOREVER: Policy = {
   retention_days: 0,
   effective_days: 0,
   pending: false,
@@ -46,7 +46,7 @@ async function arrange() {
 describe('the retention policy', () => {
   test('keeps messages forever by default', async () => {
     const { read } = await arrange();
-    expect(await read()).toEqual(KEPT_FOR_EVER);
+    expect(await read()).toEqual(KEPT_FOREVER);
   });
 
   test('is announced by its own run and takes effect after seven days', async () => {
@@ -91,14 +91,14 @@ describe('the retention policy', () => {
 
   test('set to the current value changes nothing', async () => {
     const { set, starts } = await arrange();
-    expect((await set(0)).json()).toEqual(KEPT_FOR_EVER);
+    expect((await set(0)).json()).toEqual(KEPT_FOREVER);
     expect(starts()).toEqual([]);
   });
 
   test.each([-1, 3_651, 1.5, '30', null, undefined])('rejects %p days', async (days) => {
     const { set, read } = await arrange();
     expectProblem(await set(days), 'validation_error');
-    expect(await read()).toEqual(KEPT_FOR_EVER);
+    expect(await read()).toEqual(KEPT_FOREVER);
   });
 
   test('accepts 3,650 days', async () => {
@@ -172,6 +172,6 @@ describe('access', () => {
       em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),
     );
     expectProblem(await set(30), 'organization_suspended');
-    expect(await read()).toEqual(KEPT_FOR_EVER);
+    expect(await read()).toEqual(KEPT_FOREVER);
   });
 });

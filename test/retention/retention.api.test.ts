@@ -191,9 +191,9 @@ describe('a policy of 30 days', () => {
   });
 
   test.each([
-    ['had begun to delete', '2026-12-17T00:00:00Z'],
-    ['had countNotices its owners that it begins tomorrow', '2026-12-15T10:00:00Z'],
-  ])('that %s before its organization was suspended warns again', async (_name, suspendedAt) => {
+    ['had begun deletion', '2026-12-17T00:00:00Z'],
+    ['had warned its owners that deletion begins the next day', '2026-12-15T10:00:00Z'],
+  ])('that %s before the organization was suspended warns again', async (_name, suspendedAt) => {
     const { setPolicy, run, advanceTo, emails, setStatus, createMessageOn, remainingDays } = await arrange();
     await setPolicy(30);
     await run();

@@ -163,7 +163,8 @@ test('matches a full count after mixed activity', async () => {
     const rawKey = `raw/${objects.size}`;
     objects.set(rawKey, Buffer.from(raw));
     const route = await receipts.resolve(inbox.email, 'ada@people.example');
-    if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
+    if (typeof route === 'string' || route.kind === 'full')
+      throw new Error('The address does not accept mail');
     await receipts.commit({
       rawKey,
       sizeBytes: raw.length,
@@ -209,7 +210,7 @@ test('matches a full count after mixed activity', async () => {
     sql`select sum(size_bytes)::int as sum from attachments where org_id = ${organizationId}`,
   );
   expect(truth).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
-  for (const moment of ['as it is', 'applied']) {
+  for (const moment of ['pending', 'applied']) {
     const counters = await currentOf(token);
     expect({
       moment,

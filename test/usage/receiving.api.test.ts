@@ -30,8 +30,8 @@ async function arrange(limit?: number) {
   const organization = await createOrganization(app.worker);
   const { organizationId, token } = organization;
   const inboxes = [await createInbox(app.worker, organization), await createInbox(app.worker, organization)];
-  const allow = (most: number) =>
-    setLimit(limits, organizationId, { resource: 'messages_received', limit: most });
+  const allow = (newLimit: number) =>
+    setLimit(limits, organizationId, { resource: 'messages_received', limit: newLimit });
   if (limit !== undefined) await allow(limit);
   const received = async () =>
     (await app.call('/org/usage', { token })).json().counters.messages_received.current;
@@ -42,14 +42,14 @@ async function arrange(limit?: number) {
 const receiptsOf = () => createTestReceiptService({ database: app.worker, outbox: recordingOutbox().outbox });
 
 describe('the SMTP listener', () => {
-  const say = async (client: RawSmtpClient, ...lines: string[]) => {
+  const sendCommands = async (client: RawSmtpClient, ...lines: string[]) => {
     const answers: string[] = [];
     for (const line of lines) answers.push(await client.command(line));
     return answers;
   };
   const deliver = async (client: RawSmtpClient, to: string[], subject: string) => {
     await client.command('MAIL FROM:<ada@people.example>');
-    const recipients = await say(client, ...to.map((email) => `RCPT TO:<${email}>`));
+    const recipients = await sendCommands(client, ...to.map((email) => `RCPT TO:<${email}>`));
     if (!recipients.some((answer) => answer.startsWith('250'))) {
       await client.command('RSET');
       return { recipients, end: null };
@@ -64,7 +64,7 @@ describe('the SMTP listener', () => {
     const { listener, objects } = await listen({ receipts: receiptsOf() });
     const client = await greeted(listener.port);
 
-    const first = await deliver(client, to, 'One of two recipients is over the limit');
+    const first = await deliver(client, to, 'One of two recipients over the limit');
     expect(first.recipients).toEqual([
       expect.stringMatching(/^250 /),
       expect.stringMatching(/^452 4\.2\.2 The recipient has reached its receive limit/),
@@ -89,7 +89,7 @@ describe('the SMTP listener', () => {
     const { listener, objects } = await listen({ receipts: service });
     const clients = await Promise.all([greeted(listener.port), greeted(listener.port)]);
     for (const [number, client] of clients.entries()) {
-      await say(client, 'MAIL FROM:<ada@people.example>');
+      await sendCommands(client, 'MAIL FROM:<ada@people.example>');
       expect(await client.command(`RCPT TO:<${inboxes[number]?.email}>`)).toMatch(/^250 /);
       await client.command('DATA');
     }

@@ -32,7 +32,7 @@ async function arrange(tier?: Tier) {
 }
 
 /** Excludes the API calls of the test itself, which become an hourly sum if the hour ends during the test. */
-const isNoSum = ({ type }: { type: string }) => type !== 'hourly_sum';
+const isNotHourlySum = ({ type }: { type: string }) => type !== 'hourly_sum';
 
 describe('GET /org/usage', () => {
   test('returns numbers everywhere, even without limits', async () => {
@@ -123,7 +123,7 @@ describe('limits', () => {
       source: 'tier',
       warning_threshold: 80,
     });
-    const entries = (await get('/org/usage/events?order=asc')).data.filter(isNoSum);
+    const entries = (await get('/org/usage/events?order=asc')).data.filter(isNotHourlySum);
     expect(entries).toMatchObject([
       {
         type: 'tier_changed',
@@ -207,7 +207,7 @@ describe('limits', () => {
     await limits.removeOverride(organizationId, 'api_calls', 'support@example.com');
     expect((await get('/org/limits')).counters.api_calls).toMatchObject({ limit: 100_000, source: 'tier' });
     const kinds = (await get('/org/usage/events')).data
-      .filter(isNoSum)
+      .filter(isNotHourlySum)
       .map(({ type }: { type: string }) => type);
     expect(kinds).toEqual(['override_removed', 'override_set', 'override_set', 'tier_changed']);
     await expect(limits.setTier('org_none', 'free', 'x')).rejects.toMatchObject({ code: 'not_found' });

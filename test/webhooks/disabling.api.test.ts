@@ -46,15 +46,15 @@ describe('an endpoint whose every attempt failed for five days', () => {
       { status: 'held', attempts: 1, lastStatusCode: 500, nextAttemptAt: null },
       ...others.map(() => ({ status: 'held', attempts: 0, nextAttemptAt: null })),
     ]);
-    const mails = await notificationsOf(organizationId);
-    expect(mails.map(({ userId }) => userId).sort()).toEqual([ownerId, second].sort());
-    expect(mails[0]).toMatchObject({
+    const emails = await notificationsOf(organizationId);
+    expect(emails.map(({ userId }) => userId).sort()).toEqual([ownerId, second].sort());
+    expect(emails[0]).toMatchObject({
       template: 'webhook-endpoint-disabled',
       status: 'pending',
       params: { endpointId: arranged.endpointId, url: 'https://receiver.example/hook' },
     });
     expect(arranged.commands.map(({ start }) => start?.workflowId).sort()).toEqual(
-      mails.map(({ id }) => `notification/${id}`).sort(),
+      emails.map(({ id }) => `notification/${id}`).sort(),
     );
     expect(arranged.commands.map(({ start }) => start?.input)).toEqual(
       arranged.commands.map(({ start }) => ({ notificationId: start?.searchAttributes.ResourceId })),

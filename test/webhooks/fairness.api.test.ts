@@ -186,18 +186,18 @@ describe('retry pacing', () => {
   });
 
   test('never exceeds the maximum delay', () => {
-    const turns = createRetryPacing({ maxDelayMs: 60_000, now: () => 0 });
-    const delays = Array.from({ length: 10_000 }, () => turns.nextDelayMs('a', pace));
+    const pacing = createRetryPacing({ maxDelayMs: 60_000, now: () => 0 });
+    const delays = Array.from({ length: 10_000 }, () => pacing.nextDelayMs('a', pace));
     expect(Math.max(...delays)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(1_000);
   });
 });
 
 describe('waiting for a slot in the worker', () => {
-  const slow = { maxWaiters: 1, recentReleaseMs: 500, now: () => 1_000 };
+  const waiterOptions = { maxWaiters: 1, recentReleaseMs: 500, now: () => 1_000 };
 
   test('serves each endpoint separately, first come, first served', async () => {
-    const slotWaiters = createSlotWaiters(slow);
+    const slotWaiters = createSlotWaiters(waiterOptions);
     const served: string[] = [];
     const waits = ['first', 'second'].map(async (name) => {
       await slotWaiters.wait('a', 10_000);
@@ -213,26 +213,26 @@ describe('waiting for a slot in the worker', () => {
   });
 
   test('is limited for an endpoint that releases no slots', async () => {
-    const freed = createSlotWaiters(slow);
-    expect(freed.shouldWait('a')).toBe(true);
-    const first = freed.wait('a', 10_000);
-    expect(freed.shouldWait('a')).toBe(false);
-    expect(freed.shouldWait('b')).toBe(true);
-    freed.slotReleased('a');
+    const slotWaiters = createSlotWaiters(waiterOptions);
+    expect(slotWaiters.shouldWait('a')).toBe(true);
+    const first = slotWaiters.wait('a', 10_000);
+    expect(slotWaiters.shouldWait('a')).toBe(false);
+    expect(slotWaiters.shouldWait('b')).toBe(true);
+    slotWaiters.slotReleased('a');
     await first;
-    await freed.wait('a', 1);
+    await slotWaiters.wait('a', 1);
   });
 
   test('is unlimited for an endpoint with recent releases', async () => {
     let now = 1_000;
-    const freed = createSlotWaiters({ ...slow, now: () => now });
-    freed.slotReleased('a');
-    const waits = [freed.wait('a', 10_000), freed.wait('a', 10_000)];
+    const slotWaiters = createSlotWaiters({ ...waiterOptions, now: () => now });
+    slotWaiters.slotReleased('a');
+    const waits = [slotWaiters.wait('a', 10_000), slotWaiters.wait('a', 10_000)];
     now = 1_500;
-    expect(freed.shouldWait('a')).toBe(true);
+    expect(slotWaiters.shouldWait('a')).toBe(true);
     now = 1_501;
-    expect(freed.shouldWait('a')).toBe(false);
-    for (const _ of waits) freed.slotReleased('a');
+    expect(slotWaiters.shouldWait('a')).toBe(false);
+    for (const _ of waits) slotWaiters.slotReleased('a');
     await Promise.all(waits);
   });
 

@@ -46,18 +46,18 @@ const eventBody = (id: string) =>
   JSON.stringify({ id, type: 'message.received', data: { subject: 'Grüße 🎉' } });
 
 describe.each(RECEIVERS)('the receiver in $language', ({ language, needs, command }) => {
-  const [program = '', ...versionArguments] = needs;
-  const present = spawnSync(program, versionArguments).status === 0;
+  const [program = '', ...versionArgs] = needs;
+  const isInstalled = spawnSync(program, versionArgs).status === 0;
   // Skipped tests are counted, and .ci/run reports them.
-  const testHere = present ? test : test.skip;
-  if (!present) console.warn(`${language} is not installed: its receiver is not tested`);
+  const testIfInstalled = isInstalled ? test : test.skip;
+  if (!isInstalled) console.warn(`${language} is not installed: its receiver is not tested`);
 
   const secret = newSecret();
   let child: ChildProcess | undefined;
   let url = '';
   let output = '';
   beforeAll(async () => {
-    if (!present) return;
+    if (!isInstalled) return;
     const port = await findFreePort();
     url = `http://127.0.0.1:${port}/hook`;
     const [executable = '', ...args] = command();
@@ -93,18 +93,18 @@ describe.each(RECEIVERS)('the receiver in $language', ({ language, needs, comman
     return response.status;
   };
 
-  testHere('takes what the service signed, and handles an event once however often it comes', async () => {
+  testIfInstalled('accepts a signed delivery and handles a repeated event once', async () => {
     await expect(deliver({ eventId: 'evt_twice' })).resolves.toBe(204);
     await expect(deliver({ eventId: 'evt_twice' })).resolves.toBe(204);
     await eventually(() => expect(output.match(/evt_twice message\.received/g)).toHaveLength(1));
   });
 
-  testHere('takes both secrets’ deliveries while one replaces the other', async () => {
+  testIfInstalled('accepts deliveries signed with either secret during a rotation', async () => {
     await expect(deliver({ secret: newSecret(), previousSecret: secret })).resolves.toBe(204);
     await expect(deliver({ secret, previousSecret: newSecret() })).resolves.toBe(204);
   });
 
-  testHere('refuses what was changed, is old, is of another, or is not signed', async () => {
+  testIfInstalled('rejects modified, stale, foreign and unsigned deliveries', async () => {
     await expect(deliver({}, { body: eventBody('evt_other') })).resolves.toBe(400);
     await expect(deliver({}, { headers: { 'webhook-id': 'evt_other' } })).resolves.toBe(400);
     await expect(deliver({ timestampSeconds: nowSeconds() - 301 })).resolves.toBe(400);

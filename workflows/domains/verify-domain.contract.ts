@@ -20,7 +20,7 @@ export const VERIFICATION_WINDOW_MS = 72 * HOUR_MS;
 /** If DNS gives no answer at the end of the window, checks continue for up to this long. */
 export const UNANSWERED_VERIFICATION_WINDOW_MS = 14 * 24 * HOUR_MS;
 
-/** Intervals between checks: short while somebody is probably watching, long for slow zones. */
+/** Intervals between checks: short at first, while a user is probably waiting; long later, for slow zones. */
 const CHECK_INTERVALS = [
   { intervalMs: MINUTE_MS, times: 10 },
   { intervalMs: 5 * MINUTE_MS, times: 12 },

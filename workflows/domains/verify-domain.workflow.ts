@@ -28,7 +28,7 @@ export const checkNow = defineSignal(CHECK_NOW);
 
 /**
  * Checks a domain's DNS records until they are valid, for up to 72 hours. The checks are retries of one activity, so the
- * history stays short however many there are; Pending Activities shows what is missing and when the next check is due.
+ * history stays short regardless of their number; Pending Activities shows what is missing and when the next check is due.
  * Also waits for the record of a rotated DKIM key.
  *
  * @returns the final status, for the Temporal UI.

@@ -44,7 +44,7 @@ const canceled = defineSignal(CANCEL_EXPORT);
  * @returns the final status, for the Temporal UI.
  */
 export async function exportOrganization({ exportId }: ExportOrganizationInput): Promise<string> {
-  const board = createStageReporter<Stage>('writing');
+  const reporter = createStageReporter<Stage>('writing');
   const writing = new CancellationScope();
   let signaled = false;
   setHandler(
@@ -56,11 +56,11 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
     { description: 'Cancels the export and removes its upload. The API sends this signal too.' },
   );
   try {
-    return await writing.run(() => write(exportId, board));
+    return await writing.run(() => write(exportId, reporter));
   } catch (error) {
     const stage = stageAfter(error);
     if (!stage) throw error;
-    board.report(stage, `Export ${stage}.`);
+    reporter.report(stage, `Export ${stage}.`);
     const detail = signaled ? 'Canceled.' : reasonOf(error);
     await CancellationScope.nonCancellable(() => abortExport({ exportId, status: stage, detail }));
     if (signaled) return 'canceled';
@@ -68,15 +68,16 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
   }
 }
 
-async function write(exportId: string, board: StageReporter<Stage>): Promise<string> {
+async function write(exportId: string, reporter: StageReporter<Stage>): Promise<string> {
   for (;;) {
     const { status, progress } = await writeArchive({ exportId });
     if (status !== 'queued' && status !== 'running') {
       if (status === 'canceled') await abortExport({ exportId, status, detail: 'Canceled.' });
-      if (status === 'ready' || status === 'canceled' || status === 'failed') board.report(status, progress);
+      if (status === 'ready' || status === 'canceled' || status === 'failed')
+        reporter.report(status, progress);
       return status;
     }
-    board.report('writing', progress);
+    reporter.report('writing', progress);
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof exportOrganization>({ exportId });
   }
 }

@@ -21,7 +21,7 @@ export interface Postponement {
 }
 export const MAX_POSTPONE_DAYS = 90;
 
-/** Time limit of one deletion activity, and the pause after it, in which other runs get their turn. */
+/** Time limit of one deletion activity, and the pause after it, in which other runs can delete. */
 export const DELETION_SLICE_MS = 5 * 60_000;
 export const DELETION_PAUSE_MS = 30_000;
 /** Nearly a day; the next daily run continues. */

@@ -44,7 +44,7 @@ export const postpone = defineSignal<[Postponement]>(POSTPONE_RETENTION);
  * @returns a summary for the Temporal UI.
  */
 export async function applyRetention({ organizationId }: ApplyRetentionInput): Promise<string> {
-  const board = createStageReporter<'reviewing' | 'deleting'>('reviewing');
+  const reporter = createStageReporter<'reviewing' | 'deleting'>('reviewing');
   let postponement = '';
   setHandler(
     postpone,
@@ -52,7 +52,7 @@ export async function applyRetention({ organizationId }: ApplyRetentionInput): P
       // Validated, since operators can send the signal from the Temporal UI with any argument. The deletion rereads the
       // policy before its next batch.
       if (!isPostponement(request))
-        board.report(board.current, `Ignored signal: "postpone" takes ${POSTPONEMENT}.`);
+        reporter.report(reporter.current, `Ignored signal: "postpone" takes ${POSTPONEMENT}.`);
       else postponement = await postponeRetention({ organizationId, days: request.days });
     },
     { description: `Postpones deletion and ends this run: ${POSTPONEMENT}.` },
@@ -67,7 +67,7 @@ export async function applyRetention({ organizationId }: ApplyRetentionInput): P
     let progress: Parameters<typeof deleteExpiredMail>[0]['from'] = { messages: 0, threads: 0, cursor: null };
     for (let slices = 1; ; slices += 1) {
       const counts = `${progress.messages} message(s), ${progress.threads} thread(s)`;
-      board.report('deleting', `Deleting messages from before ${cutoff}. ${counts} deleted so far.`);
+      reporter.report('deleting', `Deleting messages from before ${cutoff}. ${counts} deleted so far.`);
       const { end, detail, ...reached } = await deleteExpiredMail({ organizationId, from: progress });
       progress = reached;
       const deleted = `deleted ${progress.messages} message(s), ${progress.threads} thread(s) from before ${cutoff}`;

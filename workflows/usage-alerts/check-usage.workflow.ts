@@ -10,7 +10,7 @@ const { notifyThresholds } = proxyActivities<UsageAlertActivities>({
 
 /**
  * Notifies owners of crossed usage thresholds, each once a month. A retry continues with the organizations not checked
- * yet and notifies nothing twice.
+ * yet and sends no notification twice.
  *
  * @returns counts, for the Temporal UI.
  */

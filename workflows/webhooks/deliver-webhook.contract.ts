@@ -6,7 +6,7 @@ export const deliverWebhookWorkflowId = (deliveryId: string, episode: number): s
 
 export interface DeliverWebhookInput {
   deliveryId: string;
-  /** Keeps a run of an earlier episode that wakes late from touching the delivery. */
+  /** Prevents a late run of an earlier episode from changing the delivery. */
   episode: number;
 }
 

@@ -26,8 +26,8 @@ export const retryNow = defineSignal(RETRY_DELIVERY_NOW);
 export const cancel = defineSignal(CANCEL_DELIVERY);
 
 /**
- * Delivers one event to one endpoint. The attempts are retries of one activity, so the history stays short however many
- * there are; Pending Activities shows attempt count, last result and next time.
+ * Delivers one event to one endpoint. The attempts are retries of one activity, so the history stays short regardless of
+ * their number; Pending Activities shows the attempt count, the last result and the time of the next attempt.
  *
  * @returns the final status, for the Temporal UI.
  */
@@ -56,7 +56,7 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
       try {
         return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
       } catch (error) {
-        // A signal ends the wait. An attempt that was in progress has finished too, failed or canceled.
+        // A signal ended the wait. An attempt that was in progress has ended as well: it failed or was canceled.
         if (requested === null) throw error;
         if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
       }
