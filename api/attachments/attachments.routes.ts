@@ -12,7 +12,7 @@ const AttachmentParams = strictObject({ id: id('Attachment id (att_…).') });
 const UploadForm = strictObject({
   file: text(MAX_FILE_BYTES, {
     format: 'binary',
-    description: 'The only file of the form, under any field name.',
+    description: 'The only file in the form, under any field name.',
   }),
 });
 

@@ -79,7 +79,7 @@ export function toFileName(given: string): string {
   return sanitizeFileName(given) ?? 'attachment';
 }
 
-/** Buffer ignores invalid characters, so only text that encodes back to itself is valid base64. */
+/** Buffer ignores invalid characters, so the text is valid only if the bytes encode back to it. */
 function decodeBase64(content: string, path: string): Buffer {
   const bytes = Buffer.from(content, 'base64');
   if (bytes.toString('base64') !== content)

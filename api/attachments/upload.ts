@@ -17,7 +17,7 @@ declare module 'fastify' {
 /** Space for the boundaries and part headers of the form. */
 const FORM_OVERHEAD_BYTES = 64 * 1024;
 
-/** The file limit is one byte higher than allowed, to detect a file that is too large. */
+/** The file limit is one byte above the allowed size, to detect a file that is too large. */
 export const UPLOAD_LIMITS = {
   fileSize: MAX_FILE_BYTES + 1,
   files: 2,
@@ -28,8 +28,8 @@ export const UPLOAD_LIMITS = {
 };
 
 /**
- * For `config.prepare` of an upload: streams its file to storage, and replaces the body by name, type and hash of the
- * file, so that requests with one Idempotency-Key can be compared.
+ * For `config.prepare` of an upload: streams its file to storage, and replaces the body with the name, type and hash of
+ * the file, so that requests with the same Idempotency-Key can be compared.
  */
 export function storeUpload(attachments: AttachmentService): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
@@ -41,7 +41,7 @@ export function storeUpload(attachments: AttachmentService): (request: FastifyRe
       attachments.storeUpload(request.scope, inboxId, metadata, content),
     ).catch(async ({ stored, error }: UploadFailure) => {
       if (stored) await attachments.discard(request.scope, stored.storageKey);
-      // Read and discard the rest: a client that is disconnected while sending never sees the response.
+      // Read and discard the rest: a client whose connection is closed while it is sending never sees the response.
       request.raw.resume();
       throw error;
     });
@@ -59,7 +59,7 @@ interface UploadFailure {
 
 type StoreFile = (metadata: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
 
-/** @throws Failure */
+/** @throws UploadFailure */
 async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<StoredFile> {
   let stored: StoredFile | undefined;
   const parts = request.parts();
@@ -114,8 +114,8 @@ function readPartMetadata({ filename = '', mimetype }: MultipartFile): FileMetad
 }
 
 /**
- * Browsers, fetch and curl encode a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). Line
- * ends are encoded too, but stay as they are, because file names do not contain them.
+ * Browsers, fetch and curl encode a quote in a form's file name as `%22` (WHATWG, "multipart/form-data encoding"). They
+ * also encode line ends, which are not decoded, because file names do not contain them.
  */
 function unescapeFormFileName(filename: string): string {
   return filename.replaceAll('%22', '"');
@@ -124,7 +124,7 @@ function unescapeFormFileName(filename: string): string {
 function throwMalformedForm(): never {
   throw invalid(
     '/body',
-    'is not a complete multipart/form-data: it is malformed or truncated',
+    'is not a complete multipart/form-data body: it is malformed or truncated',
     'Send the complete form again with one file.',
   );
 }

@@ -4,7 +4,7 @@ import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { CreateListEntry, entryScopeFields, ListEntryRecord, presentListEntry } from './lists.schemas.ts';
 
-// Text instead of an enum: an unknown list is an unknown path, so the answer is 404.
+// Text instead of an enum: an unknown list is an unknown path, so the response is 404.
 const listNameFields = {
   direction: text(128, { description: 'send or receive.' }),
   effect: text(128, { description: 'allow or block.' }),

@@ -18,7 +18,7 @@ export const ListEntryRecord = strictObject(
   { $id: 'ListEntry', title: 'ListEntry' },
 );
 
-/** Without both: the scope that the credential is bound to. */
+/** If both are omitted, the scope that the credential is bound to applies. */
 export const entryScopeFields = {
   env_id: Type.Optional(id('Environment of an environment-scoped entry.')),
   inbox_id: Type.Optional(

@@ -78,7 +78,7 @@ const fields = {
       format: 'date-time',
       maxLength: 40,
       description:
-        'Sends the draft automatically at this time, immediately if it is in the past; null unschedules it.',
+        'Sends the draft automatically at this time, or immediately if it is in the past; null unschedules it.',
     }),
   ),
 };

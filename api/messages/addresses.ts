@@ -19,7 +19,7 @@ export const Address = strictObject(
   { $id: 'Address', title: 'Address' },
 );
 
-/** As stored: inbound messages may contain addresses that cannot be sent to. */
+/** An address as stored: inbound messages may contain addresses that are invalid for sending. */
 export const AddressSeen = strictObject(
   { email: text(1024), name: Type.Optional(text(1024)) },
   { $id: 'AddressSeen', title: 'AddressSeen' },

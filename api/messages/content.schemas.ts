@@ -26,7 +26,7 @@ const headers = Type.Unsafe<Record<string, string>>({
 
 const attachments = Type.Array(ref(AttachmentInput), {
   maxItems: 100,
-  description: 'Files, at most 25 MiB together.',
+  description: 'Files, at most 25 MiB in total.',
 });
 
 const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });

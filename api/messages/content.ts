@@ -1,7 +1,7 @@
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
-import { pointer } from '../plugins/validation.ts';
+import { encodePointerSegment } from '../plugins/validation.ts';
 import { checkAddresses } from './addresses.ts';
 import { MAX_BODY_BYTES } from './content.schemas.ts';
 
@@ -28,7 +28,7 @@ function checkContent(body: ContentBody): void {
   if (recipients > MAX_RECIPIENTS) {
     throw invalid(
       '/body/to',
-      `has ${recipients} recipients together with cc and bcc, at most ${MAX_RECIPIENTS} are allowed`,
+      `has ${recipients} recipients including cc and bcc; at most ${MAX_RECIPIENTS} are allowed`,
       `Send several messages with at most ${MAX_RECIPIENTS} recipients each.`,
     );
   }
@@ -43,11 +43,10 @@ function checkContent(body: ContentBody): void {
 function checkHeaders(headers: Record<string, string>): void {
   const names = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
-    const path = `/body/headers/${pointer(name)}`;
+    const path = `/body/headers/${encodePointerSegment(name)}`;
     if (!CUSTOM_HEADER.test(name))
-      throw invalid(path, 'is not a header a caller may set', 'Use only X-* and List-Unsubscribe* headers.');
-    if (value.trim() === '')
-      throw invalid(path, 'must have a value', 'Leave the header out, or set a value.');
+      throw invalid(path, 'is not an allowed header', 'Use only X-* and List-Unsubscribe* headers.');
+    if (value.trim() === '') throw invalid(path, 'must have a value', 'Omit the header, or set a value.');
     const twin = names.get(name.toLowerCase());
     if (twin !== undefined)
       throw invalid(path, `repeats the header ${twin}: names are case-insensitive`, 'Set each header once.');

@@ -99,7 +99,7 @@ const summaryFields = {
   }),
   parse_error: nullableText(1024, {
     description:
-      'What of an inbound message could not be parsed or stored; the other fields contain the rest. Null if it is complete.',
+      'Which part of an inbound message could not be parsed or stored; the other fields contain the rest. Null if the message is complete.',
   }),
   automated: Type.Boolean({ description: 'Sent by a program: do not reply automatically.' }),
   signals: Type.Array(enumOf(SIGNALS), {

@@ -20,7 +20,7 @@ const WaitQuery = strictObject({
     minimum: 1,
     maximum: 300,
     default: 30,
-    description: 'How long to wait; proxies must allow a response to take this long.',
+    description: 'How long to wait; proxies must allow responses that take this long.',
   }),
   from: Type.Optional(
     text(254, { minLength: 1, description: 'Full address of the sender, case-insensitive.' }),
@@ -42,13 +42,13 @@ const TimedOut = strictObject(
 );
 
 const Found = Type.Union([ref(MessageRecord), TimedOut], {
-  description: 'The message, or that none arrived.',
+  description: 'The message, or timed_out if none arrived.',
 });
 
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
   openResponses: OpenResponses;
-  /** How often the credential is checked again. */
+  /** How often the credential is rechecked. */
   heartbeatMs: number;
 }
 

@@ -29,7 +29,7 @@ const Envelope = strictObject({
   }),
   id: text(255, {
     pattern: SINGLE_LINE,
-    description: 'The server’s id of the message. An inbox receives an id once.',
+    description: 'The server’s id for the message. An inbox accepts each id only once.',
     default: '',
   }),
 });
@@ -72,7 +72,7 @@ export const rawMailRoutes =
       '/providers/raw',
       {
         bodyLimit: MAX_MAIL_BYTES,
-        // The signature authenticates the request. A mail server in front uses one IP address for all.
+        // The signature authenticates the request. An upstream mail server uses one IP address for all messages.
         config: { public: 'unlimited' },
         validatorCompiler: skipBodyValidation(app.validatorCompiler),
         // A single parameter is a list of one.

@@ -24,13 +24,13 @@ export const sesNotificationRoutes =
         config: { public: 'unlimited' },
         schema: {
           operationId: 'providers.takeSesNotification',
-          summary: 'Receive a notification of Amazon SES',
+          summary: 'Receive a notification from Amazon SES',
           description:
             'For Amazon SNS, not for agents: received mail, deliveries, bounces and complaints, signed by SNS.',
           tags: ['Providers'],
           consumes: ['text/plain'],
           security: [],
-          body: Type.Unsafe<unknown>({ description: 'A message of SNS, as JSON.' }),
+          body: Type.Unsafe<unknown>({ description: 'An SNS message, as JSON.' }),
           response: {
             200: strictObject(
               { result: enumOf(['stored', 'folded', 'ignored', 'confirmed']) },

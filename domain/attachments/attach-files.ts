@@ -14,8 +14,8 @@ type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
 
 /**
  * Returns attachment rows for the given files, in order, for the caller to assign to a message or draft. An unused
- * upload and the draft's own attachments keep their rows and ids. Any other accessible attachment gets a further row
- * with the same storage key.
+ * upload and the draft's own attachments keep their rows and ids. Any other accessible attachment gets another row with
+ * the same storage key.
  *
  * @param draftId the draft whose files are replaced; null for a message.
  * @throws AppError `not_found` for an inaccessible attachment, `permission_denied`, `payload_too_large`,
@@ -57,7 +57,9 @@ export interface AttachRequest {
   copies?: readonly Attachment[];
 }
 
-/** Creates rows with the same stored bytes for a forwarded message. The original rows stay locked until the commit. */
+/**
+ * Creates rows with the same stored bytes for a forwarded message. The original rows remain locked until the commit.
+ */
 export async function copyAttachments(
   em: EntityManager,
   messageId: string,
@@ -75,7 +77,9 @@ export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<
   return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
 }
 
-/** Locks the attachments in a fixed order: an object is kept as long as a locked row refers to it. */
+/**
+ * Locks the attachments in a fixed order to prevent deadlocks. The locked rows prevent the deletion of their objects.
+ */
 async function lockExistingAttachments(
   em: EntityManager,
   scope: Scope,
@@ -91,7 +95,7 @@ async function lockExistingAttachments(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Otherwise a key that may send but not read could send received files to its own address. */
+/** Without this check, a key that may send but not read could exfiltrate received files. */
 function requireReadPermission(
   scope: Scope,
   { messageId, draftId }: Attachment,

@@ -9,8 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 /**
  * A file of a message or a draft, or an unused upload. The bytes are in storage under `storageKey`, which several rows
- * may share. They are deleted after the last of these rows is deleted (see
- * `discarded-object.entity.ts`).
+ * may share. They are deleted after the last of these rows is deleted (see `unclaimed-object.entity.ts`).
  */
 export const AttachmentEntity = defineEntity({
   name: 'Attachment',
@@ -33,7 +32,7 @@ export const AttachmentEntity = defineEntity({
       event: 'delete',
       calls: 'release_attachment_object',
     }),
-    // A size never changes.
+    // No update trigger, because sizes never change.
     functionTrigger({
       name: 'attachments_count_added',
       table: 'attachments',

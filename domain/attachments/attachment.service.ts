@@ -21,11 +21,11 @@ export interface FileLink {
 
 export interface AttachmentService {
   /**
-   * Streams a file to storage. Call it before the transaction that creates the row; without a row the sweep deletes the
-   * bytes.
+   * Streams a file to storage. Call it before the transaction that creates the row. If no row is created, the sweep
+   * deletes the bytes.
    *
    * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `usage_limit_exceeded`, `unavailable`;
-   * errors of `content`. Nothing is stored in these cases.
+   * errors that `content` emits. Nothing is stored in these cases.
    */
   storeUpload(scope: Scope, inboxId: string, metadata: FileMetadata, content: Readable): Promise<StoredFile>;
   /** Stores files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
@@ -33,7 +33,7 @@ export interface AttachmentService {
   /** Makes stored bytes due for deletion because the request failed. */
   discard(scope: Scope, storageKey: string): Promise<void>;
   /**
-   * Creates the attachment of an upload. It is deleted after 24 hours if no draft or message uses it.
+   * Creates the attachment for an upload. It is deleted after 24 hours if no draft or message uses it.
    *
    * @throws AppError `usage_limit_exceeded`; the sweep then deletes the bytes.
    */
@@ -43,7 +43,7 @@ export interface AttachmentService {
 }
 
 const LINK_LIFETIME_MS = 15 * 60_000;
-/** An upload may take long; inline files are attached within seconds. */
+/** An upload may take a long time; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;
 const MAX_CONCURRENT_PUTS = 4;
@@ -65,7 +65,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
       const storageKey = newStorageKey();
       await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        // The size is known only after storing. If not even one byte is left, the file is not read.
+        // The size is known only after storing. If no storage is left at all, the file is not read.
         await requireStorageQuota(em, scope.organizationId, 1);
       });
       await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
@@ -133,14 +133,14 @@ export async function createFileLink(
   return { url, expiresAt };
 }
 
-/** The key cannot be guessed and reveals nothing about the file. */
+/** The key is unguessable and reveals nothing about the file. */
 function newStorageKey(): string {
   return `attachments/${newId('attachment')}`;
 }
 
 /**
- * Passes bytes through up to a limit. `sourceError` is the original error of the source, which storage replaces with an
- * error of its own.
+ * Passes bytes through up to a limit. `sourceError` is the original error of the source, which storage replaces with
+ * its own error.
  */
 function limitSize(content: Readable, maxBytes: number): { stream: Readable; sourceError(): unknown } {
   let sourceError: unknown;
@@ -163,8 +163,8 @@ function limitSize(content: Readable, maxBytes: number): { stream: Readable; sou
 function toUnavailable(error: unknown): unknown {
   if (!(error instanceof StorageError)) return error;
   return new AppError('unavailable', {
-    detail: 'The file storage does not respond.',
-    fix: 'Repeat the request later.',
+    detail: 'The file storage is not responding.',
+    fix: 'Retry the request later.',
     cause: error,
   });
 }

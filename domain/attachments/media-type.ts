@@ -9,7 +9,7 @@ const MAX_CHARACTERS = 255;
 /** Returns why a text is not the media type of a file, for an error message; undefined if it is one. */
 export function findMediaTypeError(value: string): string | undefined {
   if (value.length > MAX_CHARACTERS) return `must not be longer than ${MAX_CHARACTERS} characters`;
-  if (!MEDIA_TYPE.test(value)) return 'must be a media type as type/subtype, such as application/pdf';
+  if (!MEDIA_TYPE.test(value)) return 'must be a media type (type/subtype), such as application/pdf';
   if (/^multipart\//i.test(value)) return 'must not be multipart: an attachment is one file';
   return undefined;
 }

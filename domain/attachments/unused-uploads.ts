@@ -5,10 +5,11 @@ import { deleteRows } from '../../platform/database/delete-rows.ts';
 const BATCH_SIZE = 500;
 
 /**
- * Deletes uploads that nothing has used for 24 hours. A trigger lists their bytes for deletion. Returns how many.
+ * Deletes uploads that no draft or message has used within 24 hours. A trigger registers their objects for deletion.
+ * Returns the number of deleted uploads.
  */
 export function deleteUnusedUploads(database: Database): Promise<number> {
-  // An upload that is being attached is locked, so it is skipped.
+  // An upload that is being attached is locked and therefore skipped.
   return deleteRows(
     database,
     sql`delete from attachments where id in (

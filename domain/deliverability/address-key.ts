@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url';
 
-/** A domain has two labels at least: an entry cannot be a whole top-level domain. */
+/** A domain has at least two labels, so an entry cannot be a top-level domain. */
 const DOMAIN_PATTERN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_DOMAIN_CHARACTERS = 253;
 const MAX_LOCAL_OCTETS = 64;
@@ -10,7 +10,7 @@ const LOCAL_PART_PATTERN = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
 /**
  * The normalized form in which suppressions and list entries are stored and compared: lower case, the domain in its
  * ASCII form (RFC 5890) without a trailing dot. RFC 5321 section 2.4 allows case-sensitive local parts, but no relevant
- * mail system uses them. A plus tag is kept: it makes a different address.
+ * mail system uses them. Plus tags are kept, because they make a different address.
  *
  * @returns null if the text is not an address.
  */

@@ -2,7 +2,7 @@ export const LIST_DIRECTIONS = ['send', 'receive'] as const;
 export type ListDirection = (typeof LIST_DIRECTIONS)[number];
 export const LIST_EFFECTS = ['allow', 'block'] as const;
 export type ListEffect = (typeof LIST_EFFECTS)[number];
-/** Narrowest first: the first scope with a matching entry decides. */
+/** Narrowest first: the first scope with a matching entry applies. */
 export const LIST_SCOPES = ['inbox', 'environment', 'organization'] as const;
 export type ListScope = (typeof LIST_SCOPES)[number];
 
@@ -14,9 +14,9 @@ export interface ListMatch {
 }
 
 /**
- * Finds the entry that decides about an address: inbox over environment over organization and, within one scope, block
- * over allow, even if the allow entry is more specific. An allow entry only overrides a block of a wider scope; it does
- * not block unlisted addresses.
+ * Finds the entry that applies to an address. The narrowest scope takes precedence (inbox, environment, organization).
+ * Within one scope, block takes precedence over allow, even if the allow entry is more specific. An allow entry only
+ * overrides a block of a wider scope; it does not block unlisted addresses.
  *
  * @returns null if no entry matches.
  */

@@ -13,7 +13,7 @@ import { listEntryKey } from './address-key.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 
-/** Names one of the four lists. */
+/** Identifies one of the four lists. */
 export interface ListName {
   direction: string;
   effect: string;

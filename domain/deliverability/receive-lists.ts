@@ -7,7 +7,7 @@ import { listMatchesSql } from './recipient-restrictions.ts';
 /**
  * Looks up a sender in the receive lists of an inbox, its environment and its organization.
  *
- * @returns the entry that decides; null if none matches.
+ * @returns the entry that applies; null if none matches.
  */
 export async function findReceiveListMatch(
   em: EntityManager,

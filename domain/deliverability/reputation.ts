@@ -40,12 +40,12 @@ export function minSendsBelowThreshold({ bounces, complaints }: Omit<SendingStat
   );
 }
 
-/** Up to this count every outcome is evaluated; beyond it, only every n-th. */
+/** Up to this count every outcome is evaluated; above it, only every nth. */
 const EVALUATE_EACH_UP_TO = { bounces: 100, complaints: 10 };
 
 /**
- * Whether to count the sends after new outcomes. Counting gets more expensive with the number of outcomes: up to 100
- * bounces every bounce is evaluated, at 10,000 every hundredth.
+ * Whether to count the sends after new outcomes. Counting becomes more expensive as outcomes accumulate: up to 100
+ * bounces, every bounce is evaluated; at 10,000, every hundredth.
  */
 export function needsEvaluation(
   kind: keyof typeof EVALUATE_EACH_UP_TO,

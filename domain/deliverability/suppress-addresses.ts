@@ -22,7 +22,7 @@ export interface NegativeOutcome {
 
 /**
  * Suppresses the addresses in one statement. An existing suppression is kept, except that a complaint replaces a
- * bounce: a complaint is the stronger reason, and a person should know it before removing the suppression.
+ * bounce: a complaint is the stronger reason, and operators should see it before they remove the suppression.
  */
 export async function suppressAddresses(
   em: EntityManager,

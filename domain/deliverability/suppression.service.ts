@@ -16,7 +16,7 @@ export interface SuppressionFilter {
 
 /**
  * Addresses to which no inbox of the organization sends. A credential bound to an environment or inbox sees only the
- * suppressions that originate there: it must not learn to whom other inboxes of the organization write.
+ * suppressions that originate there: it must not reveal the correspondents of other inboxes.
  */
 export interface SuppressionService {
   list(scope: Scope, filter: SuppressionFilter, page: PageRequest): Promise<Page<Suppression>>;

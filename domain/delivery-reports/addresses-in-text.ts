@@ -1,6 +1,6 @@
 /**
- * An address in running text. ASCII only, because Japanese text puts no space next to an address. Repetitions are bounded
- * and matches cannot overlap, so a search takes linear time.
+ * An address in running text. ASCII only, because in Japanese text an address is not surrounded by spaces. Repetitions
+ * are bounded and matches cannot overlap, so a search takes linear time.
  */
 export const ADDRESS_IN_TEXT =
   /(?<![\w.!#$%&*+/=?^`{|}~-])[\w+~-][\w.!#$%&'*+/=?^`{|}~-]{0,99}@(?:[a-z\d](?:[a-z\d._-]{0,251}[a-z\d])?|\[[\d.]{7,15}\])/gi;

@@ -9,9 +9,9 @@ export interface Notice {
   fields: Map<string, string>;
   /** Decoded. */
   subject: string;
-  /** The notice without the returned message below. */
+  /** The notice without the returned message below it. */
   text: string;
-  /** The text from the start of the returned message; empty if the text contains none. */
+  /** The text of the returned message; empty if the notice does not contain one. */
   returnedText: string;
   /** Header fields of the returned message; empty if there is none. */
   returnedFields: Map<string, string>;
@@ -51,7 +51,7 @@ function extractText(leaves: LeafPart[]): string {
     .join('\n\n');
 }
 
-/** A line that announces a returned message. It counts only if a header follows. */
+/** A line that announces a returned message. Valid only if a header follows. */
 const RETURNED_BELOW = new RegExp(
   [
     String.raw`(?:copy|header|headers|beginning|text|part|portion|body|content|contents|lines|transcript)\b.{0,60}\b(?:message|mail|e-?mail)`,
@@ -65,12 +65,12 @@ const RETURNED_BELOW = new RegExp(
 );
 const HEADER_LINE =
   /^(?:return-path|received|from|to|cc|date|message-id|subject|mime-version|delivered-to|reply-to|sender|dkim-signature|content-type|content-transfer-encoding|authentication-results|x-[\w-]{1,60}|list-[\w-]{1,40}|thread-(?:topic|index)|in-reply-to|references|arc-[\w-]{1,40}|user-agent|precedence|importance)[ \t]*:/i;
-/** Fields that a notice does not list when it describes the message. */
+/** Fields that a notice does not list when it describes a message. */
 const TRACE_LINE = /^(?:return-path|received|message-id|mime-version|dkim-signature|x-[\w-]{1,60}):/i;
 
 /**
- * Finds the start of the returned message: below a line that announces it, or at a header with fields that no notice
- * would list.
+ * Finds the start of the returned message: below a line that announces it, or at a header with fields that a notice
+ * would not list.
  */
 function splitReturnedMessage(text: string): { text: string; rest: string; header: Map<string, string> } {
   const lines = text.replace(/\r\n?/g, '\n').split('\n', MAX_LINES);
@@ -144,7 +144,7 @@ export function isFromDaemon({ fields }: Notice): boolean {
   return DAEMON_NAMES.test(from.slice(0, 500)) || from.trim() === '' || from.includes('<>');
 }
 
-/** Whether this is a non-delivery notice. Needs several signs, because people write about bounces too. */
+/** Whether this is a non-delivery notice. Requires several indicators, because people also write about bounces. */
 export function isBounceNotice(notice: Notice): boolean {
   return scoreBounce(notice) >= MIN_BOUNCE_SCORE;
 }

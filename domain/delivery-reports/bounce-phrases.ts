@@ -23,8 +23,8 @@ interface ReasonRule {
 }
 
 /**
- * Phrases of mail servers, specific ones first: "user unknown, see our policy" is about the user. No expression has more
- * than one unbounded repetition, so each takes linear time.
+ * Phrases that mail servers use, specific ones first: "user unknown, see our policy" is about the user. No expression
+ * has more than one unbounded repetition, so each takes linear time.
  */
 const REASON_RULES: readonly ReasonRule[] = [
   { reason: 'temporary', status: '4.7.1', patterns: [/\bgr[ea]y-?list/iu] },
@@ -348,7 +348,7 @@ const LABELED_STATUS =
   /(?:\b[245]\d\d[ -](?:\d{3}[ -])?[[(<"']?#?|#|\bstatus(?: code)?[:= ]{1,3}\(?|\berror(?: code)?[:= ]{1,3}\(?)([245]\.[0-7]\.\d{1,3})(?![\d.]*\d)/i;
 const ANY_STATUS = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/;
 
-/** Finds an enhanced status code (RFC 3463). Prefers one in a place where servers put it. */
+/** Finds an enhanced status code (RFC 3463). Prefers one in a place where servers usually put it. */
 export function findEnhancedCode(text: string): string | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
   return LABELED_STATUS.exec(searched)?.[1] ?? ANY_STATUS.exec(searched)?.[1] ?? null;

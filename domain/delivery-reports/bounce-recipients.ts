@@ -4,7 +4,7 @@ import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts
 
 /** A recipient that a notice reports on, with the text about it. */
 export interface NoticeRecipient {
-  /** Null if the notice names no recipient. */
+  /** Null if the notice does not name a recipient. */
   address: string | null;
   /** The text about this recipient; the whole notice if it cannot be separated. */
   detail: string;
@@ -14,7 +14,7 @@ const MAX_LINES = 2_000;
 const MAX_LINE_CHARACTERS = 1_000;
 const MAX_RECIPIENTS = 100;
 const MAX_DETAIL_LINES = 15;
-/** Score of a mention that certainly names a recipient, and the minimum for the best mention. */
+/** Score of a mention that almost certainly names a recipient, and the minimum score of the best mention. */
 const SURE_SCORE = 5;
 const MIN_SCORE = 3;
 /** Mentions that score this much less than the best one are ignored. */
@@ -151,7 +151,7 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
   return mentions;
 }
 
-/** Recognizes internationalized addresses only in angle brackets, elsewhere only ASCII. */
+/** Recognizes internationalized addresses only in angle brackets; elsewhere, only ASCII addresses. */
 function findAddressesOnLine(text: string): string[] {
   const bracketed = [...text.matchAll(/<((?:"[^"\n]{1,64}"|[^\s<>"@]{1,64})@[^\s<>@]{1,255})>/g)].map(
     ([, address = '']) => address.replace(/^(?:smtp|mailto|rfc822)[:;]/i, ''),
@@ -173,7 +173,7 @@ interface MentionContext {
 
 function scoreContext({ text, before, after, lineBefore, following }: MentionContext): number {
   const near = before.slice(-80);
-  // The recipient before forwarding. The server tried a different address.
+  // This is the recipient before forwarding. The server tried a different address.
   if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
   const startsLine = LINE_START.test(before.slice(0, 200)) && before.length < 200;
   const signs: [points: number, isPresent: boolean][] = [

@@ -10,5 +10,5 @@ export interface DeliveryOutcome {
   feedbackType?: string;
 }
 
-/** What remains to do for the send workflow after outcomes were applied. */
+/** What the send workflow has to do next after outcomes were applied. */
 export type SendState = 'settled' | 'deferred' | 'needs_attention';

@@ -26,7 +26,7 @@ export interface DeliveryReport {
   arrivalDate: Date | null;
 }
 
-/** Reports are small unless they return a large message, which follows the status. */
+/** Reports are small unless they return a large message, which comes after the status fields. */
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const MAX_RECIPIENTS = 100;
 const MAX_BLOCKS = 2 * MAX_RECIPIENTS;
@@ -37,7 +37,7 @@ const REPORT_TYPES = new Set(['message/delivery-status', 'message/global-deliver
  * Parses a delivery status notification (RFC 3464; RFC 6533 for internationalized addresses).
  *
  * @param raw the received message. A stream is destroyed.
- * @returns null for any other message, however malformed.
+ * @returns null for any other message, including malformed ones.
  * @throws only errors of the stream.
  */
 export async function parseDeliveryReport(raw: Readable | Buffer): Promise<DeliveryReport | null> {
@@ -98,7 +98,7 @@ function splitRecipientBlocks(block: string): string[] {
   return starts.map((start, n) => block.slice(n === 0 ? 0 : start, starts[n + 1]));
 }
 
-/** Merges a block without a recipient into the previous one: an extra empty line has split them. */
+/** Merges a block without a recipient into the previous one: an extra empty line split them. */
 function mergeSplitBlocks(blocks: Map<string, string>[]): Map<string, string>[] {
   const joined: Map<string, string>[] = [];
   for (const fields of blocks) {
@@ -193,24 +193,28 @@ export interface BounceClassification {
   subType: 'General' | 'NoEmail' | 'Suppressed';
 }
 
-/** Codes that blame the address (RFC 3463 sections 3.2 and 3.3), not the message, the sender or a temporary state. */
+/**
+ * Codes for an invalid address (RFC 3463 sections 3.2 and 3.3), as opposed to the message, the sender or a temporary
+ * condition.
+ */
 const BAD_ADDRESS_CODES = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
-/** Generic codes, for which the text decides. */
+/** Generic codes, for which the text determines the classification. */
 const VAGUE_CODES = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
-/** Reasons that blame the address. */
+/** Reasons that mean an invalid address. */
 const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'user_unknown',
   'host_unknown',
   'account_disabled',
   'moved',
 ]);
-/** Policy refusals mention the address too, but do not blame it. */
+/** Policy rejections also mention the address, but do not mean that it is invalid. */
 const POLICY_WORDS =
   /\b(?:spam|blocked|black ?list|block ?list|policy|reputation|relay(?:ing)?|dmarc|spf|dkim|rate|virus)\b/i;
 
 /**
- * Classifies a bounce from an SMTP reply or a report. The class of the status code decides, with two exceptions: a full
- * mailbox is always transient, and for a generic code a text about a temporary state decides.
+ * Classifies a bounce from an SMTP reply or a report. The class of the status code determines the type, with two
+ * exceptions: a full mailbox is always transient, and for a generic code, text about a temporary condition takes
+ * precedence.
  *
  * @param status enhanced status code, or null.
  * @param diagnostic text of the server, or null.
@@ -240,7 +244,7 @@ export function resolveStatus(status: string | null, text: string): string {
   const replyClass = findReplyCode(text)?.[0];
   const reportedClass = replyClass ?? codeInText?.[0] ?? status?.[0];
   if (reason === null) return codeInText ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
-  // A temporary reason outweighs the class 5, which servers use for everything they give up on.
+  // A temporary reason takes precedence over class 5, which servers use for every message that they stop retrying.
   if (reason.status.startsWith('4') && replyClass !== '5') return reason.status;
   return `${reportedClass ?? reason.status[0]}${reason.status.slice(1)}`;
 }

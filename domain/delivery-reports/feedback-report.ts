@@ -1,7 +1,7 @@
 import { findAddress } from './addresses-in-text.ts';
 import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
-/** A complaint report of a mailbox provider (RFC 5965). */
+/** A complaint report from a mailbox provider (RFC 5965). */
 export interface FeedbackReport {
   /** Feedback-Type (RFC 5965 section 3.1) in lower case: `abuse`, `fraud`, `not-spam`, `opt-out`, …; `abuse` if missing. */
   feedbackType: string;
@@ -30,7 +30,7 @@ const MAX_VALUE_CHARACTERS = 1_000;
 /**
  * Parses a feedback report: ARF (RFC 5965), or the message of a provider that attaches only the reported message.
  *
- * @returns null for any other message, however malformed. Never throws.
+ * @returns null for any other message, including malformed ones. Never throws.
  */
 export function parseFeedbackReport(raw: Buffer): FeedbackReport | null {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
@@ -42,7 +42,7 @@ export function findFeedbackReport(fields: Map<string, string>, leaves: LeafPart
   const reportedFields = readReportedFields(leaves);
   const report = leaves.find(({ contentType }) => contentType === 'message/feedback-report');
   if (report) return buildFeedbackReport(report.content, reportedFields);
-  // A report whose machine-readable part lost its type in transit, but not its fields.
+  // The machine-readable part lost its type in transit, but not its fields.
   const bare = leaves.find(
     ({ contentType, content }) =>
       contentType === 'text/plain' && /^feedback-type:/im.test(content) && /^user-agent:/im.test(content),

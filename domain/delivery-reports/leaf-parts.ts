@@ -15,8 +15,8 @@ const MAX_PARTS = 200;
 
 /**
  * Returns the leaves of a MIME tree, in order. Meant for reports, which are small and contain the reported message: an
- * embedded message (`message/rfc822`) is a leaf, so that its content is never taken for the report. A message without
- * MIME structure is one leaf. Never throws.
+ * embedded message (`message/rfc822`) is a leaf, so that its content is never mistaken for the report. A message
+ * without MIME structure is one leaf. Never throws.
  */
 export function parseLeafParts(raw: Buffer): LeafPart[] {
   const leaves: LeafPart[] = [];
@@ -24,7 +24,7 @@ export function parseLeafParts(raw: Buffer): LeafPart[] {
   return leaves;
 }
 
-/** Parses the header of a message. Skips leading empty lines, which some spools leave. */
+/** Parses the header of a message. Skips leading empty lines, which some mail spools contain. */
 export function parseHeaderFields(raw: Buffer): Map<string, string> {
   return splitHeader(normalizeLines(raw)).fields;
 }
@@ -55,7 +55,7 @@ function collectLeaves(text: string, defaultType: string, depth: number, leaves:
   for (const part of parts) collectLeaves(part, childType, depth + 1, leaves);
 }
 
-/** Splits by the declared boundary. If it is missing or wrong, by the first line that looks like a delimiter. */
+/** Splits by the declared boundary. If it is missing or wrong, splits by the first line that looks like a delimiter. */
 function splitMultipart(body: string, contentTypeField: string): string[] {
   const declared = getBoundary(contentTypeField);
   const parts = declared === null ? [] : splitParts(body, declared);

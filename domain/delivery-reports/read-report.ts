@@ -20,12 +20,12 @@ import {
 import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
 import { type LeafPart, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
-/** What kind of report a message is. `mail` is no report. */
+/** The kind of report that a message is. `mail` is not a report. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
 
 /** What a message reports about one recipient. */
 export interface RecipientReport {
-  /** Null if the message names no recipient. */
+  /** Null if the message does not name a recipient. */
   address: string | null;
   action: ReportAction;
   /** `Transient` for delays and temporary failures; null for deliveries. */
@@ -52,11 +52,11 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 
 /**
- * Determines what a message reports about earlier messages, from its machine-readable part (RFC 3464, RFC 5965), else from
- * its text.
+ * Determines what a message reports about earlier messages, from its machine-readable part (RFC 3464, RFC 5965), else
+ * from its text.
  *
  * @param raw the whole message, of which the first 4 MiB are read.
- * @returns `mail` for anything that is not a report, however malformed. Never throws.
+ * @returns `mail` for anything that is not a report, including malformed messages. Never throws.
  */
 export function readMailReport(raw: Buffer): MailReport {
   const bytes = raw.subarray(0, MAX_REPORT_BYTES);
@@ -133,8 +133,8 @@ function statesReason(text: string): boolean {
 }
 
 /**
- * Returns the text from the first line with a code on. If that says less than the whole text, or there is no code, returns
- * the text from the first line with a reason on.
+ * Returns the text starting at the first line with a code. If that is less specific than the whole text, or there is no
+ * code, returns the text starting at the first line with a reason.
  */
 function extractDiagnostic(text: string): string | null {
   const lines = text.split('\n').map((line) => line.trim());

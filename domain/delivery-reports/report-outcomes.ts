@@ -9,7 +9,9 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 /** Feedback types other than complaints: a withdrawn complaint, and authentication reports (RFC 6430, RFC 6591). */
 const NON_COMPLAINT_TYPES = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
-/** Which action counts if an alias expanded to several mailboxes: a failure of any, as in a separate report. */
+/**
+ * Which action applies if an alias expanded to several mailboxes: a failure for any of them, as in a separate report.
+ */
 const ACTION_PRECEDENCE: Record<ReportAction, number> = {
   failed: 4,
   delivered: 3,
@@ -19,10 +21,10 @@ const ACTION_PRECEDENCE: Record<ReportAction, number> = {
 };
 
 /**
- * Reads a delivery report or a complaint that was sent to a signed return path, in any format. The return path identifies
- * the recipient; the report cannot name another one.
+ * Reads a delivery report or a complaint that was sent to a signed return path, in any format. The return path
+ * identifies the recipient, regardless of the recipient that the report names.
  *
- * @returns null if the message is neither (auto-replies go to return paths too), or reports on no recipient.
+ * @returns null if the message is neither (auto-replies are also sent to return paths), or reports on no recipient.
  */
 export async function readReportOutcomes(
   raw: Readable,

@@ -3,8 +3,8 @@ import type { ReturnPaths, ReturnPathTarget } from '../../platform/return-path.t
 import type { FeedbackReport } from './feedback-report.ts';
 
 /**
- * Identifies the recipient of each copy, signed. Complaint reports often redact the recipient and the envelope sender, but
- * keep the header of the reported message.
+ * Contains a signed token that identifies the recipient of each copy. Complaint reports often redact the recipient and
+ * the envelope sender, but include the header of the reported message.
  */
 const TOKEN_FIELD = 'X-Report-Token';
 
@@ -14,7 +14,7 @@ interface RawCopy {
 }
 
 /**
- * Prepends the token field for one recipient to the stored message. No signature of the message covers it.
+ * Prepends the token field for one recipient to the stored message. The message's DKIM signatures do not cover it.
  *
  * @param returnPath the recipient's signed return path.
  */
@@ -31,7 +31,7 @@ async function* prependField(field: Buffer, raw: Readable): AsyncGenerator<Buffe
   yield* raw;
 }
 
-/** Finds the message that a report is about. Only a signed token counts; returns null without one. */
+/** Finds the message that a report is about, by a signed token. Returns null if there is none. */
 export function findReportTarget(
   { reportedFields, originalMailFrom }: Pick<FeedbackReport, 'reportedFields' | 'originalMailFrom'>,
   returnPaths: Pick<ReturnPaths, 'findIn'>,

@@ -6,7 +6,7 @@ import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Draft } from './draft.entity.ts';
 
 export interface DraftTarget {
-  /** Locked, so that its summary can be updated. Null if the draft starts a thread. */
+  /** Locked for the update of its summary. Null if the draft starts a thread. */
   thread: Thread | null;
   parent: Message | null;
 }

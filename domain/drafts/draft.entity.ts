@@ -41,11 +41,11 @@ export const DraftEntity = defineEntity({
     sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
     /** Why a scheduled send failed or was canceled; null otherwise. */
     sendError: p.text().strictNullable(),
-    /** Rises with every new schedule; each schedule is its own workflow run. */
+    /** Incremented with every new schedule; each schedule has its own workflow run. */
     scheduleVersion: p.integer().default(0),
-    /** Rises with every change; `If-Match` compares it. */
+    /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
-    /** When the reconciler last checked the row's run; null if it never had to. */
+    /** When the reconciler last checked the row's workflow run; null if never. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

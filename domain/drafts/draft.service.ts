@@ -54,7 +54,7 @@ export interface DraftService {
    * `usage_limit_exceeded`; the draft is kept in each case.
    */
   send(scope: Scope, draftId: string): Promise<MessageDetails>;
-  /** Sends a scheduled draft at its time. A refusal is recorded on the draft. */
+  /** Sends a scheduled draft when it is due. A refusal is recorded on the draft. */
   sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
   /** Unschedules a draft because an operator ended its workflow; `send_error` gives the reason. */
   cancelSchedule(draftId: string, scheduleVersion: number): Promise<void>;

@@ -47,13 +47,13 @@ export async function sendDraft(
   return created;
 }
 
-/** What became of a scheduled send. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled. */
+/** The result of a scheduled send. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled. */
 export type DueDraftResult = { waitUntil: string } | 'sent' | 'refused' | 'gone';
 
 /**
- * Sends a scheduled draft at its time. A refusal is recorded on the draft.
+ * Sends a scheduled draft when it is due. A refusal is recorded on the draft.
  *
- * @param scheduleVersion the schedule that the caller acts for; an older one does nothing (`gone`).
+ * @param scheduleVersion the schedule that the caller acts for; an outdated one has no effect (`gone`).
  */
 export async function sendDueDraft(
   options: SendDraftOptions & { database: Database },
@@ -81,7 +81,8 @@ export async function sendDueDraft(
         { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
         { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
       );
-      // The gate records its own refusals. An exceeded limit rolled its transaction back, so its event is recorded here.
+      // The gate records its own refusals. Exceeding a limit rolls back the transaction, so that event is recorded
+      // here.
       if (failed === 1 && isUsageLimitExceeded(error))
         await recordOverLimit(transaction, events, draftId, error);
     });

@@ -4,7 +4,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { DraftEntity } from './draft.entity.ts';
 import { unscheduleSend } from './draft-schedule.ts';
 
-/** Limits the work in the transaction that deletes the inbox. Further scheduled drafts fail at their time. */
+/** Limits the work in the transaction that deletes the inbox. Any further scheduled drafts fail when they are due. */
 const MAX_DRAFTS = 1_000;
 
 /** Unschedules the drafts of an inbox that is being deleted. */

@@ -16,7 +16,9 @@ export type TenantRoute =
 
 /** An SMTP transaction whose bytes are already in storage. */
 export interface AcceptedMail {
-  /** The id of a provider that hands the message over. An inbox receives an id once. Undefined over SMTP. */
+  /**
+   * The id assigned by the provider that delivered the message; an inbox accepts each id only once. Undefined for SMTP.
+   */
   transportId?: string;
   rawKey: string;
   sizeBytes: number;

@@ -3,8 +3,8 @@ import type { Database } from '../../platform/database/database.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
 /**
- * Deletes receipts of an inbox and lists their bytes for deletion: no message refers to the bytes of a report or a
- * duplicate. Returns how many.
+ * Deletes receipts of an inbox and registers their objects for deletion, because no message refers to the bytes of a
+ * report or a duplicate. Returns the number of deleted receipts.
  */
 export async function deleteInboxReceipts(
   database: Database,

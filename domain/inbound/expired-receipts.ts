@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 
-/** Long enough to investigate a report, or why a duplicate was dropped. */
+/** Long enough to investigate a report or a dropped duplicate. */
 const RETENTION_DAYS = 30;
 /** Maximum number of rows per sweep. */
 const BATCH_SIZE = 5_000;

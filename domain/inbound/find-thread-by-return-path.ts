@@ -4,7 +4,9 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 import type { Receipt } from './receipt.entity.ts';
 
-/** Mail to a return path that is no report, such as an auto-reply, belongs to the thread of the message in the token. */
+/**
+ * Mail to a return path that is not a report, such as an auto-reply, belongs to the thread of the message in the token.
+ */
 export async function findThreadByReturnPath(
   em: EntityManager,
   { kind, messageId, inboxId }: Pick<Receipt, 'kind' | 'messageId' | 'inboxId'>,

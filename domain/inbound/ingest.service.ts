@@ -85,7 +85,7 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   try {
     return await store(options, receipt, { ...analyzed, sha256 });
   } catch (error) {
-    // A retry would fail forever, and the message would never appear.
+    // Every retry would fail, and the message would never be stored.
     if (!isPermanentDataError(error)) throw error;
     const mail = {
       ...emptyParsedMail('The message contains a value that cannot be stored.'),
@@ -146,7 +146,7 @@ async function store(
   }
 }
 
-/** Mail to a return path was accepted without counting it. It is counted now, but not refused. */
+/** Mail to a return path was accepted without being counted. Counts it now, without enforcing the limit. */
 function countReportAsReceived({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
 }
@@ -156,12 +156,12 @@ function refundUsage({ em }: Transaction, { id, organizationId }: Receipt): Prom
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
 }
 
-/** Turns the receipt of an unreadable report into that of a message. */
+/** Converts the receipt of an unreadable report into the receipt of a message. */
 function toMailReceipt({ id }: Receipt) {
   return { kind: 'mail' as const, messageId: toMessageId(id) };
 }
 
-/** Marks the receipt as processed. @returns false if another run did so before. */
+/** Marks the receipt as processed. @returns false if another run already did. */
 async function markProcessed(
   { em }: Transaction,
   receiptId: string,
@@ -175,7 +175,7 @@ async function markProcessed(
   return changed === 1;
 }
 
-/** Within this window, a repeated message is a duplicate. */
+/** Within this window, the same message is a duplicate. */
 const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
 
 /** The unique index decides which of two concurrent duplicates is first. */

@@ -6,12 +6,12 @@ import type { Thread } from '../messages/thread.entity.ts';
 const MAX_MESSAGES_PER_DIRECTION = 20;
 const WINDOW_MS = 10 * 60_000;
 const PAUSE_MS = 60 * 60_000;
-/** The newest messages suffice, whatever the length of the thread. */
+/** The newest messages suffice, regardless of the length of the thread. */
 const MAX_COUNTED_MESSAGES = 200;
 
 /**
- * Pauses sending in a thread that loops. Called for each received message before it is written. Needs a statement only if
- * the thread is long enough. The caller holds the row lock of the thread.
+ * Pauses sending in a thread with a mail loop. Called for each received message before it is stored. Queries the
+ * database only if the thread is long enough. The caller holds the row lock of the thread.
  */
 export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date): Promise<void> {
   if (thread.messageCount <= 2 * MAX_MESSAGES_PER_DIRECTION) return;

@@ -26,7 +26,7 @@ export type Authenticate = (input: AuthenticationInput) => Promise<Authenticatio
 export interface AuthenticatorOptions {
   /** Resolves records like `dns.Resolver.resolve`. */
   resolve(name: string, type: string): Promise<unknown>;
-  /** For all lookups of a message together. */
+  /** The total for all lookups of a message. */
   timeoutMs: number;
 }
 
@@ -46,7 +46,7 @@ export const skipAuthentication: Authenticate = async () => NONE;
 export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions): Authenticate {
   return async (input) => {
     const isPublic = isPublicAddress(input.clientIp);
-    // A private client address says nothing about the sender, and without a signature nothing else does.
+    // A private client address does not identify the sender, and without a signature there is nothing else to check.
     if (!isPublic && !input.isSigned) return NONE;
     const timeout = AbortSignal.timeout(timeoutMs);
     const timedOut = new Promise<never>((_, reject) => {
@@ -55,7 +55,7 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     timedOut.catch(() => {});
     const raw = await input.raw.open();
     try {
-      // Loaded on demand: it is as large as everything else that a mail worker loads.
+      // Loaded on demand: it uses as much memory as everything else that a mail worker loads.
       const { authenticate } = await import('mailauth');
       const checked = authenticate(raw, {
         ...(isPublic ? { ip: input.clientIp } : {}),
@@ -84,7 +84,7 @@ interface CheckResult {
   status: { result: string };
 }
 
-/** The result of the library; `false` if there was nothing to check. */
+/** The result of `mailauth`; `false` if there was nothing to check. */
 interface MailauthReport {
   spf: CheckResult | false;
   dkim: { results?: (CheckResult & { status: { aligned?: string | false } })[] };
@@ -122,7 +122,7 @@ function toResult(checked: CheckResult | false | undefined): string {
   return checked ? checked.status.result : 'none';
 }
 
-/** Selects the most significant signature: a passing aligned one, a passing one, any. */
+/** Selects the most significant signature: a passing aligned one, else a passing one, else any. */
 function selectDkimResult(results: NonNullable<MailauthReport['dkim']['results']>): string {
   const aligned = results.find(({ status }) => status.result === 'pass' && status.aligned);
   const passing = results.find(({ status }) => status.result === 'pass');

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Authentication } from './mail-authentication.ts';
 
-/** Results of the provider that received the message. It saw the client; this service did not. */
+/** Results of the provider that received the message. Only the provider knows the SMTP client. */
 export interface ProviderVerdicts {
   authentication: Authentication;
   /** Spam or a virus was found. */
@@ -12,8 +12,8 @@ export interface ProviderVerdicts {
 }
 
 /**
- * A message accepted over SMTP or from a provider, for one recipient of the transaction. Committed before the sender sees
- * 250. `mail` is addressed to an inbox, `report` to a signed return path of a sent message.
+ * A message accepted over SMTP or from a provider, for one recipient of the transaction. Committed before the sender
+ * receives 250. `mail` is addressed to an inbox, `report` to a signed return path of a sent message.
  */
 export const ReceiptEntity = defineEntity({
   name: 'Receipt',
@@ -53,7 +53,7 @@ export const ReceiptEntity = defineEntity({
     sha256: p.blob(),
     /** Message id of the provider; null over SMTP. */
     transportId: p.text().strictNullable(),
-    /** Hash of the message without trace fields. Set when it is processed, only for the first such message of an inbox. */
+    /** Hash of the message without trace fields. Set during processing, only for the first such message of an inbox. */
     fingerprint: p.blob().strictNullable(),
     /** The earlier message that this one repeats; null unless it is a duplicate. */
     duplicateOf: idColumn().strictNullable(),
@@ -67,7 +67,7 @@ export const ReceiptEntity = defineEntity({
     verdicts: p.json().$type<ProviderVerdicts>().strictNullable(),
     tls: p.boolean().default(false),
     status: p.text().$type<'received' | 'processed'>().default('received'),
-    /** When the reconciler last recovered the workflow run; null if it never had to. */
+    /** When the reconciler last recovered the workflow run; null if never. */
     reconciledAt: timestamp().strictNullable(),
     receivedAt: timestamp(),
     processedAt: timestamp().strictNullable(),

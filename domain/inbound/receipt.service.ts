@@ -31,23 +31,27 @@ export interface ReceiptService {
    * address.
    *
    * @param sender envelope sender; empty for `<>`.
-   * @param others routes of the previous recipients, which use up the quota too.
-   * @returns `blocked` if a receive list refuses the sender, `full` if the organization has reached its receive limit.
+   * @param others routes of the previous recipients, which also count toward the quota.
+   * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit.
    */
   resolve(
     address: string,
     sender: string,
     others?: readonly InboundRoute[],
   ): Promise<InboundRoute | 'unknown' | 'blocked' | { kind: 'full'; route: InboundRoute }>;
-  /** Whether all of these inboxes have received the transport id. False if reports or complaints are among them. */
+  /**
+   * Whether all of these inboxes have already received the transport id. False if the recipients include reports or
+   * complaints.
+   */
   hasReceived(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
   /**
-   * Commits a receipt and a workflow start for each inbox or report. The message is accepted only then. A complaint
-   * becomes a report on the message whose token it contains.
+   * Commits a receipt and a workflow start for each inbox or report. The message counts as accepted only after the
+   * commit. A complaint becomes a report on the message whose token it contains.
    *
-   * @returns the number of rows that refer to the bytes: none for a repeat, or beyond the limit of unattributed reports.
-   * @throws AppError `usage_limit_exceeded` if the limit was reached since the recipients were resolved. Nothing is
-   * committed then.
+   * @returns the number of rows that refer to the bytes: 0 for a repeated delivery, or beyond the limit of unattributed
+   * reports.
+   * @throws AppError `usage_limit_exceeded` if the limit was reached after the recipients were resolved. Nothing is
+   * committed in that case.
    */
   commit(mail: AcceptedMail): Promise<number>;
 }
@@ -154,7 +158,10 @@ function countOtherInboxes(organizationId: string, others: readonly InboundRoute
   return new Set(inboxes.filter((id) => id !== inboxId)).size;
 }
 
-/** Whether the provider handed the message over before. The unique index rejects one of two concurrent ones, which is retried. */
+/**
+ * Whether the provider has already delivered the message. The unique index rejects one of two concurrent deliveries,
+ * which is then retried.
+ */
 async function isRepeat(
   { em }: Transaction,
   transportId: string | undefined,
@@ -206,7 +213,7 @@ async function attributeFeedback(
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
 }
 
-/** Two addresses of one inbox receive one message. */
+/** Two addresses of the same inbox receive the message once. */
 function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   const byTarget = new Map(
     recipients.map((recipient) => {
@@ -220,7 +227,7 @@ function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   return [...byTarget.values()];
 }
 
-/** Builds the workflow start of a receipt. The reconciler uses it too. */
+/** Builds the command that starts the workflow of a receipt. The reconciler uses it to restart a lost run. */
 export function buildReceiveStart(
   receipt: Pick<
     Receipt,

@@ -9,13 +9,13 @@ export type ScanForSpam = (
   envelope: Pick<Receipt, 'clientIp' | 'helo' | 'mailFrom' | 'rcptTo'>,
 ) => Promise<SpamVerdict | null>;
 
-/** Without a scanner, {@link deriveSpamVerdict} decides. */
+/** Used without a scanner: {@link deriveSpamVerdict} applies. */
 export const skipSpamScan: ScanForSpam = async () => null;
 
 /**
- * Scans messages. A scanner that fails or is late delays no message, which is then `unscanned`.
+ * Scans messages. If the scanner fails or times out, the message is not delayed and its verdict is `unscanned`.
  *
- * @param onFailure for the log.
+ * @param onFailure logs the error.
  */
 export function createScanForSpam(scanner: SpamScanner, onFailure: (error: unknown) => void): ScanForSpam {
   return async (raw, { clientIp, helo, mailFrom, rcptTo }) => {
@@ -39,8 +39,8 @@ export function createScanForSpam(scanner: SpamScanner, onFailure: (error: unkno
 }
 
 /**
- * The rule without a scanner: DMARC fails, and the policy of the From domain is reject or quarantine (RFC 9989 section
- * 4.7).
+ * Without a scanner, a message is spam if DMARC fails and the policy of the From domain is reject or quarantine (RFC
+ * 9989 section 4.7).
  */
 export function deriveSpamVerdict({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
   const isRejectedByPolicy = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');

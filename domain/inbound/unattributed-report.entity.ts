@@ -2,8 +2,8 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { primaryId, timestamp } from '../../platform/database/columns.ts';
 
 /**
- * Mail to the feedback address without a valid token. It belongs to no organization and changes nothing. Kept for
- * operators, for a limited time and number (`storeUnattributedReport`), because anybody can write to the address.
+ * Mail to the feedback address without a valid token. It belongs to no organization and has no effect. Kept for
+ * operators, limited in time and number (`storeUnattributedReport`), because anyone can write to the address.
  */
 export const UnattributedReportEntity = defineEntity({
   name: 'UnattributedReport',

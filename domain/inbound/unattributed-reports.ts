@@ -6,7 +6,7 @@ import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 import type { AcceptedMail } from './accepted-mail.ts';
 import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
-/** A report contains a page of text and the reported message or its header. */
+/** A report contains little text and the reported message or its header. */
 const MAX_SIZE_BYTES = 1024 * 1024;
 const MAX_PER_HOUR = 500;
 const MAX_RETAINED = 1_000;
@@ -15,7 +15,7 @@ const RETENTION_DAYS = 30;
 const BATCH_SIZE = 500;
 
 /**
- * Stores a message to the feedback address that cannot be attributed, up to a size and an hourly number.
+ * Stores a message to the feedback address that cannot be attributed, within a size limit and an hourly limit.
  *
  * @returns whether it was stored. If not, no row refers to its bytes.
  */

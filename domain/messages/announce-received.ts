@@ -2,7 +2,10 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from './message.entity.ts';
 
-/** Records the `message.received` event in the transaction that makes the message visible. Needs `extractedText`. */
+/**
+ * Records the `message.received` event in the transaction that makes the message visible. `extractedText` must be
+ * loaded.
+ */
 export async function announceReceived(
   transaction: Transaction,
   events: EventService,

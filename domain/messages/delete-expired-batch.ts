@@ -12,7 +12,7 @@ import { refreshThreads } from './refresh-thread.ts';
 export interface ExpiredBatch {
   organizationId: string;
   environmentId: string;
-  /** Messages received or sent before this time are deleted. */
+  /** Messages that were received or sent before this time are deleted. */
   cutoff: Date;
   /** Id of the last message the previous batch read; null for the first batch. */
   after: string | null;
@@ -22,11 +22,11 @@ export interface ExpiredBatch {
 export interface DeletedBatch {
   messages: number;
   threads: number;
-  /** Id of the last message read; null if none was left. */
+  /** Id of the last message read; null if there was none. */
   last: string | null;
 }
 
-/** Messages per transaction. It locks their threads for some tens of milliseconds. */
+/** Messages per transaction. A batch locks its threads for a few tens of milliseconds. */
 export const BATCH_SIZE = 200;
 /** A longer thread is refreshed once, with its last expired message; until then only its count is decremented. */
 const MAX_REFRESHED_THREAD_SIZE = 100;
@@ -57,7 +57,7 @@ export async function deleteExpiredBatch(
   return { messages: deleted.length, threads, last };
 }
 
-/** Whether an environment has messages from before the cutoff; some of them may still be being sent. */
+/** Whether an environment has messages from before the cutoff; some of them may still be in flight. */
 export async function hasExpired(em: EntityManager, environmentId: string, cutoff: Date): Promise<boolean> {
   const found = await findNextMessages(em, { environmentId, after: null }, lowestIdAt('message', cutoff), 1);
   return found.length > 0;
@@ -81,7 +81,7 @@ type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & 
   recent: boolean;
 };
 
-/** SQL. An id tells when the message was created, which can be long before it was sent. */
+/** SQL. An id encodes when the message was created, which can be long before it was sent. */
 const isExpired = (cutoff: Date) => sql`coalesce(received_at, sent_at, created_at) < ${cutoff}`;
 
 function deleteMessages(
@@ -101,7 +101,10 @@ function deleteMessages(
   );
 }
 
-/** Signals only recent runs: older tracking runs have completed, and a signal each would cost more than the deletion. */
+/**
+ * Signals only recent runs: older tracking runs have completed, and signaling each of them would cost more than the
+ * deletion.
+ */
 function stopRecentTracking(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
@@ -114,14 +117,16 @@ function stopRecentTracking(
   stopTracking(transaction, outbox, recent);
 }
 
-/** The messages not read yet: ids after `last` and below `until`, of which those before `cutoff` are expired. */
+/**
+ * The messages that were not read yet: ids after `last` and below `until`, of which those before `cutoff` are expired.
+ */
 interface RemainingRange {
   last: string;
   until: string;
   cutoff: Date;
 }
 
-/** @returns how many threads were deleted. */
+/** @returns the number of deleted threads. */
 async function updateThreads(
   em: EntityManager,
   deleted: DeletedMessage[],

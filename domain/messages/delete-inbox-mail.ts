@@ -3,7 +3,10 @@ import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { MessageEntity } from './message.entity.ts';
 
-/** Deletes messages of an inbox, except those whose outcome at the relay is still open. Returns how many. */
+/**
+ * Deletes messages of an inbox, except those whose outcome at the relay is still open. Returns the number of deleted
+ * messages.
+ */
 export function deleteInboxMessages(database: Database, inboxId: string, batchSize: number): Promise<number> {
   return deleteRows(
     database,
@@ -13,7 +16,7 @@ export function deleteInboxMessages(database: Database, inboxId: string, batchSi
   );
 }
 
-/** Deletes threads of an inbox that have no message left. Returns how many. */
+/** Deletes threads of an inbox that have no messages. Returns the number of deleted threads. */
 export function deleteInboxThreads(database: Database, inboxId: string, batchSize: number): Promise<number> {
   return deleteRows(
     database,

@@ -27,14 +27,14 @@ export interface DeletionService {
   deleteThread(scope: Scope, threadId: string): Promise<void>;
 }
 
-/** The relay may have the message or may still get it: its outcome needs the row. */
+/** The relay may have accepted the message or may still receive it, so its outcome needs the row. */
 export const IN_FLIGHT_STATUSES: readonly MessageStatus[] = [
   'queued',
   'sending',
   'deferred',
   'needs_attention',
 ];
-/** Further `trackDelivery` runs of a long thread end after their 5 days. */
+/** Any further `trackDelivery` runs of a long thread end after 5 days. */
 const MAX_SIGNALED_RUNS = 500;
 
 export function createDeletionService({

@@ -32,8 +32,8 @@ export async function findThread(
 }
 
 /**
- * Matches the Message-ID, and the ids by which a provider replaced it, one per recipient. Only messages of the same
- * inbox match, so that nobody can join a thread of another inbox by its ids.
+ * Matches the Message-ID, and the ids with which a provider replaced it, one per recipient. Only messages of the same
+ * inbox match, so that a sender cannot join a thread of another inbox by referencing its ids.
  */
 async function findThreadByMessageIds(
   em: EntityManager,
@@ -47,7 +47,7 @@ async function findThreadByMessageIds(
     }),
   );
   const found = await em.execute<{ namedAs: string; isAlias: boolean; threadId: string }[]>(
-    // Two messages with one id: the first counts. Whoever copies an id has seen it, so the copy is the younger one.
+    // If two messages have the same id, the older one wins: an id can be copied only after it was seen.
     sql`select "namedAs", "isAlias", "threadId" from (
        select id, rfc_message_id as "namedAs", false as "isAlias", thread_id as "threadId"
        from messages where inbox_id = ${inboxId} and rfc_message_id in (${named})

@@ -18,8 +18,8 @@ export interface LabelService {
    */
   add(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
   /**
-   * Removes labels; missing ones are not an error. A received message that becomes visible for the first time gets its
-   * `message.received` event.
+   * Removes labels; labels that the message does not have are ignored. A received message that becomes visible for the
+   * first time gets its `message.received` event.
    *
    * @throws AppError `not_found`.
    */
@@ -90,7 +90,7 @@ async function setLabels(
 function requireLabelLimit(labels: string[]): string[] {
   if (labels.length <= MAX_MESSAGE_LABELS) return labels;
   throw new AppError('unprocessable', {
-    detail: `The message would have ${labels.length} labels, at most ${MAX_MESSAGE_LABELS} are allowed.`,
+    detail: `The message would have ${labels.length} labels; at most ${MAX_MESSAGE_LABELS} are allowed.`,
     fix: 'Remove labels from the message first.',
   });
 }

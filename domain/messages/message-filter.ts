@@ -5,11 +5,11 @@ export interface MessageFilter {
   direction?: MessageDirection;
   status?: MessageStatus;
   threadId?: string;
-  /** Full address, compared without case. */
+  /** Full address, case-insensitive. */
   from?: string;
-  /** Full address in to, cc or bcc, compared without case. */
+  /** Full address in to, cc or bcc, case-insensitive. */
   to?: string;
-  /** Part of the subject, compared without case. */
+  /** Part of the subject, case-insensitive. */
   subject?: string;
   hasAttachments?: boolean;
   /** Words and operators, see `search-query.ts`. */

@@ -7,7 +7,7 @@ import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { earlier, type Facet, later, parseSearch, quoteLexeme, type SearchQuery } from './search-query.ts';
 
-/** Whether the filter needs the search index: an index range of the inbox would have to read every message. */
+/** Whether the filter requires the search index. Without it, a list would have to read every message of the inbox. */
 export function needsSearch({ q, label, from, to }: MessageFilter): boolean {
   return q !== undefined || label !== undefined || from !== undefined || to !== undefined;
 }
@@ -22,7 +22,7 @@ interface Match {
 
 /**
  * Finds messages by their words, labels and addresses. With words in `q` the best matches come first, within windows of
- * the {@link WINDOW_SIZE} newest matches; otherwise matches are ordered by time. It takes one statement, or two if a page
+ * the {@link WINDOW_SIZE} newest matches; otherwise matches are ordered by time. Takes one statement, or two if a page
  * spans windows.
  *
  * @returns ids in display order.
@@ -74,7 +74,8 @@ async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Pa
   const found: (Match & { window: string })[] = [];
   for (;;) {
     const window = await find({ below, ascending: false, limit: WINDOW_SIZE });
-    // The start of the window is kept, so that messages arriving between pages do not shift its last matches.
+    // The cursor keeps the start of the window, so that messages that arrive between pages do not shift its last
+    // matches.
     const windowStart = below ?? `${window[0]?.id ?? ''}~`;
     const remaining = window.toSorted(byRank).filter((match) => !last || byRank(last, match) < 0);
     found.push(...remaining.map((match) => ({ ...match, window: windowStart })));

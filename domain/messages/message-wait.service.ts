@@ -13,9 +13,9 @@ import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
 
 export interface MessageCriteria {
-  /** Full address of the sender, compared without case. */
+  /** Full address of the sender, case-insensitive. */
   from?: string | undefined;
-  /** Part of the subject, compared without case. */
+  /** Part of the subject, case-insensitive. */
   subject?: string | undefined;
   /** The last message seen, or a time: later messages match too. Undefined: only messages that arrive from now on. */
   since?: { messageId: string } | { time: Date } | undefined;
@@ -77,7 +77,7 @@ const PAGE_SIZE = 100;
 /** An event is recorded shortly after its message is created, but the clocks of two processes may differ. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
-/** Finds the position to follow events from. By message it is exact, whatever the order of commits. */
+/** Finds the position to follow events from. For a message id it is exact, regardless of the order of commits. */
 async function findStartPosition(
   em: EntityManager,
   scope: Scope,
@@ -100,7 +100,7 @@ async function findStartPosition(
     const received = page.find((event) => receivedDataOf(event).message_id === messageId);
     if (received) return { after: positionOf(received) };
     const last = page.at(-1);
-    // The message is outbound or hidden, or its event is too old or not committed yet.
+    // The message is outbound or hidden, or its event is too old or not yet committed.
     if (!last || page.length < PAGE_SIZE) return { after: FEED_START, since: message.createdAt };
     after = positionOf(last);
   }

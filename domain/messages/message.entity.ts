@@ -30,7 +30,7 @@ export interface MessageAuthentication {
   spf: string;
   dkim: string;
   dmarc: string;
-  /** For operators; the API returns only the other three. */
+  /** Not returned by the API; for operators. */
   arc?: string;
 }
 
@@ -50,7 +50,7 @@ export const MessageEntity = defineEntity({
     { properties: ['threadId', 'id'] },
     { properties: ['inboxId', 'rfcMessageId'] },
     {
-      // For counting the recent sends of an inbox without reading its received messages.
+      // Counts the recent sends of an inbox without reading its received messages.
       name: 'messages_outbound_index',
       expression: `create index "messages_outbound_index" on "messages" ("inbox_id", "id") where "direction" = 'outbound'`,
     },
@@ -74,7 +74,7 @@ export const MessageEntity = defineEntity({
       when: 'old.labels is distinct from new.labels',
       calls: 'reindex_message_labels',
     }),
-    // Metrics count every outcome, whoever records it.
+    // Triggers count every outcome for the metrics, regardless of the code that records it.
     functionTrigger({
       name: 'count_insert',
       table: 'messages',
@@ -121,7 +121,7 @@ export const MessageEntity = defineEntity({
     rfcMessageId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
     references: p.array().$type<string[]>().fieldName('reference_ids').default([]),
-    /** The id of the relay or provider; null until it accepts the message. */
+    /** The id assigned by the relay or provider; null until it accepts the message. */
     providerMessageId: p.text().strictNullable(),
     sizeBytes: p.integer().default(0),
     /** Outbound: the custom header fields. Inbound: all fields, with the last value of a repeated field. */
@@ -141,7 +141,7 @@ export const MessageEntity = defineEntity({
     submittedKey: p.text().strictNullable(),
     /** A `trackDelivery` run was started, because the relay reports outcomes. */
     tracked: p.boolean().default(false),
-    /** When the reconciler last checked the row's run; null if it never had to. */
+    /** When the reconciler last checked the row's workflow run; null if never. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

@@ -61,7 +61,7 @@ async function listByIndex(
   return toPage(messages, page.limit, ({ id }) => [id]);
 }
 
-/** Sort before and after every id. */
+/** Values that sort before and after every id. */
 const [LOWEST_ID, HIGHEST_ID] = ['', '~'];
 
 /**

@@ -44,7 +44,7 @@ function rawNotAvailable({ status }: Message): AppError {
       ? `The message is ${status}: its bytes are not built yet.`
       : `The message is ${status}: it was never transmitted, so it has no bytes.`,
     fix: waiting
-      ? 'Repeat the request after the event message.sent.'
+      ? 'Retry the request after the message.sent event.'
       : 'Read its text_body and html_body instead.',
     extensions: { message_status: status },
   });

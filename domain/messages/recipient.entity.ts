@@ -27,7 +27,7 @@ export const RecipientEntity = defineEntity({
     field: p.text().$type<'to' | 'cc' | 'bcc'>(),
     email: p.text(),
     status: p.text().$type<RecipientStatus>().default('pending'),
-    /** Enhanced status code (RFC 3463) of the last SMTP response or report; null before the first one. */
+    /** Enhanced status code (RFC 3463) of the last SMTP response or report; null before the first response. */
     statusCode: p.text().strictNullable(),
     diagnosticCode: p.text().strictNullable(),
     sentAt: timestamp().strictNullable(),

@@ -9,7 +9,7 @@ import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
 interface SummaryRow {
   count: number;
   has_attachments: boolean;
-  /** As PostgreSQL writes times: the ORM reads them only into entities. */
+  /** In PostgreSQL's text format: the ORM parses times only for entities. */
   last_inbound_at: string | null;
   last_outbound_at: string | null;
   last_id: string | null;

@@ -37,13 +37,13 @@ const FIELDS = [...Object.keys(WEIGHTS), 'label', 'has', 'before', 'after'];
 
 /**
  * @param q at most {@link MAX_QUERY_LENGTH} characters.
- * @throws AppError `validation_error` for an operator without a value, or with one it cannot have.
+ * @throws AppError `validation_error` for an operator with a missing or invalid value.
  */
 export function parseSearch(q: string): SearchQuery {
   const terms = readTerms(q);
   if (terms.length > MAX_TERMS)
     throw invalidQuery(
-      `has ${terms.length} terms, at most ${MAX_TERMS} are allowed`,
+      `has ${terms.length} terms; at most ${MAX_TERMS} are allowed`,
       'Search for fewer words.',
     );
   const query: SearchQuery = { words: '', facets: [] };
@@ -121,7 +121,9 @@ function readDate(field: string, value: string): Date {
 export const earlier = (a: Date | undefined, b: Date | undefined) => (a && b ? (a < b ? a : b) : (a ?? b));
 export const later = (a: Date | undefined, b: Date | undefined) => (a && b ? (a > b ? a : b) : (a ?? b));
 
-/** Normalizes like `search_words` in the database: removes accents, separates Chinese and Japanese characters. */
+/**
+ * Normalizes text like `search_words` in the database: removes accents and separates Chinese and Japanese characters.
+ */
 export function foldWords(text: string): string {
   return text
     .normalize('NFKD')
@@ -137,7 +139,7 @@ export function quoteLexeme(text: string): string {
 
 function missingValue(field: string) {
   return invalidQuery(
-    `has nothing after ${field}:`,
+    `has no value after ${field}:`,
     `Add a value right after ${field}: without a space, quoted if it contains spaces.`,
   );
 }

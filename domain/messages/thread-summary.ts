@@ -8,7 +8,7 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export const MAX_PARTICIPANTS = 100;
 export const MAX_LABELS = 100;
-/** PostgreSQL refuses index rows over about 2,700 bytes. */
+/** PostgreSQL rejects index rows larger than about 2,700 bytes. */
 const MAX_BASE_SUBJECT_CHARACTERS = 255;
 
 export function createThread(
@@ -33,7 +33,7 @@ export function createThread(
   return thread;
 }
 
-/** The form of the subject that `baseSubject` of a thread stores and lookups compare. */
+/** The form of the subject that is stored in `baseSubject` and compared by lookups. */
 export function normalizedBaseSubject(subject: string): string {
   return getBaseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
 }

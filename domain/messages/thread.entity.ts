@@ -21,7 +21,9 @@ export const ThreadEntity = defineEntity({
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
     subject: p.text(),
-    /** `subject` without reply and forward prefixes, lower case, at most 255 characters: threading by subject uses it. */
+    /**
+     * `subject` without reply and forward prefixes, lower case, at most 255 characters. Used for threading by subject.
+     */
     baseSubject: p.text(),
     preview: p.text().default(''),
     labels: p.array().$type<string[]>().default([]),

@@ -4,7 +4,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
 
-/** Everything the bytes of a message depend on. Excludes the envelope, so there is no Bcc. */
+/** All input for the bytes of a message. Excludes the envelope, and therefore Bcc. */
 export interface MimeMessage {
   /** Without angle brackets. */
   messageId: string;
@@ -33,26 +33,26 @@ export interface MimeAttachment {
   /** Without angle brackets (RFC 2392). Null if the HTML does not refer to it. */
   contentId: string | null;
   disposition: 'attachment' | 'inline';
-  /** Called right before the file is read, so that only one is open at a time. */
+  /** Called immediately before the file is read, so that only one file is open at a time. */
   open: () => Promise<Readable>;
 }
 
-/** Allows `X-*` fields and List-Unsubscribe (RFC 2369, RFC 8058). All other fields belong to the service. */
+/** Allows `X-*` fields and List-Unsubscribe (RFC 2369, RFC 8058). All other fields are set by the service. */
 export function isCustomHeaderName(name: string): boolean {
   return /^(?:x-[a-z0-9-]{1,74}|list-unsubscribe(?:-post)?)$/i.test(name);
 }
 
 /**
- * Builds a message (RFC 5322, MIME) with CRLF line ends and 7-bit content. The build is deterministic, so a retry after a
- * crash stores the same bytes. The one exception is text derived from HTML whose conversion times out.
+ * Builds a message (RFC 5322, MIME) with CRLF line ends and 7-bit content. The build is deterministic, so a retry after
+ * a crash stores the same bytes. The one exception is text derived from HTML whose conversion times out.
  *
  * @throws Error for a custom field that is not allowed or contains a control character. The API rejects these first.
- * @returns a stream that an error of an attachment's stream destroys.
+ * @returns a stream that is destroyed if an attachment's stream fails.
  */
 export function buildMime(message: MimeMessage): Readable {
   const composer = new MailComposer({
     from: toMailbox(message.from),
-    // RFC 5322 requires no destination field, but many spam filters do.
+    // RFC 5322 does not require a destination field, but many spam filters do.
     to: message.to.length + message.cc.length > 0 ? message.to.map(toMailbox) : 'undisclosed-recipients:;',
     cc: message.cc.map(toMailbox),
     replyTo: message.replyTo.map(toMailbox),
@@ -106,13 +106,16 @@ function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: stri
   return fields;
 }
 
-/** Keeps the case of custom fields. RFC 5322 ignores case, but some systems match `X-MS` and not `X-Ms`. */
+/**
+ * Preserves the case of custom field names. They are case-insensitive in RFC 5322, but some systems match `X-MS` and
+ * not `X-Ms`.
+ */
 function preserveHeaderCase(headers: Record<string, string>): (name: string) => string {
   const written = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
   return (name) => written.get(name.toLowerCase()) ?? name;
 }
 
-/** Derives the text from the HTML if the sender gave none, for clients that do not show HTML. */
+/** Derives the text from the HTML if the sender provided none, for clients that do not display HTML. */
 function buildBodies({ text, html }: MimeMessage): { text: string; html?: string } {
   if (html === null) return { text: toCrlf(text ?? '') };
   return { text: toCrlf(text ?? htmlToText(html)), html: toCrlf(html) };
@@ -135,7 +138,8 @@ function toAttachmentOptions({ filename, contentType, contentId, disposition, op
 
 /**
  * RFC 2046 sections 5.1 and 5.2.1 forbid base64 for multipart and message types, and arbitrary bytes cannot be sent
- * unencoded: a line may be too long, and relays fix bare CR and LF. As `application/octet-stream` the file arrives intact.
+ * unencoded: a line may be too long, and relays fix bare CR and LF. With `application/octet-stream` the file arrives
+ * intact.
  */
 function toEncodableType(contentType: string): string {
   return /^(?:message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentType;

@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream';
 import libmime from 'libmime';
 
-/** Labels without information, and labels that programs write whatever the content is. */
+/** Labels without information, and labels that programs write regardless of the content. */
 const UTF_8_OR_UNSPECIFIED =
   /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
 /** Charsets of old email that `TextDecoder` does not know: UTF-7 (RFC 2152), code pages of DOS and IBM. */
@@ -10,8 +10,8 @@ const LEGACY_LABEL = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
 const ISO_2022_JP_ESCAPE = '\u001b$';
 
 /**
- * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong: such programs mostly write
- * UTF-8 or windows-1252. Never throws; invalid bytes become U+FFFD.
+ * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong. In that case the text is
+ * usually UTF-8 or windows-1252. Never throws; invalid bytes become U+FFFD.
  */
 export function decodeText(bytes: Uint8Array, charset: string): string {
   const label = charset.trim().replace(/^["']|["']$/g, '');
@@ -57,9 +57,9 @@ export function decodeEncodedWords(value: string): string {
 }
 
 /**
- * Creates a stream that converts text to UTF-8 and emits it at its end.
+ * Creates a stream that buffers text, and emits it as UTF-8 at the end.
  *
- * @param keep called with the size of each chunk; returns how many of its bytes to keep.
+ * @param keep called with the size of each chunk; returns how many of its bytes to retain.
  */
 export function createDecodingStream(
   decode: (bytes: Uint8Array) => string,

@@ -2,8 +2,8 @@ import { createHash, createSign, type KeyObject } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 /**
- * The DKIM key of one domain (RFC 6376). The signers of nodemailer and mailauth do not oversign fields (section 8.15), so
- * anybody could add a second Subject or From to a signed message. This one does.
+ * The DKIM key of one domain (RFC 6376). The signers of nodemailer and mailauth do not oversign fields (section 8.15),
+ * so anyone could add a second Subject or From to a signed message. This signer oversigns.
  */
 export interface DkimSigningKey {
   /** `d=`: the domain of the From address, for DMARC alignment. */
@@ -12,7 +12,7 @@ export interface DkimSigningKey {
   selector: string;
   /** RSA, 2048 bits or more. */
   privateKey: KeyObject;
-  /** Names of fields not to sign, because the provider replaces them. Lower case. */
+  /** Fields that are not signed, because the provider replaces them. Lower case. */
   excludedFields: ReadonlySet<string>;
 }
 
@@ -36,8 +36,8 @@ const SIGNED_FIELDS = [
   'list-unsubscribe-post',
 ];
 /**
- * Listed once more than they occur, so that an added second field breaks the signature. Some programs would show the
- * added one (RFC 6376 section 8.15).
+ * Listed once more than they occur, so that adding another such field breaks the signature. Some programs would display
+ * the added field (RFC 6376 section 8.15).
  */
 const OVERSIGNED_FIELDS = new Set([
   'from',
@@ -50,14 +50,14 @@ const OVERSIGNED_FIELDS = new Set([
   'content-type',
 ]);
 
-/** The headers that the service writes are far shorter. */
+/** Headers written by the service are far shorter. */
 const MAX_HEADER_BYTES = 1024 * 1024;
 
 /**
  * Creates the `DKIM-Signature` field of a message with CRLF line ends: rsa-sha256, relaxed/relaxed, the whole body (no
  * `l=`). Reads the message once and buffers only its header. The field ends with CRLF.
  *
- * @param signedAt `t=`. The same message, key and time give the same field.
+ * @param signedAt `t=`. The same message, key and time produce the same field.
  */
 export async function createDkimSignature(
   message: Readable,
@@ -122,7 +122,7 @@ function selectFields(header: string, unsigned: ReadonlySet<string>): { names: s
   return { names, fields };
 }
 
-/** Section 3.4.2: lower-case name, unfolded, runs of white space as one space, none around the value. */
+/** Section 3.4.2: lower-case name, unfolded, runs of white space reduced to one space, none around the value. */
 function canonicalizeField(field: string): string {
   const at = field.indexOf(':');
   const value = field
@@ -133,7 +133,7 @@ function canonicalizeField(field: string): string {
   return `${field.slice(0, at).trim().toLowerCase()}:${value}`;
 }
 
-/** Folds to 78 characters per line where the tags allow. `h=` folds between names; the last tag starts a line. */
+/** Folds to 78 characters per line if the tags allow it. `h=` folds between names; the last tag starts a line. */
 function foldTags(tags: string[]): string {
   let line = 'DKIM-Signature:';
   const lines: string[] = [];
@@ -157,7 +157,7 @@ function createBodyHash(): { update(chunk: Buffer): void; digest(): string } {
   const hash = createHash('sha256');
   /** The start of an incomplete line. */
   let rest = '';
-  /** Pending empty lines; they count only if something follows. */
+  /** Pending empty lines, which are hashed only if more content follows. */
   let emptyLines = 0;
   const relax = (line: string): string => {
     const relaxed = line.replace(/[ \t]+/g, ' ').replace(/ $/, '');

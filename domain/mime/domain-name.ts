@@ -6,7 +6,7 @@ import { getDomain } from 'tldts';
 export const MAX_DOMAIN_LENGTH = 253 - '_agent-email-verification.'.length;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Characters of a domain name before its conversion to ASCII. Excludes URL syntax (`%61`, `/`, `@`, `[::1]`). */
+/** Characters allowed before the conversion to ASCII. Excludes URL syntax (`%61`, `/`, `@`, `[::1]`). */
 const ALLOWED_CHARACTERS = /^[\p{L}\p{N}\p{M}.\u3002\uFF0E\uFF61-]+$/u;
 
 /** Special-use top-level names without registrations (RFC 6761, RFC 6762, RFC 7686, RFC 9476). */
@@ -17,7 +17,7 @@ export type DomainNameProblem = 'malformed' | 'too_long' | 'address' | 'public_s
 /**
  * Normalizes a domain name: ASCII form of IDNA, lower case, no trailing dot.
  *
- * @returns the name, or the reason why a customer cannot have this domain.
+ * @returns the name, or the reason why customers cannot use this domain.
  */
 export function parseDomainName(input: string): { name: string } | { problem: DomainNameProblem } {
   const unrooted = input.replace(/[.\u3002\uFF0E\uFF61]$/u, '');
@@ -27,7 +27,7 @@ export function parseDomainName(input: string): { name: string } | { problem: Do
   // `0x7f.1` and full-width digits become an IP address only after the conversion.
   if (isIP(name) !== 0) return { problem: 'address' };
   const labels = name.split('.');
-  // `domainToUnicode` leaves invalid Punycode as it is.
+  // `domainToUnicode` leaves invalid Punycode unchanged.
   const broken = domainToUnicode(name)
     .split('.')
     .some((label) => label.startsWith('xn--'));
@@ -40,8 +40,8 @@ export function parseDomainName(input: string): { name: string } | { problem: Do
 }
 
 /**
- * Whether a registry or a hosting platform hands out names below this one (publicsuffix.org). This only catches a
- * mistake early: verification needs a record in the zone of the domain, which only its owner can publish.
+ * Whether a registry or a hosting platform assigns names below this one (publicsuffix.org). The check only reports
+ * mistakes early: verification requires a record in the zone of the domain, which only its owner can publish.
  */
 function isPublicSuffix(name: string): boolean {
   return getDomain(name, { allowPrivateDomains: true }) === null;

@@ -1,4 +1,4 @@
-/** The limit of common file systems, in UTF-16 units. */
+/** The limit of common file systems, in UTF-16 code units. */
 const MAX_CHARACTERS = 255;
 
 /**
@@ -8,7 +8,7 @@ const MAX_CHARACTERS = 255;
 const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * Makes an untrusted file name safe to save under (RFC 6266 section 4.3): the last segment of a path with `/` or `\\`,
+ * Makes an untrusted file name safe for saving (RFC 6266 section 4.3): the last segment of a path with `/` or `\\`,
  * without {@link UNSAFE} characters. Shortens a long name before its extension.
  *
  * @returns undefined if nothing is left.
@@ -19,7 +19,7 @@ export function sanitizeFileName(untrusted: string): string | undefined {
   if (name.length <= MAX_CHARACTERS) return name;
   const extension = /\.[^.\s]{1,32}$/u.exec(name)?.[0] ?? '';
   const stem = name.slice(0, MAX_CHARACTERS - extension.length);
-  // The cut may have split a surrogate pair.
+  // Truncation may have split a surrogate pair.
   return stem.replace(/[\ud800-\udbff]$/, '') + extension;
 }
 
@@ -28,10 +28,10 @@ const CHARSET_PREFIX = /^[\w.+-]{1,40}'[\w-]{0,20}'(?=.*%)/;
 
 /**
  * Reads the file name of a part: `filename` (RFC 2183 section 2.3), else `name`, which older programs write. The parser
- * has decoded RFC 2231 and encoded words; this decodes the percent-encoding of some programs.
+ * has already decoded RFC 2231 and encoded words; this function decodes the percent-encoding that some programs use.
  *
- * @param headers of the part, with parsed parameters.
- * @returns empty if there is none.
+ * @param header fields of the part, with parsed parameters.
+ * @returns an empty string if there is none.
  */
 export function getFileName(headers: Map<string, unknown>): string {
   const filename = getParameter(headers.get('content-disposition'), 'filename');

@@ -37,7 +37,7 @@ export function joinFlowedLines(text: string, deleteSpace: boolean): string {
 function parseLine(line: string): FlowedLine {
   let depth = 0;
   while (line[depth] === '>') depth += 1;
-  // Section 4.4: a space in front of a line that would otherwise start with `>`, a space or `From `.
+  // Section 4.4: removes the space that was added to a line that starts with `>`, a space or `From `.
   const text = line[depth] === ' ' ? line.slice(depth + 1) : line.slice(depth);
   return { depth, text };
 }

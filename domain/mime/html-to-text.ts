@@ -1,7 +1,7 @@
 import { compile } from 'html-to-text';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 
-/** Longer HTML is truncated before the conversion, whose time grows with the length. */
+/** Longer HTML is truncated before the conversion, because the conversion time grows with the length. */
 export const MAX_HTML_CHARACTERS = 524_288;
 
 const convert = compile({
@@ -18,10 +18,10 @@ const convert = compile({
   ],
 });
 
-/** Ordinary HTML of that length takes 100 ms; deep nesting takes longer. One message may be converted twice. */
+/** Ordinary HTML of the maximum length takes 100 ms; deep nesting takes longer. A message may be converted twice. */
 const CONVERT_TIMEOUT_MS = 500;
 
-/** Converts HTML to the text a reader sees, one line per paragraph, with link targets in angle brackets. */
+/** Converts HTML to the visible text, one line per paragraph, with link targets in angle brackets. */
 export function htmlToText(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const text = runWithTimeout(CONVERT_TIMEOUT_MS, () => convert(source)) ?? stripTags(source);

@@ -1,4 +1,4 @@
-/** An address object (specification, "Address object"). `email` keeps its case. */
+/** An address object (specification, "Address object"). The case of `email` is preserved. */
 export interface MailAddress {
   email: string;
   name?: string;

@@ -33,7 +33,7 @@ interface TextFormat {
 
 const Parser = MailParser as unknown as new (options: object) => MailParser & ParserInternals;
 
-/** Limit for all text parts of a message together. Only images embedded in HTML get near it. */
+/** Limit for all text parts of a message in total. Only HTML with embedded images comes near it. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
 /** mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. */
@@ -42,7 +42,7 @@ export class MimeReader extends Parser {
   isTextCut = false;
   #textBytesLeft = MAX_TEXT_BYTES;
 
-  // The parent's constructor calls this, before the fields above exist.
+  // Called by the parent's constructor, before the fields above are initialized.
   override getDecoder() {
     const keep = (sizeBytes: number) => {
       const kept = Math.min(sizeBytes, this.#textBytesLeft);
@@ -63,8 +63,8 @@ export class MimeReader extends Parser {
     const created = super.createNode(node);
     const { flowed, delSp } = created.node;
     const format: TextFormat = { charset: created.charset || '', flowed, delSp };
-    // The parser passes only the charset to its decoder, so the format travels in it. By itself the parser would not
-    // decode what claims to be UTF-8, and would join flowed lines across quote depths.
+    // The parser passes only the charset to its decoder, so the charset contains the whole format. Without this
+    // override, the parser would not decode text labeled as UTF-8, and would join flowed lines across quote depths.
     created.charset = JSON.stringify(format);
     created.node.flowed = false;
     return created;
@@ -88,7 +88,7 @@ export function createMimeReader(): MimeReader {
     skipTextToHtml: true,
     skipTextLinks: true,
     skipImageLinks: true,
-    // An embedded message is a file: its text does not belong to this message.
+    // Treats an embedded message as a file: its text does not belong to this message.
     ignoreEmbedded: true,
     maxHeadSize: MAX_HEADER_BYTES,
   });

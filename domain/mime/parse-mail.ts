@@ -9,7 +9,7 @@ import { limitParts } from './part-limit.ts';
 
 /** A part of a message that is a file. */
 export interface ParsedFile {
-  /** Safe to save under. `attachment-<position>` if the message gives no usable name. */
+  /** Safe for saving. `attachment-<position>` if the message contains no usable name. */
   filename: string;
   contentType: string;
   contentId: string | null;
@@ -37,8 +37,9 @@ export interface ParsedMail<File = ParsedAttachment> {
   headers: Record<string, string>;
   attachments: File[];
   /**
-   * Null if the whole message was parsed. Otherwise the header and the files stored so far are kept. The text is kept if
-   * the message has too many parts, but not if the parser fails: it reports the text last.
+   * Null if the whole message was parsed. Otherwise the result contains the header and the files stored so far. It
+   * contains the text if the message has too many parts, but not if the parser fails, because the parser emits the text
+   * last.
    */
   parseError: string | null;
 }
@@ -46,7 +47,7 @@ export interface ParsedMail<File = ParsedAttachment> {
 export interface ParseOptions {
   /** Reads a file to its end. Called for one file at a time. */
   consumeFile(file: ParsedFile, content: Readable): Promise<void>;
-  /** Called with the header before anything else is parsed: if the parser fails later, only the header is left. */
+  /** Called with the header before anything else is parsed: if the parser fails later, only the header is available. */
   onHeader?(header: ParsedHeader): void;
 }
 
@@ -58,14 +59,16 @@ const MAX_PARTS = 900;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
 const MAX_ADDRESS_CHARACTERS = 1_024;
-/** RFC 5322 section 2.1.1: an id cannot be folded, so a line is its limit. PostgreSQL indexes up to 2,704 octets. */
+/**
+ * RFC 5322 section 2.1.1: an id cannot be folded, so the line length limits it. PostgreSQL indexes up to 2,704 octets.
+ */
 const MAX_MESSAGE_ID_OCTETS = 998;
-/** RFC 6838 section 4.2. Storage takes the type as an HTTP header, which restricts its characters. */
+/** RFC 6838 section 4.2. Storage receives the type as an HTTP header, which restricts its characters. */
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 /** RFC 5322 section 2.2: printable ASCII except the colon. */
 const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 
-/** The result before anything is parsed, or if only the raw bytes can be kept. */
+/** The result before anything is parsed, or if only the raw bytes can be stored. */
 export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
@@ -85,11 +88,11 @@ export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
 }
 
 /**
- * Parses a message as a stream: passes files on as they arrive, keeps bodies, does not convert HTML. A hostile message
- * may take unlimited time and memory, so this runs in a child process (`parser/pool.ts`).
+ * Parses a message as a stream: passes files on as they arrive, buffers bodies, does not convert HTML. A malicious
+ * message may take unlimited time and memory, so this function runs in a child process (`parser/pool.ts`).
  *
  * @returns text and JSON that PostgreSQL can store.
- * @throws errors of the source and of `consumeFile`, none because of the content.
+ * @throws errors of the source and of `consumeFile`; never because of the content.
  */
 export async function parseMail(raw: Readable, options: ParseOptions): Promise<ParsedMail<ParsedFile>> {
   const parsed: ParsedMail<ParsedFile> = emptyParsedMail(null);
@@ -148,7 +151,7 @@ function parseParts(
     });
     taking.catch(reject);
   });
-  // Several errors may follow one another, and an unhandled one ends the process.
+  // The parser may emit several errors, and an unhandled error terminates the process.
   parser.on('error', (error: Error) => {
     parsed.parseError ??= `The message could not be parsed: ${error.message}`.slice(0, 500);
     resolve();
@@ -165,7 +168,7 @@ function parseParts(
     raw.unpipe(limited);
     limited.unpipe(parser);
     raw.destroy();
-    // The consumer of an incomplete part must not wait for the rest.
+    // Otherwise the consumer of an incomplete part would wait for the rest.
     open?.destroy();
   });
 }
@@ -199,7 +202,7 @@ function readHeaders(parsed: ParsedMail<ParsedFile>, headers: Map<string, unknow
   parsed.references = toMessageIds(headers.get('references'));
 }
 
-/** The decoded value where the parser has a plain string, else the raw value, unfolded (RFC 5322 section 2.2.3). */
+/** The decoded value if the parser returns a plain string, else the raw value, unfolded (RFC 5322 section 2.2.3). */
 function toHeaderRecord(
   lines: readonly { key: string; line: string }[],
   fields: Map<string, unknown>,

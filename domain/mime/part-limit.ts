@@ -1,11 +1,11 @@
 import { Transform } from 'node:stream';
 
-/** How much of an incomplete line is kept for the next chunk. A boundary has at most 70 characters. */
+/** How many characters of an incomplete line are retained for the next chunk. A boundary has at most 70 characters. */
 const MAX_LINE_START = 1_000;
 
 /**
  * Passes a message on up to the delimiter line (RFC 2046 section 5.1.1) of the first part beyond the limit. The parser
- * has a limit too, but fails when it reaches it, and loses everything it has not reported yet.
+ * also has a limit, but fails when it reaches it, and discards everything that it has not emitted yet.
  *
  * @param onLimit called once; must stop writing to the stream.
  */
@@ -19,7 +19,7 @@ export function limitParts(maxParts: number, onLimit: () => void): Transform {
       if (boundaries.size <= maxParts) boundaries.add(quoted ?? plain ?? '');
   };
   const opensPart = (line: string) => {
-    // Most lines of a large message belong to a file and contain neither.
+    // Fast path: most lines of a large message belong to a file and contain no boundary.
     if (line.includes('=')) learnBoundaries(line);
     return line.startsWith('--') && boundaries.has(line.slice(2).trimEnd());
   };

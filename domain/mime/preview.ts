@@ -1,5 +1,5 @@
 const PREVIEW_CHARACTERS = 200;
-/** Enough input for a preview. */
+/** Sufficient input for a preview. */
 const MAX_INPUT = 20_000;
 
 /** Returns the start of a body on one line, for lists. */
@@ -9,7 +9,7 @@ export function createPreview(textBody: string | null, htmlBody: string | null):
   return [...line].slice(0, PREVIEW_CHARACTERS).join('');
 }
 
-/** A rough conversion that is good enough for a preview. */
+/** A simplified conversion that is sufficient for a preview. */
 function stripMarkup(html: string): string {
   return html
     .slice(0, MAX_INPUT)

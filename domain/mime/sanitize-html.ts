@@ -7,7 +7,7 @@ export const TRUNCATION_MARK = '[…]';
 
 /** Ordinary messages take a few milliseconds. */
 const TIMEOUT_MS = 500;
-/** Elements nested deeper than this lose their tags and keep their text. */
+/** The tags of elements nested deeper than this are removed; their text is kept. */
 const MAX_DEPTH = 100;
 const MAX_STYLE_CHARACTERS = 2_000;
 const MAX_ATTRIBUTE_CHARACTERS = 4_096;
@@ -35,28 +35,31 @@ const INLINE_IMAGE = /^cid:/i;
 
 const ALLOWED_PROPERTY =
   /^(?:color|background-color|font(?:-(?:family|size|style|weight|variant))?|text-(?:align|decoration|indent|transform)|line-height|letter-spacing|white-space|vertical-align|(?:margin|padding|border)(?:-(?:top|right|bottom|left))?(?:-(?:color|style|width))?|border-(?:collapse|spacing|radius)|(?:max-|min-)?(?:width|height)|list-style(?:-type)?|direction|display)$/;
-/** Rejects values that load or run something or use escapes, and negative lengths, which could cover the reply above. */
+/**
+ * Rejects values that load resources, run scripts or use escapes, and negative lengths, which could cover the reply
+ * above.
+ */
 const UNSAFE_VALUE = /url|expression|script|[\\@<>{}]|\/\*|-\s*\.?\d/i;
 
 export interface SanitizeOptions {
-  /** Closing tags after the cut may exceed it a little. */
+  /** Closing tags after the truncation may exceed it slightly. */
   maxBytes: number;
-  /** Keeps images that the message itself carries (`cid:`). Without it, their `alt` text replaces them. */
+  /** Keeps images that the message contains (`cid:`). If false, they are replaced with their `alt` text. */
   keepInlineImages: boolean;
 }
 
 /**
  * Sanitizes received HTML for use inside another message: allow-listed elements, attributes and styles, every element
- * closed, no style sheets, scripts, forms or comments. `sanitize-html` limits neither time nor output, so both limits
- * are here. HTML that takes too long is reduced to its text.
+ * closed, no style sheets, scripts, forms or comments. `sanitize-html` limits neither time nor output, so this function
+ * does. HTML that takes too long is reduced to its text.
  */
 export function sanitizeHtml(html: string, { maxBytes, keepInlineImages }: SanitizeOptions): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const options = keepInlineImages ? WITH_INLINE_IMAGES : WITHOUT_INLINE_IMAGES;
   const fragment = runWithTimeout(TIMEOUT_MS, () => {
     const clean = runSanitizer(source, options) + (source.length < html.length ? TRUNCATION_MARK : '');
-    // The second pass closes what the cut left open. It also closes elements where a browser would: without the tags
-    // that the first pass removed, two elements may nest that HTML does not nest (`<td><x><td>`).
+    // The second pass closes elements that truncation left open. It also closes elements that a browser would close:
+    // after the first pass has removed tags, elements may be nested that HTML does not nest (`<td><x><td>`).
     return runSanitizer(truncateMarkup(clean, maxBytes), options);
   });
   return fragment ?? textToHtml(htmlToText(source), { maxBytes });
@@ -75,7 +78,7 @@ function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
     // Keeps empty attributes.
     nonBooleanAttributes: [],
     allowedSchemes: ['http', 'https', 'mailto', 'tel', 'cid'],
-    // The library parses each style attribute as a style sheet, which doubles its time, and knows lower case only.
+    // The library parses each style attribute as a style sheet, which doubles its time, and recognizes only lower case.
     parseStyleAttributes: false,
     transformTags: {
       '*': (tagName, attributes) => ({
@@ -86,14 +89,17 @@ function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
   };
 }
 
-/** Sanitizes, and replaces an image that must not be shown by its `alt` text, the only attribute left of it. */
+/** Sanitizes, and replaces each image that must not be displayed with its `alt` text, its only remaining attribute. */
 function runSanitizer(html: string, options: sanitize.IOptions): string {
   return sanitize(html, options)
     .replace(/<img(?: alt="([^"]*)")? \/>/g, '$1')
     .replaceAll(' />', '>');
 }
 
-/** Truncates sanitized HTML, never within a tag or a character reference. Text and attribute values hold no `<` or `>`. */
+/**
+ * Truncates sanitized HTML, never within a tag or a character reference. Text and attribute values contain no `<` or
+ * `>`.
+ */
 function truncateMarkup(html: string, maxBytes: number): string {
   if (Buffer.byteLength(html) <= maxBytes) return html;
   const truncated = firstBytes(html, maxBytes);
@@ -140,9 +146,9 @@ function filterStyle(style: string): string {
     .join(';');
 }
 
-/** Converts text to HTML that keeps its lines. */
+/** Converts text to HTML and preserves its line breaks. */
 export function textToHtml(text: string, { maxBytes }: Pick<SanitizeOptions, 'maxBytes'>): string {
-  // Escaping turns one byte into six at most, and leaves most bytes as they are.
+  // Escaping expands one byte to at most six, and leaves most bytes unchanged.
   const truncated = truncateToBytes(text, maxBytes);
   const escaped = escapeHtml(truncated);
   const fitting =
@@ -158,13 +164,13 @@ export function escapeHtml(text: string): string {
     .replaceAll('"', '&quot;');
 }
 
-/** Truncates a text to a number of bytes in UTF-8 and appends {@link TRUNCATION_MARK}; returns a shorter text as it is. */
+/** Truncates text to a number of UTF-8 bytes and appends {@link TRUNCATION_MARK}; returns shorter text unchanged. */
 export function truncateToBytes(text: string, maxBytes: number): string {
   return Buffer.byteLength(text) <= maxBytes ? text : firstBytes(text, maxBytes) + TRUNCATION_MARK;
 }
 
 function firstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text).subarray(0, Math.max(0, Math.floor(maxBytes)));
-  // In a stream, the decoder holds back an incomplete character at the end.
+  // With `stream`, the decoder withholds an incomplete character at the end.
   return new TextDecoder().decode(bytes, { stream: true });
 }

@@ -1,6 +1,6 @@
 /**
- * Reply and forward prefixes of subjects in many languages, and the base subject without them (like RFC 5256 section 2.1,
- * which knows English only).
+ * Reply and forward prefixes of subjects in many languages, and the base subject without them (like RFC 5256 section
+ * 2.1, which recognizes only English).
  */
 
 const REPLY_PREFIXES = [
@@ -80,7 +80,7 @@ const PREFIX = new RegExp(
   `(?:(?<reply>${alternatives(REPLY_PREFIXES)})|(?:${alternatives(FORWARD_PREFIXES)})) ?(?:[[(^*] ?\\d{1,3} ?[\\])]?)? ?[:：] ?`,
   'iuy',
 );
-/** `[list-name] ` stays in the subject, but prefixes after it count. */
+/** `[list-name] ` remains in the subject, but prefixes after it are recognized. */
 const LIST_TAG = /\[[^[\]]{1,100}\] ?/y;
 
 interface SubjectAnalysis {
@@ -100,7 +100,7 @@ function analyzeSubject(subject: string): SubjectAnalysis {
     const found = PREFIX.exec(text);
     if (found) {
       prefix ??= found.groups?.reply === undefined ? 'forward' : 'reply';
-      // Tags count as tags only if a prefix follows. Directly in front of the text they belong to it.
+      // Tags are recognized only if a prefix follows. Directly before the text, they are part of it.
       tags.push(...readTags(text, tagsTo, position));
       position = PREFIX.lastIndex;
       tagsTo = position;
@@ -129,12 +129,12 @@ export function isReplySubject(subject: string): boolean {
   return analyzeSubject(subject).prefix === 'reply';
 }
 
-/** Replaces all prefixes by one `Re:`. */
+/** Replaces all prefixes with a single `Re:`. */
 export function toReplySubject(subject: string): string {
   return `Re: ${getBaseSubject(subject)}`.trimEnd();
 }
 
-/** Replaces all prefixes by one `Fwd:`. */
+/** Replaces all prefixes with a single `Fwd:`. */
 export function toForwardSubject(subject: string): string {
   return `Fwd: ${getBaseSubject(subject)}`.trimEnd();
 }

@@ -8,7 +8,7 @@ import { SendAttemptEntity } from './send-attempt.entity.ts';
  * Cancels a message that has not been transmitted to any recipient. The caller holds the message's row lock. Dispatch
  * takes the same lock before each attempt, so a message is either in transmission or canceled, never both.
  *
- * @returns false if it is too late; nothing is changed in that case.
+ * @returns false if it is too late; nothing changes in that case.
  */
 export async function cancelUnsentMessage(
   em: EntityManager,
@@ -29,10 +29,10 @@ export async function cancelUnsentMessage(
 }
 
 /**
- * Rejects the remaining recipients of a partly transmitted message, whose status then follows from the transmitted
+ * Rejects the remaining recipients of a partially transmitted message. Its status is then derived from the transmitted
  * recipients.
  *
- * @returns false if the message is final or the outcome of a recipient is unknown; nothing is changed in that case.
+ * @returns false if the message is final or the outcome of a recipient is unknown; nothing changes in that case.
  */
 export async function cancelRemainingRecipients(
   em: EntityManager,

@@ -9,7 +9,7 @@ import type { OutcomeService } from './outcome.service.ts';
 import { prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 
-/** The database steps of the workflow `sendMessage`. Every step may be repeated. */
+/** The database steps of the workflow `sendMessage`. Every step can be retried. */
 export interface DispatchService {
   /**
    * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
@@ -19,10 +19,10 @@ export interface DispatchService {
   prepare(messageId: string): Promise<'proceed' | 'finished'>;
   /** Applies the results of the attempts to recipients and message, and records the events. */
   record(messageId: string): Promise<SendState>;
-  /** Applies a person's decision about the ambiguous attempts. */
+  /** Applies an operator's decision about the ambiguous attempts. */
   resolveAmbiguity(messageId: string, resolution: AmbiguityResolution): Promise<SendState>;
   /**
-   * Stops further transmission. What has been transmitted continues.
+   * Stops further transmission. Recipients that were already transmitted to are not affected.
    *
    * @returns `too_late` if there is nothing left to stop, or the outcome of a recipient is unknown.
    */
@@ -56,7 +56,7 @@ export function createDispatchService({
           { messageId, state: 'ambiguous' },
           { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
         );
-        // The decision may come after the retry window of the message, so the window starts again.
+        // The decision may be made after the retry window of the message has ended, so the window restarts.
         if (message && resolution === 'resend')
           await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
         return applyAttempts(transaction, messageId);

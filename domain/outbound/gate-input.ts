@@ -28,7 +28,7 @@ const INBOX_COLUMNS = sql`o.status as organization_status, e.status as environme
   from inboxes i left join domains d on d.id = i.domain_id
     join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
-// Stored recipients are ASCII, so lower case is their key.
+// Stored recipients are ASCII, so the lower-case form is the key.
 const RECIPIENTS_OF_MESSAGE = recipientRestrictionsSql(
   sql`select distinct lower(p.email) as email from message_recipients p
     where p.message_id = m.id and p.status in ('pending', 'deferred')`,

@@ -27,8 +27,8 @@ export function deriveStatus(recipients: readonly RecipientStatus[], ambiguous: 
 }
 
 /**
- * A recipient's status after a report. A complaint outranks everything, a bounce counts even after a delivery (late
- * bounce), and a delivery never replaces a bounce.
+ * A recipient's status after a report. A complaint takes precedence over everything, a bounce counts even after a
+ * delivery (late bounce), and a delivery never replaces a bounce.
  */
 export function statusAfterReport(
   current: RecipientStatus,

@@ -25,7 +25,7 @@ export const MAX_RECIPIENTS = 50;
 export const MAX_BODY_BYTES = 5 * 1024 * 1024;
 
 /**
- * Builds the envelope: each address once, in order, compared without case.
+ * Builds the envelope: each address once, in order, compared case-insensitively.
  *
  * @throws AppError `no_recipients`, or `validation_error` over {@link MAX_RECIPIENTS}.
  */
@@ -46,10 +46,13 @@ export function envelopeOf(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>):
   }
   if (recipients.length > MAX_RECIPIENTS) {
     throw new AppError('validation_error', {
-      detail: `The message has ${recipients.length} recipients, at most ${MAX_RECIPIENTS} are allowed.`,
+      detail: `The message has ${recipients.length} recipients; at most ${MAX_RECIPIENTS} are allowed.`,
       fix: `Send several messages with at most ${MAX_RECIPIENTS} recipients each.`,
       errors: [
-        { path: '/body/to', message: `at most ${MAX_RECIPIENTS} recipients in to, cc and bcc together` },
+        {
+          path: '/body/to',
+          message: `at most ${MAX_RECIPIENTS} recipients are allowed in to, cc and bcc in total`,
+        },
       ],
     });
   }

@@ -23,7 +23,7 @@ export type EventRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode'
 
 type BounceKind = ReturnType<typeof classifyBounce>;
 
-/** The changes of one update. A recipient appears once for each kind of change. */
+/** The changes made by one update. A recipient appears once for each kind of change. */
 export interface OutcomeChanges {
   sent: EventRecipient[];
   delivered: EventRecipient[];

@@ -6,7 +6,7 @@ import type { Recipient } from '../messages/recipient.entity.ts';
 import { noChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
-/** Plain rows, because they are read and written for every sent message and entities cost several times as much. */
+/** Plain rows, because they are read and written for every sent message and entities are several times as expensive. */
 export type OutcomeMessage = Pick<
   Message,
   | 'id'
@@ -76,7 +76,7 @@ const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', stat
 
 /**
  * Locks the message until the transaction ends, then reads its recipients and attempts in a second statement, which
- * sees what the previous lock holder has committed.
+ * sees what the previous lock holder committed.
  *
  * @returns null if the message does not exist.
  */

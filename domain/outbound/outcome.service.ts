@@ -26,8 +26,8 @@ import {
 
 export interface OutcomeService {
   /**
-   * Applies attempts and reported outcomes to the message and its recipients, and records the events. All outcomes go
-   * through here, in any order. It is idempotent.
+   * Applies attempts and reported outcomes to the message and its recipients, and records the events. All outcomes are
+   * applied here, in any order. Idempotent.
    *
    * @param outcomes from reports; empty when the send workflow records its own attempts.
    * @returns null if the message does not exist.
@@ -87,7 +87,7 @@ export function createOutcomeService({
 }
 
 const AMBIGUOUS_DETAIL =
-  'The connection was lost when the relay may already have accepted the message. It is not resent automatically.';
+  'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';
 
 /**
  * Applies the results of the attempts. A report about a recipient proves that its open attempt was accepted.
@@ -218,7 +218,7 @@ function toNegativeOutcome(
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
 }
 
-/** Starts `trackDelivery` if the relay promised reports, and signals a running one after a report. */
+/** Starts `trackDelivery` if the relay announced reports, and signals the running workflow after a report. */
 function notifyTracking(
   transaction: Transaction,
   outbox: Outbox,

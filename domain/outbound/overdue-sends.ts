@@ -3,7 +3,9 @@ import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-r
 import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
 
-/** A deferred message may wait for hours, but its run must exist. Checking costs one `describe` in ten minutes. */
+/**
+ * A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
+ */
 const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
   and updated_at < now() - interval '2 minutes'`;
 

@@ -25,7 +25,10 @@ export async function prepareSend(
   return database.systemTransaction((transaction) => prepareWithLock(transaction, events, messageId));
 }
 
-/** The usual case in two statements and without a lock: the gate finds no refusal, and the message is still unsent. */
+/**
+ * Handles the usual case in two statements and without a lock: the gate finds no refusal, and the message is still
+ * unsent.
+ */
 async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
     const gateInput = await readGateInputOfMessage(em, messageId);
@@ -96,13 +99,13 @@ async function reject(
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 
-/** A manual suppression or a complaint has no status code of a server. SES reports this one. */
+/** Used for manual suppressions and complaints, which have no status code from a server. SES reports the same code. */
 const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
 
 /**
  * Skips the suppressed recipients and records them as bounced.
  *
- * @returns `settled` if no other recipient is left to send to.
+ * @returns `settled` if no recipient remains to be sent to.
  */
 async function bounceSuppressed(
   transaction: Transaction,
@@ -138,7 +141,7 @@ async function bounceSuppressed(
   return settled ? 'settled' : 'open';
 }
 
-/** Returns all recipients, and those to whom nothing has been or is being transmitted. */
+/** Returns all recipients, and the unsettled ones without an open attempt. */
 async function findUnsentRecipients(
   em: EntityManager,
   messageId: string,

@@ -30,8 +30,8 @@ interface Submission {
 }
 
 /**
- * Creates and queues the message of a parsed submission in the caller's transaction. A submission that was queued
- * before returns the existing message.
+ * Creates and queues the message of a parsed submission in the caller's transaction. If the same submission was queued
+ * before, returns the existing message.
  *
  * @returns the message's id.
  */
@@ -84,7 +84,7 @@ async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt 
   });
 }
 
-/** Calls with the same Message-ID are serialized, so that the later one finds the message of the earlier one. */
+/** Calls with the same Message-ID are serialized, so that the second one finds the message of the first one. */
 async function findDuplicate(
   { em }: Transaction,
   inboxId: string,
@@ -108,7 +108,9 @@ async function findDuplicate(
   return null;
 }
 
-/** The header gives the recipients to show, the envelope those to send to. Envelope-only recipients become Bcc. */
+/**
+ * The header contains the recipients to display, the envelope those to send to. Envelope-only recipients become Bcc.
+ */
 function toOutboundContent(
   mail: ParsedInboundMail,
   recipients: string[],

@@ -30,11 +30,11 @@ export interface Bodies {
   htmlBody: string | null;
 }
 
-/** A longer quote is truncated. */
+/** Longer quotes are truncated. */
 const MAX_QUOTE_BYTES = 1024 * 1024;
 /** Space for the lines around a quote: attribution or header block, tags and the truncation mark. */
 const FRAME_BYTES = 512 * 1024;
-/** A longer text is forwarded as plain text only, because its HTML form may be six times as long. */
+/** Longer text is forwarded as plain text only, because its HTML form may be six times as long. */
 const MAX_TEXT_AS_HTML_BYTES = 512 * 1024;
 const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;
@@ -137,7 +137,7 @@ function buildForwardedHtml(
   );
 }
 
-/** HTML may be a complete document: additions belong before its end. */
+/** The HTML may be a complete document, so additions are inserted before `</body>`. */
 function insertBeforeBodyEnd(html: string, addition: string): string {
   const end = [...html.matchAll(/<\/body/gi)].at(-1)?.index ?? html.length;
   return html.slice(0, end) + addition + html.slice(end);
@@ -178,7 +178,7 @@ function buildHeaderBlock(original: Original): [string, string][] {
   return block;
 }
 
-/** Tolerated error of a sender's clock. */
+/** Tolerated clock skew of a sender. */
 const CLOCK_SKEW_MS = 24 * 3_600_000;
 
 /** The Date of an inbound message if it is plausible; otherwise when the message was received or sent. */
@@ -204,7 +204,7 @@ function formatAddress({ email, name }: MailAddress): string {
   return name && toSingleLine(name) !== '' ? `${toSingleLine(name).slice(0, 100)} <${address}>` : address;
 }
 
-/** Untrusted text next to generated text must not start a new line. */
+/** Prevents untrusted text from starting a new line within generated text. */
 function toSingleLine(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')

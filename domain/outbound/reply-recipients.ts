@@ -16,7 +16,7 @@ export interface ReplyRecipients {
  * reply to an outbound message goes to its recipients. Each address occurs once; the inbox's own address and invalid
  * addresses are omitted.
  *
- * @param inboxAddress the inbox's own address, also with any plus tag.
+ * @param inboxAddress the inbox's own address; it also matches with any plus tag.
  * @throws AppError `no_recipients` if no recipient is left.
  */
 export function findReplyRecipients(
@@ -42,7 +42,7 @@ export function findReplyRecipients(
   });
 }
 
-/** Adds the recipients that the caller requests, each once. The inbox's own address is allowed among them. */
+/** Adds the recipients that the caller requests, each once. They may include the inbox's own address. */
 export function addRequestedRecipients(
   { to, cc }: ReplyRecipients,
   requested: { cc: MailAddress[]; bcc: MailAddress[] },

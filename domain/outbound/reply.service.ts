@@ -21,7 +21,7 @@ import type { OutboundContent } from './outbound-content.ts';
 import { buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 
-/** The content from the caller. The service derives the subject, and the recipients of a reply. */
+/** The content given by the caller. The service derives the subject, and the recipients of a reply. */
 type ReplyContent = Omit<OutboundContent, 'subject'>;
 
 export interface ReplyRequest {
@@ -120,7 +120,7 @@ async function sendReply(
     { id: original.threadId },
     { lockMode: LockMode.PESSIMISTIC_WRITE },
   );
-  // The original was deleted since it was read: the reply would start a thread of its own.
+  // If the original was deleted in the meantime, the reply would start a new thread.
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
   const attachments = () => attachFiles(em, { scope, inbox, files });
@@ -141,7 +141,7 @@ async function sendForward(
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
-    // The original was deleted while this waited for the lock on its files: the message would lack them.
+    // If the original was deleted while this transaction waited for the lock on its files, the message would lack them.
     if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
       throw notFound('message', original.id);
     const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];

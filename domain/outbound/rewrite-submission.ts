@@ -9,7 +9,7 @@ export interface SubmissionDefaults {
 
 /** No mail client writes a longer header. */
 const MAX_HEADER_BYTES = 1024 * 1024;
-/** Bcc reveals recipients to each other (RFC 5322 section 3.6.3); the other fields belong to receiving servers. */
+/** Bcc reveals recipients to each other (RFC 5322 section 3.6.3); the other fields are added by receiving servers. */
 const REMOVED_FIELD = /^(?:bcc|resent-bcc|return-path|x-original-to|delivered-to)[ \t]*:/i;
 
 /**
@@ -70,7 +70,7 @@ function rewriteHeader(bytes: Buffer, { messageId, date }: SubmissionDefaults): 
   return Buffer.from(fields.map((field) => `${field}\r\n`).join(''), 'latin1');
 }
 
-/** @param before the byte before these bytes: it may be the CR of a leading LF. */
+/** @param before the byte before these bytes; it may be the CR that precedes a leading LF. */
 function normalizeLineEnds(bytes: Buffer, before: number): Buffer {
   let bareLineFeeds = 0;
   for (let at = bytes.indexOf(0x0a); at !== -1; at = bytes.indexOf(0x0a, at + 1))

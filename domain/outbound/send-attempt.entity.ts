@@ -5,7 +5,7 @@ import { MessageEntity } from '../messages/message.entity.ts';
 
 /**
  * `attempting` is committed before the SMTP transaction starts. If a later step still finds it, it is unknown whether
- * the relay has the message: the attempt becomes `ambiguous` and is never retried automatically.
+ * the relay accepted the message: the attempt becomes `ambiguous` and is never retried automatically.
  */
 export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
 
@@ -22,7 +22,7 @@ export const SendAttemptEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [
     {
-      // Notifications identify a message by the provider's id.
+      // Provider notifications identify a message by the provider's id.
       name: 'send_attempts_provider_message_id_index',
       expression: `create index "send_attempts_provider_message_id_index" on "send_attempts" ("provider_message_id") where "provider_message_id" is not null`,
     },
@@ -43,7 +43,7 @@ export const SendAttemptEntity = defineEntity({
     reportsDelivery: p.boolean().default(false),
     /** The outcomes that the simulator reports immediately; null for real relays, whose reports arrive by mail. */
     simulated: p.json().$type<SimulatedOutcome[]>().strictNullable(),
-    /** Applied to recipient and message. */
+    /** Whether the result was applied to the recipient and the message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),
     finishedAt: timestamp().strictNullable(),

@@ -9,13 +9,13 @@ import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './se
 export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
 
 const MAX_RESPONSE_CHARACTERS = 1_000;
-/** Recording is retried for long, because a message without a recorded result becomes ambiguous. */
+/** Recording is retried for a long time, because an attempt without a recorded result becomes ambiguous. */
 const MAX_SETTLE_TRIES = 120;
 const SETTLE_PAUSE_MS = 1_000;
 
 /**
  * Commits the `attempting` row in one statement, under the message's lock: a message that is canceled in the meantime
- * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key admits
+ * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key allows
  * only one of them.
  *
  * @returns null if nothing may be sent: the message is no longer `sending`, or the last attempt does not allow another

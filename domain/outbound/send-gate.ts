@@ -11,7 +11,7 @@ import type { Organization } from '../organizations/organization.entity.ts';
 export interface GateInput {
   organization: Pick<Organization, 'status'>;
   environment: Pick<Environment, 'status'>;
-  /** Number of all recipients of the message, also of those already sent to. */
+  /** Number of all recipients of the message, including those already sent to. */
   recipientCount: number;
   /** Unsent recipients that have a suppression or matching list entries; others are omitted. */
   recipients: RecipientRestrictions[];
@@ -29,7 +29,7 @@ export interface Refusal {
   check: string;
   reason: RejectionReason;
   detail: string;
-  /** Error code of the API if the gate refuses at the request. */
+  /** API error code if the gate refuses the request. */
   code: ErrorCode;
   fix: string;
 }
@@ -39,7 +39,7 @@ interface GateCheck {
   refuse(input: GateInput): Omit<Refusal, 'check'> | null;
 }
 
-/** The checks of the send gate, which runs at the request and again at dispatch. The first refusal counts. */
+/** The checks of the send gate, which runs on the request and again at dispatch. The first refusal applies. */
 const CHECKS: readonly GateCheck[] = [
   {
     name: 'organization_active',
@@ -102,7 +102,7 @@ const CHECKS: readonly GateCheck[] = [
         if (match?.effect !== 'block') continue;
         return {
           reason: 'blocked_recipient',
-          detail: `${email} is on a send block list: the entry ${match.entry} of the ${match.scope}.`,
+          detail: `${email} is on a send block list (entry ${match.entry} of the ${match.scope}).`,
           code: 'message_rejected',
           fix: 'Remove the blocked recipient, delete the list entry, or add an allow entry in a narrower scope.',
         };
@@ -167,7 +167,7 @@ export function findRefusal(input: GateInput): Refusal | null {
   return null;
 }
 
-/** The API error of a refusal. It `commits`, so that the `message.rejected` event of the same transaction is kept. */
+/** The API error for a refusal. It commits the transaction, which contains the `message.rejected` event. */
 export function refusalError(refusal: Refusal): AppError {
   return new AppError(refusal.code, {
     detail: refusal.detail,

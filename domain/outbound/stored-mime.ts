@@ -50,7 +50,7 @@ type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
 
 /**
  * Builds and stores the MIME message once. Its key is committed before the first attempt, so that every attempt sends
- * exactly these bytes, which are also the raw message in the API.
+ * exactly these bytes. The API returns the same bytes as the raw message.
  */
 export async function ensureMimeStored(
   database: Database,
@@ -132,7 +132,7 @@ function loadAttachments(database: Database, messageId: string): Promise<Attachm
   );
 }
 
-/** The file is read from storage when the MIME stream reaches it. */
+/** Reads the file from storage when the MIME stream reaches it. */
 function toMimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
   const { filename, contentType, contentId, disposition, storageKey } = attachment;
   return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };

@@ -27,14 +27,14 @@ export interface SubmissionService {
   /** Whether MAIL FROM is the inbox's address, with or without a plus tag. */
   maySendAs(submitter: Submitter, mailFrom: string): boolean;
   /**
-   * Queues a submitted message with the sender's own bytes. Gate, thread, events and workflow are the same as for a
-   * send through the API. The same Message-ID to the same recipients within a day is a duplicate: a client that missed
-   * the reply sends the message again.
+   * Queues a submitted message and preserves the sender's MIME. Gate, thread, events and workflow are the same as for a
+   * send through the API. The same Message-ID to the same recipients within a day is a duplicate, because a client that
+   * missed the response submits the message again.
    *
    * @returns the message's id.
-   * @throws AppError `permission_denied` for another From, `validation_error` for a malformed message,
+   * @throws AppError `permission_denied` for a different From, `validation_error` for a malformed message,
    * `unauthenticated` if the password was changed in the meantime, and `message_rejected`, `usage_limit_exceeded` and
-   * `*_suspended` as for the API; errors of `raw`. Nothing is queued in these cases.
+   * `*_suspended` as for the API; errors that `raw` emits. Nothing is queued in these cases.
    */
   submit(submitter: Submitter, mail: SubmittedMessage): Promise<string>;
 }

@@ -4,7 +4,7 @@ import type { Scope } from '../identity/scope.ts';
 export interface Submitter {
   inboxId: string;
   email: string;
-  /** When the password was set that the client used. */
+  /** When the password that the client used was set. */
   rotatedAt: Date;
   scope: Scope;
 }

@@ -1,4 +1,4 @@
-/** JSON of a provider. Any field may be missing or have another type. */
+/** JSON from a provider. Any field may be missing or have another type. */
 export type JsonObject = Record<string, unknown>;
 
 export function parseJson(text: string): unknown {

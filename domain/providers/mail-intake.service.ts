@@ -7,9 +7,9 @@ import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import type { ReceiptService } from '../inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 
-/** A message that another server received and hands over. */
+/** A message that was received by another server. */
 export interface ProviderMail {
-  /** The provider's id. An inbox receives it once, however often it is handed over. */
+  /** The provider's id. An inbox accepts each id only once. */
   transportId: string;
   source: Readable;
   /** Empty string for `<>`. */
@@ -17,7 +17,7 @@ export interface ProviderMail {
   /** Empty string if the provider does not report it. */
   clientIp: string;
   helo: string | null;
-  /** The provider's results. Without them this service checks the message. */
+  /** The provider's results. If omitted, this service checks the message. */
   verdicts?: ProviderVerdicts;
   /** When the provider received it; defaults to now. */
   receivedAt?: Date;
@@ -28,7 +28,7 @@ export interface ProviderMail {
 
 export interface MailIntake {
   /**
-   * Resolves addresses. `unknown` are those without an inbox or that block the sender; `overLimit` those whose
+   * Resolves addresses. `unknown` contains those without an inbox or that block the sender, `overLimit` those whose
    * organization has reached its receive limit.
    */
   resolve(
@@ -39,7 +39,7 @@ export interface MailIntake {
     unknown: string[];
     overLimit: ProviderMail['recipients'];
   }>;
-  /** Whether all of these inboxes have received the id before. */
+  /** Whether all of these inboxes have already received the id. */
   hasReceived(transportId: string, recipients: ProviderMail['recipients']): Promise<boolean>;
   /**
    * Stores the bytes and commits receipts, like the SMTP listener. Once it resolves, this service is responsible.
@@ -60,7 +60,7 @@ const MAX_RECEIVED_FIELDS = 50;
 /** Trace fields come first, so only the start of a longer header is checked. */
 const MAX_HEADER_BYTES = 65_536;
 
-/** Accepts mail that other servers received (providers, an MTA in front). */
+/** Accepts mail that other servers received (providers, an upstream MTA). */
 export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions): MailIntake {
   return {
     async resolve(addresses, mailFrom) {
@@ -87,7 +87,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       source.on('error', (error) => checked.stream.destroy(error));
       source.once('close', () => {
         if (!source.readableEnded)
-          checked.stream.destroy(new Error('The client disconnected within the message'));
+          checked.stream.destroy(new Error('The client disconnected before the end of the message'));
       });
       checked.stream.on('error', () => {});
       const stored = await storage
@@ -101,7 +101,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
         await storage.delete(rawKey).catch(() => undefined);
         throw error;
       }
-      // After a failed commit the object stays: the commit may have succeeded, and a receipt then needs it.
+      // Keeps the object after a failed commit: the commit may have succeeded, and a receipt would then refer to it.
       const committed = await receipts
         .commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true })
         .catch(async (error: unknown) => {
@@ -159,6 +159,6 @@ function mailTooLarge(maxSizeBytes: number): AppError {
 function mailLoop(): AppError {
   return new AppError('unprocessable', {
     detail: `The message has more than ${MAX_RECEIVED_FIELDS} Received fields: it is in a loop.`,
-    fix: 'Reject it, and find the forwarding rule that returns it.',
+    fix: 'Reject it, and find the forwarding rule that causes the loop.',
   });
 }

@@ -10,11 +10,11 @@ import {
 
 export interface RawMailService {
   /**
-   * Accepts a raw message from a server that shares the secret. Resolves once the message is stored and its receipts are
-   * committed. Idempotent.
+   * Accepts a raw message from a server that shares the secret. Resolves once the message is stored and its receipts
+   * are committed. Idempotent.
    *
-   * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has reached
-   * its receive limit (the server should retry later); errors of the intake.
+   * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has
+   * reached its receive limit (the server should retry later); errors of {@link MailIntake}.
    */
   take(
     envelope: RawEnvelope,
@@ -28,7 +28,7 @@ export function createRawMailService({
   secret,
 }: {
   intake: MailIntake;
-  /** Without a secret nothing is accepted. */
+  /** If undefined, every request is rejected. */
   secret: string | undefined;
 }): RawMailService {
   return {

@@ -1,13 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../../platform/errors.ts';
 
-/** The signed envelope of a message that a server hands over. */
+/** The signed envelope of a message that another server submits. */
 export interface RawEnvelope {
   mailFrom: string;
   rcptTo: string[];
   clientIp: string;
   helo: string;
-  /** The server's id of the message; may be empty. */
+  /** The server's id for the message; may be empty. */
   id: string;
 }
 
@@ -24,7 +24,7 @@ export const MAX_CLOCK_SKEW_SECONDS = 300;
 
 /**
  * Builds the string to sign: `v1`, timestamp, sender, recipients, client IP, HELO, id and content hash, one per line.
- * Values must not contain line breaks, so that two envelopes never give the same string.
+ * Values must not contain line breaks, so that no two envelopes produce the same string.
  */
 export function buildSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
   const { mailFrom, rcptTo, clientIp, helo, id } = envelope;
@@ -60,6 +60,6 @@ export function verifyRawSignature(
 export function invalidSignature(reason: string): AppError {
   return new AppError('unauthenticated', {
     detail: `The signature of the message ${reason}.`,
-    fix: 'Sign the string that docs/mail.md describes with PROVIDER_RAW_SECRET, over the sent bytes and again for each request.',
+    fix: 'Sign the string described in docs/mail.md with PROVIDER_RAW_SECRET. Hash the exact bytes that you send, and sign each request separately.',
   });
 }

@@ -91,9 +91,7 @@ function toBounces(bounce: JsonObject): SesEvent['outcomes'] {
         statusCode: transient
           ? (status?.replace(/^[25]/, '4') ?? '4.0.0')
           : (status ?? (subType === 'NoEmail' || suppressed ? '5.1.1' : '5.0.0')),
-        diagnosticCode: suppressed
-          ? `On the suppression list of SES. ${diagnostic ?? ''}`.trim()
-          : diagnostic,
+        diagnosticCode: suppressed ? `On the SES suppression list. ${diagnostic ?? ''}`.trim() : diagnostic,
       },
     };
   });

@@ -10,8 +10,8 @@ export interface SesMailService {
    * Accepts a message that SES received. Resolves once it is stored and its receipts are committed. Idempotent.
    *
    * @returns `ignored` if no recipient has an inbox.
-   * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable` if
-   * SNS should retry (also if a recipient has reached its receive limit); errors of the intake.
+   * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable`
+   * if SNS should retry (also if a recipient has reached its receive limit); errors of {@link MailIntake}.
    */
   take(mail: SesMail): Promise<'stored' | 'ignored'>;
 }
@@ -20,7 +20,7 @@ export interface SesMailServiceOptions {
   intake: MailIntake;
   objects: Pick<SesObjects, 'open'>;
   buckets: string[];
-  /** For the log: SES has already accepted the message, so the sender gets no error. */
+  /** Used for logging: SES has already accepted the message, so the sender gets no error. */
   onUnknownRecipients(sesMessageId: string, recipients: string[]): void;
 }
 
@@ -38,7 +38,7 @@ export function createSesMailService(options: SesMailServiceOptions): SesMailSer
       // Checked before anything is read: SNS retries requests that take more than 15 seconds.
       if (recipients.length > 0 && !(await intake.hasReceived(transportId, recipients)))
         await takeForRecipients(options, { ...mail, content }, { transportId, recipients });
-      // The other recipients have it now. SNS retries for those over their limit.
+      // All other recipients have received it by now. SNS retries for those over their limit.
       if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
         throw receiveLimitReached();
       return 'stored';
@@ -95,7 +95,7 @@ async function openObject(
 
 function missingContent(): AppError {
   return new AppError('unprocessable', {
-    detail: 'The notification has no content and names no object.',
+    detail: 'The notification contains neither the message nor an S3 object key.',
     fix: 'Configure the receipt rule to deliver to S3 with this topic, or to SNS with content.',
   });
 }

@@ -9,7 +9,7 @@ export interface SesMail {
   recipients: string[];
   receivedAt: Date | null;
   verdicts: ProviderVerdicts;
-  /** Null if the notification has no content and names no object. */
+  /** Null if the notification contains neither the message nor an S3 object key. */
   content: { kind: 'object'; bucket: string; key: string } | { kind: 'inline'; bytes: Buffer } | null;
 }
 

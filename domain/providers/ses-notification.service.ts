@@ -18,26 +18,26 @@ import {
 
 export interface SesNotificationService {
   /**
-   * Handles a message of SNS. Only messages that SNS signed for a configured topic have an effect. Idempotent.
+   * Processes an SNS message. Only messages that SNS signed for a configured topic have an effect. Idempotent.
    *
    * @returns the result, once it is committed.
-   * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS should
-   * retry); errors of {@link SesMailService}.
+   * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS
+   * should retry); errors of {@link SesMailService}.
    */
   take(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
 }
 
 export interface SesNotificationServiceOptions {
-  /** With the worker role: a notification does not identify the organization. */
+  /** Uses the worker role, because a notification does not identify the organization. */
   database: Database;
   outcomes: Pick<OutcomeService, 'apply'>;
-  /** Handles mail that SES received. */
+  /** Accepts mail that SES received. */
   sesMail: SesMailService;
   egress: Pick<Egress, 'get'>;
   topicArns: string[];
 }
 
-/** A notification may arrive before the attempt is recorded. During this time SNS is asked to retry. */
+/** A notification may arrive before the attempt is recorded. Within this time, SNS should retry. */
 const UNKNOWN_ATTEMPT_GRACE_MS = 300_000;
 const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CERTIFICATE_BYTES = 32_768;
@@ -58,7 +58,7 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
     async take(body) {
       const message = parseSnsMessage(body);
       if (!message) throw invalidMessage();
-      // Checked first, so that other senders cannot trigger a request.
+      // Checked first, so that unknown senders cannot trigger a request.
       if (!options.topicArns.includes(message.TopicArn)) throw unknownTopic();
       if (!isSnsCertificateUrl(message.SigningCertURL)) throw invalidSignature();
       if (!isSignedBy(message, await fetchCertificate(message.SigningCertURL), new Date()))
@@ -104,7 +104,7 @@ async function applyEvent(
   const [first] = reported;
   if (!attempt || !first) {
     if (sentAt && Date.now() - sentAt.getTime() < UNKNOWN_ATTEMPT_GRACE_MS)
-      throw new AppError('unavailable', { detail: 'The message is not known yet.', fix: 'Retry later.' });
+      throw new AppError('unavailable', { detail: 'The message is not yet known.', fix: 'Retry later.' });
     return 'ignored';
   }
   const { statusCode, diagnosticCode } = first.outcome;
@@ -122,7 +122,7 @@ async function applyEvent(
 
 function invalidMessage(): AppError {
   return new AppError('validation_error', {
-    detail: 'The body is not a message of Amazon SNS.',
+    detail: 'The body is not an Amazon SNS message.',
     fix: 'Subscribe this URL to the topic without raw message delivery.',
   });
 }
@@ -136,7 +136,7 @@ function unknownTopic(): AppError {
 
 function invalidSignature(): AppError {
   return new AppError('unauthenticated', {
-    detail: 'The message has no valid signature of Amazon SNS.',
-    fix: 'Let SNS post to this URL directly, without a proxy that changes the body.',
+    detail: 'The message does not have a valid Amazon SNS signature.',
+    fix: 'Have SNS post to this URL directly, without a proxy that changes the body.',
   });
 }

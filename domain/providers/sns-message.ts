@@ -2,8 +2,9 @@ import { createVerify, X509Certificate } from 'node:crypto';
 import { parseJson } from './json-fields.ts';
 
 /**
- * A message of Amazon SNS (developer guide, "Parsing Amazon SNS message formats"). The AWS SDK does not verify signatures, and
- * `sns-validator` fetches certificates outside of the egress policy and does not check their validity period.
+ * An Amazon SNS message (developer guide, "Parsing Amazon SNS message formats"). The AWS SDK does not verify
+ * signatures, and `sns-validator` fetches certificates outside of the egress policy and does not check their validity
+ * period.
  */
 export interface SnsMessage {
   Type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation';
@@ -30,7 +31,7 @@ const REQUIRED_FIELDS = [
   'SigningCertURL',
 ];
 
-/** @returns null if the body is not a message of SNS. */
+/** @returns null if the body is not an SNS message. */
 export function parseSnsMessage(body: unknown): SnsMessage | null {
   const value = typeof body === 'string' ? parseJson(body) : body;
   if (typeof value !== 'object' || value === null) return null;
@@ -47,7 +48,7 @@ export function parseSnsMessage(body: unknown): SnsMessage | null {
   return fields as unknown as SnsMessage;
 }
 
-/** Whether the URL is a certificate of SNS. With any other URL anybody could sign. */
+/** Whether the URL is an SNS certificate. Otherwise, anyone could sign with their own certificate. */
 export function isSnsCertificateUrl(text: string): boolean {
   const url = URL.parse(text);
   return (
@@ -57,7 +58,7 @@ export function isSnsCertificateUrl(text: string): boolean {
   );
 }
 
-/** Whether the URL confirms a subscription at SNS. */
+/** Whether the URL confirms an SNS subscription. */
 export function isSnsSubscribeUrl(text: string): boolean {
   const url = URL.parse(text);
   return isSnsUrl(url) && url.searchParams.get('Action') === 'ConfirmSubscription';

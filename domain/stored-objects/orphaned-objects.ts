@@ -4,11 +4,11 @@ import type { Database } from '../../platform/database/database.ts';
 import { idFromBytes, idToBytes, isId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 
-/** A younger object may still get its row: storing a message can take days during an outage. */
+/** A newer object may still get its row: storing a message can take days during an outage. */
 const MIN_OBJECT_AGE_MS = 7 * 86_400_000;
 /** The sweep checks a registered object again after this delay, and only then deletes it. */
 const RECHECK_DELAY = '1 day';
-/** The search pauses after each page for as long as the page took, so that it uses half the capacity at most. */
+/** The search pauses after each page for as long as the page took, so that it uses at most half the capacity. */
 const MAX_PAUSE_MS = 10_000;
 
 /** Prefixes of message objects, in key order. The search ignores everything else in the bucket. */
@@ -68,7 +68,7 @@ export async function registerOrphanedObjects(
   return progress;
 }
 
-/** Returns the keys that no row refers to. */
+/** Returns the keys that are not referenced by any row. */
 async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
   const known = await database.query<{ key: string }>(
@@ -81,7 +81,7 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
   const unknownKeys = keys.filter((key) => !knownKeys.has(key));
   const ownerIds = new Map(unknownKeys.map((key) => [key, ownerIdsOf(key)]));
   const existingIds = await findExistingIds(database, [...ownerIds.values()].flat());
-  // A key without a recognizable owner is kept: an extra object is better than a lost one.
+  // Keeps a key without a recognizable owner: an extra object is better than a lost one.
   return unknownKeys.filter((key) => {
     const ids = ownerIds.get(key) ?? [];
     return ids.length > 0 && !ids.some((id) => existingIds.has(id));
@@ -89,8 +89,8 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
 }
 
 /**
- * The ids of rows that own an object according to its key: the message, and the receipt it is made from, whose files
- * are stored before they have rows. Empty for other keys, and for submitted messages: their keys do not contain the
+ * The ids of rows that own an object according to its key: the message, and the receipt it is created from. Files are
+ * stored before their rows exist. Empty for other keys, and for submitted messages: their keys do not contain the
  * message's id, and they are registered before they are stored.
  */
 function ownerIdsOf(key: string): string[] {

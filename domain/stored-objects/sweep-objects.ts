@@ -13,9 +13,9 @@ const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * Deletes the objects that no row refers to any more. It may crash at any point and run concurrently: it first marks
- * an entry, then deletes the object, then the entry. A marked object cannot get a new row: a row copies the key of an
- * existing row, of which there is none, or claims an unmarked entry.
+ * Deletes the objects that are no longer referenced by any row. It can crash at any point and run concurrently: it
+ * marks an entry, then deletes the object, then the entry. A marked object cannot get a new row, because a new row
+ * either copies the key of an existing row (there is none) or claims an unmarked entry.
  *
  * @returns the number of deleted objects.
  */
@@ -59,7 +59,7 @@ async function markDueObjects(database: Database): Promise<string[]> {
     );
     if (locked.length === 0) return [];
     const due = locked.map(({ key }) => key);
-    // A separate statement, so that it sees what was committed while the locks were taken.
+    // A separate statement sees what was committed while the locks were acquired.
     await em.execute(
       sql`delete from unclaimed_objects d where storage_key in (${due})
        and (exists (select from attachments a where a.storage_key = d.storage_key)

@@ -5,7 +5,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 /**
  * A stored object that may have no owner. The entry is inserted before the bytes are stored, deleted when a row refers
  * to them, and inserted again when such a row is deleted. `sweepObjects` deletes due objects without a row. Every
- * object therefore always has a row or an entry here, whenever a process crashes.
+ * object therefore has a row or an entry here, no matter when a process crashes.
  */
 export const UnclaimedObjectEntity = defineEntity({
   name: 'UnclaimedObject',
@@ -17,7 +17,7 @@ export const UnclaimedObjectEntity = defineEntity({
     /** Not a foreign key: the objects outlive the organization's row. Null if the owner is unknown. */
     organizationId: idColumn().fieldName('org_id').strictNullable(),
     dueAt: timestamp(),
-    /** The object is being deleted: no row may refer to it any more. */
+    /** The object is being deleted, so no row may refer to it any longer. */
     deleting: p.boolean().default(false),
   },
 });

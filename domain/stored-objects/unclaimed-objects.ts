@@ -9,7 +9,7 @@ import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
  * Registers objects in their own transaction before they are stored, so that the sweep finds them if this process
  * crashes.
  *
- * @param graceMs how long they may stay unclaimed.
+ * @param graceMs how long they may remain unclaimed.
  */
 export function registerObjects(
   database: Database,
@@ -23,7 +23,7 @@ export function registerObjects(
   );
 }
 
-/** Adds objects that no row refers to. They must not be listed yet. */
+/** Adds objects that no row refers to. They must not be registered yet. */
 export async function insertUnclaimed(
   em: EntityManager,
   organizationId: string,
@@ -36,22 +36,22 @@ export async function insertUnclaimed(
 }
 
 /**
- * SQL that lists the objects of rows that are being deleted, for a statement that deletes many rows at once.
+ * SQL that registers the objects of rows that are being deleted, for a statement that deletes many rows.
  *
- * @param rows SQL that gives storage key, organization and due time, each key once.
+ * @param rows a query for storage key, organization and due time, with distinct keys.
  */
 export function releaseObjectsSql(rows: Sql): Sql {
   return sql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows}
     on conflict (storage_key) do update set due_at = excluded.due_at`;
 }
 
-/** Makes a listed object due at once. */
+/** Makes a registered object due immediately. */
 export async function expediteDeletion(em: EntityManager, storageKey: string): Promise<void> {
   await em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() });
 }
 
 /**
- * Deletes the entries of objects that a row refers to from this commit on.
+ * Deletes the entries of objects that a row refers to once this transaction commits.
  *
  * @throws AppError `unavailable` if the request took so long that the objects are already being deleted.
  */
@@ -64,11 +64,11 @@ export async function claimObjects(em: EntityManager, storageKeys: string[]): Pr
   if (claimed === storageKeys.length) return;
   throw new AppError('unavailable', {
     detail: 'Storing the files took too long.',
-    fix: 'Repeat the request.',
+    fix: 'Retry the request.',
   });
 }
 
-/** Makes an object due for deletion because no row refers to it any more. */
+/** Makes an object due for deletion because it is no longer referenced by any row. */
 export async function releaseObject(
   em: EntityManager,
   {

@@ -122,8 +122,7 @@ describe('sending', () => {
     const response = await send('ann@example.test', 'Ada@mail.People.example');
     expect(expectProblem(response, 'message_rejected')).toMatchObject({
       rejection_reason: 'blocked_recipient',
-      detail:
-        'ada@mail.people.example is on a send block list: the entry people.example of the organization.',
+      detail: 'ada@mail.people.example is on a send block list (entry people.example of the organization).',
     });
     const events = await app.worker.systemTransaction(({ em }) =>
       em.find(EventEntity, { organizationId: own.organizationId }),

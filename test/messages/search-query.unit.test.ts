@@ -45,9 +45,9 @@ describe('operators of q', () => {
   });
 
   test.each([
-    ['from:', 'has nothing after from:'],
-    ['label:""', 'has nothing after label:'],
-    ['subject: invoice', 'has nothing after subject:'],
+    ['from:', 'has no value after from:'],
+    ['label:""', 'has no value after label:'],
+    ['subject: invoice', 'has no value after subject:'],
     ['has:pdf', 'supports has:attachment'],
     ['before:soon', 'has no date after before:'],
     ['after:2026-02-30', 'has no date after after:'],

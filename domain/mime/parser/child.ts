@@ -11,7 +11,7 @@ const CHUNK_BYTES = 256 * 1024;
 /**
  * Parses one message after another until the input ends.
  *
- * @throws Error for failures that no message causes. The process then ends, and the pool starts another.
+ * @throws Error for failures that are not caused by a message. The process then exits, and the pool starts another.
  */
 export async function runParserChild(input: Readable, output: Writable): Promise<void> {
   let job: { raw: PassThrough; done: Promise<void> } | undefined;
@@ -19,7 +19,7 @@ export async function runParserChild(input: Readable, output: Writable): Promise
     if (!job) {
       const raw = new PassThrough();
       job = { raw, done: parseAndSend(raw, output) };
-      // It is awaited below. Until then a rejection must not count as unhandled.
+      // It is awaited below. Until then, a rejection must not be reported as unhandled.
       job.done.catch(() => {});
     }
     // Once the parser has stopped, the rest of the message is ignored.
@@ -39,7 +39,7 @@ async function waitForDrain(stream: PassThrough): Promise<void> {
 
 async function parseAndSend(raw: Readable, output: Writable): Promise<void> {
   const send = (type: string, value: unknown) => writeFrame(output, type, Buffer.from(JSON.stringify(value)));
-  // Frames must not interleave, and an event handler sends the header.
+  // Frames must not be interleaved, and the header is sent by an event handler.
   let sent = Promise.resolve();
   const { text, html, parseError } = await parseMail(raw, {
     onHeader(header) {

@@ -22,11 +22,11 @@ export interface ParseJobOptions {
   ): Promise<{ key: string; stored: StoredObject }>;
 }
 
-/** Parses messages in child processes, so that a hostile message cannot block the worker or exhaust its memory. */
+/** Parses messages in child processes, so that a malicious message cannot block the worker or exhaust its memory. */
 export interface ParserPool {
   /**
-   * Content never makes it throw: if the parser fails or is killed, the result holds what it sent before, with
-   * `parseError`.
+   * Never throws because of the content: if the parser fails or is killed, the result contains what the parser sent
+   * before, and `parseError`.
    *
    * @throws errors of the source and of storage.
    */
@@ -38,11 +38,11 @@ export interface ParserPool {
 export interface ParserPoolOptions {
   /** The script that runs `runParserChild` on its standard input and output. */
   entry: string;
-  /** Messages parsed concurrently. */
+  /** Maximum number of messages that are parsed concurrently. */
   processes: number;
   /** Kills a parser that reads and writes nothing for this long. Waiting for storage does not count. */
   stallTimeoutMs?: number;
-  /** Kills a parser that takes this long in total, waits included. Must be below the timeout of the activity. */
+  /** Kills a parser that takes this long in total, including waits. Must be below the timeout of the activity. */
   totalTimeoutMs?: number;
   maxResidentBytes?: number;
 }
@@ -51,7 +51,10 @@ const STALL_TIMEOUT_MS = 30_000;
 const TOTAL_TIMEOUT_MS = 240_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MAX_JOBS_PER_PROCESS = 2_000;
-/** The heap limit is well below the memory limit, so that most oversized messages fail without a kill. The semi-space is small because most children are idle. */
+/**
+ * The heap limit is well below the memory limit, so that most oversized messages fail before the process is killed. The
+ * semi-space is small because most children are idle.
+ */
 const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
 
 export function createParserPool(options: ParserPoolOptions): ParserPool {
@@ -124,7 +127,7 @@ interface ParseJob {
 async function runJob(job: ParseJob, raw: Readable, options: ParseJobOptions): Promise<ParsedInboundMail> {
   const stop = new AbortController();
   const sent = sendSource(job, raw, stop.signal);
-  // Rejects if the source fails, because the parser would wait for its bytes forever. Never resolves.
+  // Rejects if the source fails, because the parser would otherwise wait for more bytes forever. Never resolves.
   const sourceFailed = sent.then(() => new Promise<never>(() => {}));
   const result = receiveResult(job, options);
   try {
@@ -141,7 +144,10 @@ async function runJob(job: ParseJob, raw: Readable, options: ParseJobOptions): P
   }
 }
 
-/** Sends the message to the parser, with backpressure. Write errors are ignored: `receiveResult` notices a dead parser. */
+/**
+ * Sends the message to the parser, with backpressure. Ignores write errors, because `receiveResult` detects a
+ * terminated parser.
+ */
 async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: AbortSignal): Promise<void> {
   const source = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const write = async (type: string, bytes?: Buffer) => {
@@ -161,7 +167,7 @@ async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: Abor
   await write(FRAME.end);
 }
 
-/** Collects the frames of the parser until it is done or has ended. @throws errors of storage. */
+/** Collects the frames of the parser until it is done or has exited. @throws errors of storage. */
 async function receiveResult(
   { child, frames, limits }: ParseJob,
   options: ParseJobOptions,
@@ -226,7 +232,7 @@ interface FileUpload {
   file: ParsedFile;
   write(bytes: Buffer): Promise<void>;
   end(): Promise<{ storageKey: string; stored: StoredObject }>;
-  /** Fails the upload and waits until it has failed. */
+  /** Makes the upload fail, and waits until it has failed. */
   abort(): Promise<void>;
 }
 
@@ -249,7 +255,7 @@ function startUpload(file: ParsedFile, index: number, { storeFile }: ParseJobOpt
       return { storageKey: key, stored };
     },
     async abort() {
-      content.destroy(new Error('The message ended within the file'));
+      content.destroy(new Error('The message ended before the end of the file'));
       await storing.catch(() => {});
     },
   };

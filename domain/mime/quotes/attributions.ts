@@ -18,9 +18,9 @@ const TIME = /(?<!\d)\d{1,2}(?:[:.h時时点點]|시 ?)\d{2}(?!\d)/;
 /** Up to five words and a number: `On Mon, Mar 2`, `W dniu 2`, `2026-03-02`, `in a message dated 3/2`. */
 const DATE_FIRST = /^["'“(*\s]*(?:[^\s\d<>@:!?]{1,16} ){0,5}(?:在|于|於)?[ (]?\d/u;
 const ENDS_IN_COLON = /[:\uff1a]["*_ ]*$/u;
-/** People write these in front of the verb; mail programs write a name. */
+/** People write these before the verb; mail programs write a name. */
 const PRONOUN = /(?<!\p{L})(?:I|we|you|he|she|they|it|ich|wir|du|er|sie|je|j['’]ai|nous|vous|yo|eu|io|ik)$/iu;
-/** Attributions without a verb of the table: `Quoting Bob <bob@example.com>:`. */
+/** Attributions without a verb from the table: `Quoting Bob <bob@example.com>:`. */
 const QUOTING =
   /^(?:quoting|citando|zitat von|citation de|selon|citando a|citat från|citaat van|quoth) .{2,120}[:\uff1a]$/iu;
 /** `2011/4/7 Bob <bob@example.com>`: no verb, no time, no colon. */
@@ -50,7 +50,7 @@ function endsParagraph(before: Line | undefined): boolean {
   return before === undefined || before.kind !== 'text';
 }
 
-/** A cheap check that rejects nearly every line of prose. */
+/** A cheap check that rejects almost every line of prose. */
 function mayBeAttribution(lines: Line[], at: number): boolean {
   const words = lines[at]?.text ?? '';
   if (DATE_FIRST.test(words) || /^-{2,}/.test(words)) return true;
@@ -75,7 +75,7 @@ function hasQuoteOnSameLine(words: string): boolean {
   return BRACKETED_ADDRESS.test(before) && TIME.test(before) && before.length < 200;
 }
 
-/** Excludes prose above an attribution: the last line that can start one does. */
+/** Excludes prose above an attribution: the attribution starts at the last line that can start one. */
 function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
   for (let later = 1; later < count; later += 1) {
     const rest = lines

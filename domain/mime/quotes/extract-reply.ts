@@ -13,13 +13,13 @@ const MARK_TIMEOUT_MS = 500;
 const MAX_PASSES = 4;
 
 /**
- * Extracts what the author of a message wrote, without quoted messages, signature and advertising of the mail program;
- * `docs/mail.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a bare
- * forward. Packages such as `email-reply-parser` find about half of the replies in the fixtures.
+ * Extracts what the author of a message wrote, without quoted messages, signature and mail program advertising;
+ * `docs/mail.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a
+ * bare forward. Packages such as `email-reply-parser` find about half of the replies in the fixtures.
  *
  * If a message has both bodies, the text is used unless only the HTML marks what is quoted.
  *
- * @returns at most 524,288 characters (twice that if quoted lines of HTML are kept), in bounded time for any input.
+ * @returns at most 524,288 characters (twice that if quoted lines of HTML are included), in bounded time for any input.
  */
 export function extractReply({ text, html }: { text: string | null; html: string | null }): string {
   const hasText = text !== null && text.trim() !== '';
@@ -48,7 +48,7 @@ function extractFromHtml(html: string): Extraction {
   );
   if (first === null) return removeQuotedLines(htmlToText(html));
   if (first.lines.length > 0) return extractRepeatedly(first);
-  // Everything is quoted: a forward is the content of its message, a reply without text is empty.
+  // Everything is quoted. For a forward, the quoted message is the content; a reply without text is empty.
   const allText = htmlToText(html);
   return startsWithAttribution(allText) ? { text: '', hasQuotes: true } : { text: allText, hasQuotes: false };
 }

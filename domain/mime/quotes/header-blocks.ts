@@ -11,7 +11,7 @@ const FIELDS_ON_ONE_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
 const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
 const TIME = /(?<!\d)\d{1,2}[:.h時时]\d{2}(?!\d)/;
 const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|\d[./-]\d{1,2}[./-]\d/;
-/** A line of dashes, underscores or the like. */
+/** A line of dashes, underscores or similar characters. */
 const RULE = /^[-_=*─—–\u2010\u2011]{3,}$/;
 
 export function isRule(line: Line | undefined): boolean {
@@ -20,8 +20,8 @@ export function isRule(line: Line | undefined): boolean {
 
 /**
  * Recognizes the block of fields that Outlook and others put above a quoted message: `From:`, `Sent:`, `To:` and
- * `Subject:` in any language and order. Single fields do not count, because people write `From: London` and `To: Paris`.
- * A block needs a sender together with a subject, or with an address and a date.
+ * `Subject:` in any language and order. Single fields are ignored, because people write `From: London` and `To: Paris`.
+ * A block must contain a sender and either a subject or an address and a date.
  *
  * @returns its number of lines, or null.
  */
@@ -84,7 +84,7 @@ function parseField(
 function continuesBlock(lines: Line[], at: number, belowDivider: boolean): boolean {
   const line = lines[at];
   if (line?.kind === 'blank') {
-    // A block has blank lines between all of its fields or between none.
+    // A block has blank lines between all of its fields or between none of them.
     return parseField(lines[at + 1], belowDivider) !== null;
   }
   if (line?.kind !== 'text') return false;
@@ -115,7 +115,7 @@ export function classifyDivider(lines: Line[], at: number): 'original' | 'forwar
     .toLowerCase();
   const bare = words.replace(/[:\uff1a]$/u, '').trim();
   if (isForwardedMarker(bare) && (framed || words !== bare)) return 'forward';
-  // "Original Message" without dashes counts if fields follow.
+  // "Original Message" without dashes is a divider only if fields follow.
   if (isOriginalMarker(bare) && (framed || countHeaderBlockLines(lines, at + 1, true) !== null))
     return 'original';
   // `-----Bob/ACME wrote: -----` (Lotus Notes) is an attribution.

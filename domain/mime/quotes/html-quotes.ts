@@ -3,8 +3,9 @@ import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import { type Line, type LineKind, normalizeText, toLine } from './lines.ts';
 
 /**
- * Marks inserted into the source, each on its own line after the conversion: start and end of a region, and the point
- * after which everything is quoted. They are private-use characters, which are first removed from the source.
+ * Marks that are inserted into the source, each on its own line after the conversion: the start and end of a region,
+ * and the point after which everything is quoted. They are private-use characters, which are removed from the source
+ * first.
  */
 const MARKS = {
   quoted: '\ue001',
@@ -50,22 +51,22 @@ const QUOTED_IDS = /^(?:qt|isreplycontent|includetail|replysplit)$/;
 const SIGNATURE_IDS =
   /^(?:signature|ms-outlook-mobile-signature|applemailsignature|ymail_android_signature|ymail_ios_signature)$/;
 const QUOTED_NAMES = new Set(['quote', 'isreplycontent', 'includetail']);
-/** Outlook puts its quote beside these, not within: everything after them is history. */
+/** Outlook puts the quoted message next to these elements, not inside them: everything after them is history. */
 const DIVIDER_IDS =
   /^(?:divrplyfwdmsg|appendonsend|stopspelling|mail-editor-reference-message-container|zwchr)$/;
-/** The rule Outlook for Windows draws above `From: … Sent: …`, in both of its colours and all its units. */
+/** The rule Outlook for Windows draws above `From: … Sent: …`, in both of its colors and all its units. */
 const DIVIDER_STYLE =
   /border-top:\s*(?:solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\))\s+1(?:\.0)?p[tx]|1(?:\.0)?p[tx]\s+solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\)))/;
 
 interface Open {
   region: Region | null;
-  /** A container around one `blockquote`: what comes after that is an answer below it. */
+  /** A container around one `blockquote`. Anything after the `blockquote` is an answer below it. */
   endsWithBlockquote: boolean;
 }
 
 /**
- * Inserts marks where the HTML of mail programs identifies quotes and signatures. Works in one pass without a tree,
- * because the sender controls its depth and breadth. The source between the marks is unchanged.
+ * Inserts marks at the quotes and signatures that the HTML of mail programs identifies. Works in one pass without a
+ * tree, because the sender controls the depth and breadth of a tree. The source between the marks is unchanged.
  */
 export function markHtmlQuotes(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' ');
@@ -160,7 +161,7 @@ function markToRegion(mark: string): Region {
   return mark === MARKS.answered ? 'answered' : 'quoted';
 }
 
-/** The converter adds `>` to the content of `blockquote`; this adds it for other quoting elements. */
+/** The converter adds `>` to the content of `blockquote`; this function adds it for other quoting elements. */
 function toLineInRegions(raw: string, regions: Region[]): Line {
   const line = toLine(raw.replace(ANY_MARK, ''));
   const innermost = regions.at(-1);
@@ -171,7 +172,7 @@ function toLineInRegions(raw: string, regions: Region[]): Line {
   return { ...line, raw: line.kind === 'blank' ? '>' : `> ${line.raw}`, kind: 'quoted' };
 }
 
-/** Removes the blank lines that the marks leave. */
+/** Removes the blank lines that remain from the marks. */
 function removeMarkGaps(lines: Line[]): Line[] {
   const isGap = (line: Line | undefined) =>
     line !== undefined && line.kind !== 'cut' && line.raw.trim() === '';

@@ -2,7 +2,7 @@
 export interface Line {
   /** The original line without its line ending. */
   raw: string;
-  /** For comparison: without invisible characters, white space normalized, truncated to 1,000 characters. */
+  /** Normalized for comparison: without invisible characters, white space collapsed, truncated to 1,000 characters. */
   text: string;
   kind: LineKind;
 }
@@ -54,7 +54,7 @@ function restoreFencedCode(lines: Line[]): void {
   }
 }
 
-/** `>>> print(1)`: a third level without a first one is a Python session. */
+/** `>>> print(1)`: a third quote level without a first level is a Python session. */
 function restorePrompts(lines: Line[]): void {
   const quoted = lines.filter((line) => line.kind === 'quoted');
   if (quoted.every((line) => /^>>>(?: [^>]|$)/.test(line.text))) {

@@ -1,11 +1,14 @@
 /**
- * Lines that phones and free mail programs add to a message: `Sent from my iPhone`, `Get Outlook for iOS`. The author did
- * not write them. The patterns match whole lines, so the same words within a sentence are kept.
+ * Lines that phones and free mail programs add to a message: `Sent from my iPhone`, `Get Outlook for iOS`. The author
+ * did not write them. The patterns match whole lines, so that the same words within a sentence are not removed.
  */
 const MAX_CHARACTERS = 160;
 
 const DEVICE = String.raw`(?:[^.!?]|\.(?=\S)){1,70}[.!]?`;
-/** Anything may follow "sent from my". Without "my" a product must follow: `Sent from the warehouse` is a sentence. */
+/**
+ * Anything may follow "sent from my". Without "my", a product must follow, because `Sent from the warehouse` is a
+ * sentence.
+ */
 const PRODUCT = String.raw`(?:(?:the |der |dem |de |la |il )?(?:new |neuen )?)(?:all.?new )?(?:iphone|ipad|ios|apple|android|samsung|galaxy|huawei|xiaomi|redmi|honor|oneplus|oppo|sony|xperia|nokia|blackberry|motorola|moto|pixel|google|gmail|outlook|mail\b|windows|yahoo|aol|proton|protonmail|spark|superhuman|mailspring|airmail|canary|edison|bluemail|blue mail|newton|polymail|front|hey|zoho|fastmail|tutanota|tuta|gmx|web\.de|t-online|k-9|fairemail|nine|boxer|typeapp|mymail|mail\.ru|yandex|thunderbird|roundcube|em client|myMail|workspace|foxmail|qq|网易|163|126|surface|htc|lg\b|smartphone|mobile|handy|mobil|telefon|phone|my )`;
 
 const PATTERNS = [
@@ -49,7 +52,7 @@ const PATTERNS = [
   // Arabic, Hebrew
   `(?:أُرسلت|أرسلت|مرسل|تم الإرسال|أرسل) من .{1,60}`,
   `נשלח (?:מה|מ|מאת|באמצעות).{1,60}`,
-  // "Get Outlook for iOS" and what other programs advertise
+  // "Get Outlook for iOS" and similar advertisements
   `(?:get|download) (?:outlook|spark|bluemail|blue mail|mailspring|yahoo|aol|mymail|my mail|edison).{0,60}`,
   String.raw`(?:holen sie sich|hol dir|laden sie|télécharge[rz]|obtenir|obtene[rz]|obtén|consigue|descarg\w{1,6}|obter|obtenha|baixar|baixe|ottieni|scarica|pobierz|hämta|skaffa|få|hent|hanki|lataa|скачать|загрузить|получить|отримати|завантажити|získat|získejte|stáhnout|letöltés|λήψη|obțineți|obține|descărcați|获取|取得|下載|下载|download|verkrijg|احصل على|קבל(?:ת)? את|השג את) .{0,25}outlook.{0,40}`,
   `(?:iphone|ios|android|mac).{0,4}(?:版|用|용).{0,4}outlook.{0,20}`,

@@ -1,5 +1,5 @@
 /**
- * How mail programs introduce quotes, by language. All in lower case, like the text they are compared with. People use the
+ * How mail programs introduce quotes, by language. In lower case, like the text they are compared with. People use the
  * same words in sentences, so a match alone is not enough: `attributions.ts` and `header-blocks.ts` check the context.
  */
 interface QuoteLanguage {

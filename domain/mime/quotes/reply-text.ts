@@ -6,15 +6,15 @@ import { isMobileSignature } from './mobile-signatures.ts';
 export interface ReplyLines {
   /** Lines of the message; empty if all of it is quoted. */
   lines: string[];
-  /** Whether anything quoted was found, whether removed or kept. */
+  /** Whether quoted text was found, even if it was not removed. */
   hasQuotes: boolean;
 }
 
 /**
  * Separates what the author wrote from what they quote.
  *
- * - Removes everything from an unquoted history on (`-----Original Message-----`, `From: … Subject: …`, `On … wrote:`
- *   without `>` below).
+ * - Removes everything from the start of an unquoted history (`-----Original Message-----`, `From: … Subject: …`, `On …
+ *   wrote:` without `>` below).
  * - Removes quoted lines at the start or the end, or with an attribution: a reply above, below or around one quote.
  * - Keeps quoted lines between answers, and passages quoted by hand.
  */
@@ -72,7 +72,7 @@ function findHistory(lines: Line[]): History {
   return { cut: null, forward };
 }
 
-/** Whether there is text apart from a signature. */
+/** Whether there is any text besides a signature. */
 function hasText(lines: Line[]): boolean {
   return removeSignature(lines.filter(({ kind }) => kind === 'text')).length > 0;
 }
@@ -117,7 +117,7 @@ function previousNonBlank(lines: Line[], from: number): number {
   return at;
 }
 
-/** A rule directly above belongs to the history. */
+/** A rule directly above is part of the history. */
 function includeRuleAbove(lines: Line[], at: number): number {
   const above = previousNonBlank(lines, at - 1);
   return isRule(lines[above]) ? above : at;
@@ -137,7 +137,7 @@ interface Run {
   lines: Line[];
 }
 
-/** Blank lines belong to the run above; leading ones to none. */
+/** Blank lines belong to the run above; leading blank lines are dropped. */
 function groupIntoRuns(lines: Line[]): Run[] {
   const runs: Run[] = [];
   for (const [at, line] of lines.entries()) {
@@ -162,7 +162,7 @@ function isWrappedQuote(lines: Line[], at: number): boolean {
   return above.text.length >= 68 && line.text.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.text);
 }
 
-/** Removes signatures, unless nothing else is left. */
+/** Removes signatures, unless the text would be empty. */
 function removeSignatures(runs: Run[]): Run[] {
   const stripped = runs.map((run) => (run.quoted ? run : { ...run, lines: removeSignature(run.lines) }));
   const left = stripped.filter((run) => run.quoted || run.lines.some((line) => line.kind !== 'blank'));
@@ -175,7 +175,7 @@ function removeSignature(lines: Line[]): Line[] {
   let end = above.length;
   while (end > 0 && isTrailer(above[end - 1])) end -= 1;
   const left = above.slice(0, end).filter((line) => line.kind !== 'signature');
-  // Blank lines below stay, as a separator.
+  // Keeps the blank lines below as a separator.
   return left.length === 0
     ? left
     : [...left, ...lines.slice(lines.findLastIndex(({ kind }) => kind !== 'blank') + 1)];
@@ -196,7 +196,7 @@ function isSignatureSeparator(lines: Line[], at: number): boolean {
   if (!/^(?:--|—|––|__|___|---|-----?)$/.test(line.text)) return false;
   const below = lines.slice(at + 1, at + 2 + MAX_SIGNATURE_LINES).filter(({ kind }) => kind !== 'blank');
   if (line.text === '--') return below.length < MAX_SIGNATURE_LINES;
-  // Underscores of webmail count only if a few lines follow, and no sentences.
+  // Webmail underscores are a separator only if a few lines follow that are not sentences.
   if (/^_{2,3}$/.test(line.text))
     return below.length > 0 && below.length <= 5 && below.every(({ text }) => isContactLine(text));
   return (
