@@ -11,7 +11,8 @@ export function createDomainActivities({ verifications }: { verifications: Verif
      * Checks the records once. If some are missing, it throws with the delay until the next check: Temporal's own retry is
      * the schedule, and the UI shows what is missing.
      *
-     * @param checkImmediately check even if none is due. A new run waits first, because nothing can be published yet.
+     * @param checkImmediately checks even if no check is due. A new run waits first, because the records cannot be
+     * published yet.
      */
     checkDomainRecords: ({
       domainId,

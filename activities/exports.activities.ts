@@ -7,7 +7,7 @@ import { withApplicationFailures } from './failures.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** Each holds parts of its archive in memory. */
+/** Limited, because each export holds parts of its archive in memory. */
 const MAX_CONCURRENT_EXPORTS = 2;
 const HEARTBEAT_INTERVAL_MS = 5_000;
 
@@ -20,7 +20,7 @@ export function createExportActivities({
 }) {
   const slots = createSemaphore(MAX_CONCURRENT_EXPORTS);
 
-  /** Heartbeats by a timer, since a step may wait for storage; the activity timeout ends a step that hangs. */
+  /** Heartbeats on a timer, because a step may wait for storage. The activity timeout ends a step that hangs. */
   async function withSlot<T>(
     work: (signal: AbortSignal, onProgress: (soFar: string) => void) => Promise<T>,
   ): Promise<T> {

@@ -3,9 +3,9 @@ import { AppError } from '../platform/errors.ts';
 import { redactAddresses } from '../platform/mail-transport/mail-transport.ts';
 
 /**
- * Runs the body of an activity and converts what it throws into a failure that Temporal understands. An `AppError` below
- * status 500 is not retried, since it would be refused again; everything else (a database or storage that is down) is.
- * Operators read histories, so messages carry no addresses.
+ * Runs the body of an activity and converts errors to Temporal's `ApplicationFailure`. An `AppError` with a status below
+ * 500 is not retried, because it would be thrown again; all other errors are retried (such as an unavailable database).
+ * Messages contain no addresses, because operators can read histories.
  */
 export async function withApplicationFailures<T>(work: () => Promise<T>): Promise<T> {
   try {

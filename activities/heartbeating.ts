@@ -5,8 +5,8 @@ const DEFAULT_HEARTBEAT_TIMEOUT_MS = 30_000;
 const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
 
 /**
- * Runs an activity and heartbeats three times within its heartbeat timeout. Without heartbeats Temporal notices a
- * killed worker only when the whole activity times out.
+ * Runs an activity and heartbeats three times per heartbeat timeout. Without heartbeats, Temporal notices a killed worker
+ * only when the whole activity times out.
  */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();

@@ -9,7 +9,7 @@ export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
   workflows: WorkflowGateway;
   sources: OverdueSource[];
-  /** Each returns how many rows it changed, counted under its name. */
+  /** Each returns the number of changed rows, which is reported under its name. */
   sweeps: Record<string, () => Promise<number>>;
   logger: Logger;
 }
@@ -24,7 +24,7 @@ const MAX_CONCURRENT_LOOKUPS = 10;
 export function createMaintenanceActivities(options: MaintenanceActivityOptions) {
   return {
     /**
-     * Dispatches what the outbox still holds, recovers overdue rows and runs the sweeps.
+     * Dispatches the commands left in the outbox, recovers overdue rows and runs the sweeps.
      *
      * @returns counts, for the Temporal UI.
      */
@@ -69,7 +69,7 @@ async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
   return dispatched;
 }
 
-/** An error is logged and leaves the other rows unaffected; the source returns the row again later. */
+/** Logs an error instead of throwing it, so the other rows are recovered. The source returns the row again later. */
 async function recoverRun({ workflows, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
   Context.current().heartbeat();
   const { workflowId } = run.start;
@@ -80,7 +80,7 @@ async function recoverRun({ workflows, logger }: MaintenanceActivityOptions, run
       return;
     }
     if (status === 'COMPLETED') {
-      // A defect: a completed run leaves a final row. Temporal would refuse a second start.
+      // A defect: after a completed run the row should be final. Temporal would reject a second start.
       logger.error({ workflowId }, 'overdue row with a completed run');
       return;
     }
@@ -90,7 +90,7 @@ async function recoverRun({ workflows, logger }: MaintenanceActivityOptions, run
     if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
     else await workflows.dispatch({ start: run.start });
   } catch (error) {
-    logger.error({ workflowId, err: error }, 'overdue row could not be recovered');
+    logger.error({ workflowId, err: error }, 'could not recover an overdue row');
   }
 }
 

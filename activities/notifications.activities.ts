@@ -11,7 +11,7 @@ export function createNotificationActivities({
 }) {
   return {
     /**
-     * Makes one attempt. A deferral is thrown with the delay until the next attempt, so that Temporal schedules the
+     * Makes one attempt. If the relay defers it, throws with the delay until the next attempt: Temporal schedules the
      * retry.
      */
     attemptNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>

@@ -13,10 +13,10 @@ export interface OutboundActivityOptions {
 
 export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 
-/** Steps of sending a message. Temporal may run each of them again at any time. */
+/** Steps of sending a message. Each is idempotent, because Temporal may run it again at any time. */
 export function createOutboundActivities({ dispatch, transmissions }: OutboundActivityOptions) {
   return {
-    /** Checks whether the message may be sent and marks it `sending`; records a refusal at once. */
+    /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
     prepareSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
       withApplicationFailures(() => dispatch.prepare(messageId)),
 

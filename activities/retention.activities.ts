@@ -11,7 +11,7 @@ import { withApplicationFailures } from './failures.ts';
 
 export type RetentionActivities = ReturnType<typeof createRetentionActivities>;
 
-/** Jitter keeps waiting deletions from retrying at the same time. */
+/** With jitter, so that waiting deletions do not retry at the same time. */
 const BUSY_RETRY_DELAY_MS = 5_000;
 const BUSY_RETRY_JITTER_MS = 10_000;
 

@@ -13,7 +13,7 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
   return {
     /**
      * Makes one attempt. A failed attempt throws with the exact delay until the next one: Temporal's own retry is the
-     * schedule, and the UI shows attempt count, last result and next time.
+     * schedule, and the UI shows the attempt count, the last result and the time of the next attempt.
      */
     attemptDelivery: ({ deliveryId, episode, now }: DeliveryRun & { now: boolean }): Promise<string> =>
       withApplicationFailures(async () => {

@@ -44,13 +44,13 @@ export interface AppOptions {
   services: Services;
 }
 
-/** What one address may ask for before it has shown a credential. */
+/** Rate limit of one address for requests without a valid credential. */
 const ADDRESS_LIMIT = { perSecond: 10, burst: 50 };
 const BODY_LIMIT_BYTES = 1024 * 1024;
-/** As it is written in the path: an address of 320 characters, some of them percent-encoded. */
+/** Applies to the encoded path: fits an email address of 320 characters, some of them percent-encoded. */
 const MAX_PARAM_LENGTH = 1_024;
 
-/** The HTTP API, ready to listen or to be injected into. */
+/** Builds the HTTP API, ready for `listen` or `inject`. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, logger, database, probes, services } = options;
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
@@ -111,14 +111,15 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
     bodyLimit: BODY_LIMIT_BYTES,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
     trustProxy: config.TRUST_PROXY?.split(',').map((address) => address.trim()) ?? false,
-    // A request under way when the process is asked to end still gets its answer.
+    // On shutdown, requests in progress still get a response.
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    // A busy machine may take its time to compile the schemas of every route.
+    // On a busy machine, compiling the schemas of all routes takes long.
     pluginTimeout: 60_000,
-    // 25 MiB over a slow line; the headers have Node's own minute, and a body is read only of who may send it.
+    // Enough for 25 MiB over a slow connection. Headers time out after Node's default of one minute, and bodies of
+    // unauthenticated requests are not read.
     requestTimeout: 300_000,
-    // Refusals of the router itself, before any hook: a path that is no URL.
+    // Errors of the router itself, which occur before any hook, for example a malformed URL.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendProblem(request, reply as FastifyReply, toAppError(error), publicUrl);

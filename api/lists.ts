@@ -4,7 +4,7 @@ import type { Cursors } from '../platform/cursor.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
 import { enumOf, strictObject, text } from './schemas.ts';
 
-/** Query parameters of every list; spread them into the list's own. */
+/** Query parameters of every list; spread them into the list's own parameters. */
 export const pageQuery = {
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items per page.' }),
   cursor: Type.Optional(text(1024, { minLength: 1, description: 'next_cursor of the previous page.' })),
@@ -45,19 +45,19 @@ export function createLists(cursors: Cursors): Lists {
   return {
     read(request) {
       const { limit, order, cursor } = request.query as PageQuery;
-      const after = cursor === undefined ? undefined : cursors.decode(listName(request), cursor);
+      const after = cursor === undefined ? undefined : cursors.decode(listKey(request), cursor);
       return { limit, order, ...(after ? { after } : {}) };
     },
     present: (request, { items, next }, item) => ({
       data: items.map(item),
       has_more: next !== null,
-      next_cursor: next === null ? null : cursors.encode(listName(request), next),
+      next_cursor: next === null ? null : cursors.encode(listKey(request), next),
     }),
   };
 }
 
 /** A cursor is valid for one list: its tenant, path, filters and order. The page size may change between pages. */
-function listName({ scope, routeOptions, params, query }: FastifyRequest): string {
+function listKey({ scope, routeOptions, params, query }: FastifyRequest): string {
   const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
   return JSON.stringify([
     scope.organizationId,

@@ -1,8 +1,6 @@
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 
-/**
- * The building blocks of the API's schemas. Every string and array has a maximum size; a guard test checks this.
- */
+/** Building blocks of the API's schemas. Every string and array has a maximum size; a guard test checks this. */
 export const text = (maxLength: number, options: TSchemaOptions & { minLength?: number } = {}) =>
   Type.String({ maxLength, ...options });
 

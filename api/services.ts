@@ -41,10 +41,10 @@ import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
 import type { Storage } from '../platform/storage.ts';
 
-export interface ServiceParts {
+export interface ServiceOptions {
   config: Config;
   database: Database;
-  /** The login of a worker, for mail and reports that providers hand over; the API's own where there is none. */
+  /** Connected as a worker, for mail and reports that providers deliver. Default: `database`. */
   workerDatabase?: Database | undefined;
   outbox: Outbox;
   storage: Storage;
@@ -52,7 +52,7 @@ export interface ServiceParts {
   logger: Logger;
 }
 
-/** Every service the routes call, by the name routes know it by. */
+/** Every service that routes call, under the name that routes use. */
 export type Services = ReturnType<typeof createServices>;
 
 export function createServices({
@@ -63,7 +63,7 @@ export function createServices({
   storage,
   sesObjects,
   logger,
-}: ServiceParts) {
+}: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
   const { events, secretBox, receipts, outcomes, dns, dnsSettings } = shared;
   const intake = createMailIntake({ storage, receipts, maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES });
@@ -134,16 +134,16 @@ export function createServices({
       sesMail: createSesMailService({
         intake,
         objects: sesObjects,
-        buckets: listed(config.SES_INBOUND_BUCKETS),
+        buckets: parseList(config.SES_INBOUND_BUCKETS),
         onUnknownRecipients: (sesMessageId, recipients) =>
-          logger.warn({ sesMessageId, recipients }, 'SES received a mail for recipients nobody has'),
+          logger.warn({ sesMessageId, recipients }, 'SES received a message for unknown recipients'),
       }),
       egress: createEgress({ ...readEgressOptions(config), requireHttps: true }),
-      topicArns: listed(config.SES_TOPIC_ARNS),
+      topicArns: parseList(config.SES_TOPIC_ARNS),
     }),
   };
 }
 
-function listed(setting = ''): string[] {
+function parseList(setting = ''): string[] {
   return setting.split(',').flatMap((item) => item.trim() || []);
 }

@@ -50,7 +50,7 @@ import {
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
 
-/** Named schemas. A schema must come after those it refers to. */
+/** Named schemas. Each follows the schemas it refers to. */
 export const sharedSchemas = [
   Problem,
   Address,

@@ -6,8 +6,8 @@ import { invalid } from '../platform/errors.ts';
  * @param path JSON Pointer to the field, for the error.
  * @throws AppError `validation_error` for an invalid time or one before 1970.
  */
-export function parseTime(path: string, given: string): Date {
-  const time = new Date(given);
+export function parseTime(path: string, text: string): Date {
+  const time = new Date(text);
   const year = time.getUTCFullYear();
   if (year >= 1970 && year <= 9999) return time;
   throw invalid(
@@ -22,10 +22,10 @@ export function parseTime(path: string, given: string): Date {
  *
  * @throws AppError `validation_error` for a day that does not exist.
  */
-export function parseDay(path: string, given: string): Date {
-  const time = parseTime(path, given);
-  const day = given.slice(0, 10);
-  // Date carries excess days over: February 30 would become March 2.
+export function parseDay(path: string, text: string): Date {
+  const time = parseTime(path, text);
+  const day = text.slice(0, 10);
+  // Date accepts days that do not exist: February 30 becomes March 2.
   if (new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return time;
   throw invalid(path, 'is not a valid day', 'Use a day such as 2026-11-21.');
 }

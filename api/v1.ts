@@ -32,53 +32,53 @@ import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
 
-/** What route files may ask for: each names those parts of it that it uses. */
-export interface RouteParts extends Services {
+/** Everything that routes depend on. Each route file declares only what it uses. */
+export interface RouteDependencies extends Services {
   config: Config;
   lists: Lists;
   cursors: Cursors;
   openResponses: OpenResponses;
-  /** How often an answer that stays open shows that it is alive, and its credential is checked again. */
+  /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
   heartbeatMs: number;
 }
 
-/** Every route of the API, one line a file. */
-export async function registerRoutes(app: FastifyInstance, parts: RouteParts): Promise<void> {
+/** Registers every route of the API, one line per file. */
+export async function registerRoutes(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
   await app.register(
     async (v1) => {
-      await v1.register(organizationRoutes(parts));
-      await v1.register(usageRoutes(parts));
-      await v1.register(retentionPolicyRoutes(parts));
-      await v1.register(apiKeyRoutes(parts));
-      await v1.register(domainRoutes(parts));
-      await v1.register(inboxRoutes(parts));
-      await v1.register(credentialRoutes(parts));
-      await v1.register(draftRoutes(parts));
-      await v1.register(messageRoutes(parts));
-      await v1.register(waitRoutes(parts));
-      await v1.register(labelRoutes(parts));
-      await v1.register(deletionRoutes(parts));
-      await v1.register(attachmentRoutes(parts));
-      await v1.register(replyRoutes(parts));
-      await v1.register(rawRoutes(parts));
-      await v1.register(threadRoutes(parts));
-      await v1.register(suppressionRoutes(parts));
-      await v1.register(listRoutes(parts));
-      await v1.register(exportRoutes(parts));
-      await v1.register(rawMailRoutes(parts));
-      await v1.register(sesNotificationRoutes(parts));
+      await v1.register(organizationRoutes(dependencies));
+      await v1.register(usageRoutes(dependencies));
+      await v1.register(retentionPolicyRoutes(dependencies));
+      await v1.register(apiKeyRoutes(dependencies));
+      await v1.register(domainRoutes(dependencies));
+      await v1.register(inboxRoutes(dependencies));
+      await v1.register(credentialRoutes(dependencies));
+      await v1.register(draftRoutes(dependencies));
+      await v1.register(messageRoutes(dependencies));
+      await v1.register(waitRoutes(dependencies));
+      await v1.register(labelRoutes(dependencies));
+      await v1.register(deletionRoutes(dependencies));
+      await v1.register(attachmentRoutes(dependencies));
+      await v1.register(replyRoutes(dependencies));
+      await v1.register(rawRoutes(dependencies));
+      await v1.register(threadRoutes(dependencies));
+      await v1.register(suppressionRoutes(dependencies));
+      await v1.register(listRoutes(dependencies));
+      await v1.register(exportRoutes(dependencies));
+      await v1.register(rawMailRoutes(dependencies));
+      await v1.register(sesNotificationRoutes(dependencies));
       for (const path of ['/webhooks/endpoints', '/webhook-endpoints'] as const) {
-        await v1.register(endpointRoutes({ ...parts, path }));
-        await v1.register(endpointOperationRoutes({ ...parts, path }));
+        await v1.register(endpointRoutes({ ...dependencies, path }));
+        await v1.register(endpointOperationRoutes({ ...dependencies, path }));
       }
-      await v1.register(deliveryRoutes(parts));
-      await v1.register(metricRoutes(parts));
-      await v1.register(eventRoutes(parts));
-      await v1.register(eventStreamRoutes(parts));
+      await v1.register(deliveryRoutes(dependencies));
+      await v1.register(metricRoutes(dependencies));
+      await v1.register(eventRoutes(dependencies));
+      await v1.register(eventStreamRoutes(dependencies));
     },
     { prefix: '/api/v1' },
   );
-  // The specification writes these without the prefix.
-  await app.register(retentionPolicyRoutes({ ...parts, unversioned: true }));
-  await app.register(exportRoutes({ ...parts, unversioned: true }));
+  // The specification defines these routes without the prefix.
+  await app.register(retentionPolicyRoutes({ ...dependencies, unversioned: true }));
+  await app.register(exportRoutes({ ...dependencies, unversioned: true }));
 }

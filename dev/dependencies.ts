@@ -1,4 +1,4 @@
-import { type FirstOrganization, seedFirstOrganization } from '../domain/bootstrap/first-organization.ts';
+import { createFirstOrganization, type FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
@@ -93,12 +93,12 @@ async function seed(
 ): Promise<FirstOrganization> {
   const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
   try {
-    const made = await seedFirstOrganization(database, {
+    const created = await createFirstOrganization(database, {
       organizationName: 'First organization',
       ownerEmail: settings.ownerEmail,
     });
-    if (made) {
-      folder.writeSeed(made);
+    if (created) {
+      folder.writeSeed(created);
       log('Created the first organization, its owner and its keys');
     }
   } finally {

@@ -24,7 +24,7 @@ import { createWebhookEvents } from './webhooks/webhook-events.ts';
 export interface SharedServicesOptions {
   config: Config;
   database: Database;
-  /** The login of a worker, which sees every tenant: inbound mail may be anybody's. */
+  /** Connected as a worker, which sees every tenant, because inbound mail may belong to any of them. */
   workerDatabase: Database;
   outbox: Outbox;
   storage: Storage;
@@ -33,8 +33,8 @@ export interface SharedServicesOptions {
 export type SharedServices = ReturnType<typeof createSharedServices>;
 
 /**
- * What both the API and the workers use, built in one place so that both follow the same settings. Services are built
- * when a process first asks for them.
+ * Builds the services that both the API and the workers use, from the same settings. A getter builds its service on first
+ * use.
  */
 export function createSharedServices({
   config,
@@ -71,7 +71,7 @@ export function createSharedServices({
     secretBox: createSecretBox(config.ENCRYPTION_KEY),
     notifications: createNotificationService({ outbox }),
     dns: createDnsLookup(config),
-    /** Values of the DNS records that a domain has to publish. */
+    /** Values of the DNS records that a custom domain must publish. */
     dnsSettings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
     get drafts() {
       return drafts();

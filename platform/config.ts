@@ -247,9 +247,9 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
   for (const [name, property] of Object.entries(ConfigSchema.properties)) {
-    const given = environment[name];
-    if (given === undefined || given === '') continue;
-    values[name] = parseValue(property as { type?: string }, given);
+    const value = environment[name];
+    if (value === undefined || value === '') continue;
+    values[name] = parseValue(property as { type?: string }, value);
   }
   const candidate = Value.Default(ConfigSchema, values);
   for (const error of Value.Errors(ConfigSchema, candidate)) {
@@ -261,12 +261,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return Object.freeze(candidate as Static<typeof ConfigSchema>);
 }
 
-function parseValue(property: { type?: string }, given: string): unknown {
-  if (property.type === 'integer') return /^-?\d+$/.test(given.trim()) ? Number(given) : given;
-  if (property.type !== 'boolean') return given;
-  if (/^(true|yes|on|1)$/i.test(given)) return true;
-  if (/^(false|no|off|0)$/i.test(given)) return false;
-  return given;
+function parseValue(property: { type?: string }, value: string): unknown {
+  if (property.type === 'integer') return /^-?\d+$/.test(value.trim()) ? Number(value) : value;
+  if (property.type !== 'boolean') return value;
+  if (/^(true|yes|on|1)$/i.test(value)) return true;
+  if (/^(false|no|off|0)$/i.test(value)) return false;
+  return value;
 }
 
 function describe(name: string): string {

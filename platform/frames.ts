@@ -24,23 +24,23 @@ export async function writeFrame(stream: Writable, type: string, payload?: Uint8
   header.write(type, 'latin1');
   header.writeUInt32BE(payload?.length ?? 0, 1);
   stream.cork();
-  let hasRoom = stream.write(header);
-  if (payload && payload.length > 0) hasRoom = stream.write(payload);
+  let hasCapacity = stream.write(header);
+  if (payload && payload.length > 0) hasCapacity = stream.write(payload);
   stream.uncork();
-  if (!hasRoom) await waitForDrain(stream);
+  if (!hasCapacity) await waitForDrain(stream);
 }
 
 async function waitForDrain(stream: Writable): Promise<void> {
-  const over = new AbortController();
+  const done = new AbortController();
   try {
     if (stream.destroyed) throw new Error('The stream is closed');
-    const closed = once(stream, 'close', over).then(() => {
+    const closed = once(stream, 'close', done).then(() => {
       throw new Error('The stream is closed');
     });
-    await Promise.race([once(stream, 'drain', over), closed]);
+    await Promise.race([once(stream, 'drain', done), closed]);
   } finally {
     // A long-lived stream would otherwise accumulate listeners.
-    over.abort();
+    done.abort();
   }
 }
 

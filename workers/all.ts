@@ -3,7 +3,7 @@ import { startInboundSmtp } from './inbound-listener.ts';
 import { startSubmissionSmtp } from './submission-listener.ts';
 import { runWorkerProcess } from './worker-process.ts';
 
-/** Every queue and listener in one process: `npm start`, and installations that need no more. */
+/** Every queue and listener in one process, for `npm start` and small installations. */
 await runWorkerProcess('workers', {
   queues: [MAIL_QUEUE, WEBHOOKS_QUEUE, MAINTENANCE_QUEUE],
   listeners: [startInboundSmtp, startSubmissionSmtp],

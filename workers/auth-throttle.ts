@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 
-/** Failed logins of an address are counted within this window. */
+/** Window in which the failed logins of an address are counted. */
 const WINDOW_MS = 15 * 60_000;
 const MAX_FAILURES = 10;
-/** The oldest address is dropped first. */
+/** At this size the oldest address is evicted. */
 const MAX_TRACKED_ADDRESSES = 10_000;
 
-/** Limits password guessing per client address. It is in memory: each further process allows ten more attempts. */
+/** Limits password guessing per client address. State is in memory, so each process allows ten attempts. */
 export interface AuthThrottle {
   isAllowed(address: string): boolean;
   recordFailure(address: string): void;

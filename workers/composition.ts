@@ -21,7 +21,7 @@ import { purgeRateBuckets } from '../platform/rate-limit/purge-buckets.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
-import type { Room, WorkerParts } from './room.ts';
+import type { Room, WorkerDependencies } from './room.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
 import { deliverabilityRoom } from './rooms/deliverability.ts';
 import { domainsRoom } from './rooms/domains.ts';
@@ -59,17 +59,17 @@ const ROOMS: readonly Room[] = [
   exportsRoom,
 ];
 
-export interface Composition extends WorkerParts {
+export interface Composition extends WorkerDependencies {
   temporal: ReturnType<typeof createTemporalClient>;
-  /** What messages submitted by SMTP need. */
+  /** The service for messages submitted over SMTP. */
   submissions(): SubmissionService;
-  /** Activities of the task queues this process serves. */
+  /** Activities of the task queues that this process polls. */
   activities: Partial<Record<TaskQueue, object>>;
-  /** Lets what is under way end, then closes every connection. */
+  /** Waits for work in progress, then closes every connection. */
   close(): Promise<void>;
 }
 
-/** Builds what a worker or listener process works with: the parts its queues and listeners use, and no others. */
+/** Builds the dependencies of a worker or listener process: only those that its queues and listeners use. */
 export async function compose(
   config: Config,
   logger: Logger,
@@ -87,7 +87,7 @@ export async function compose(
   const services = createSharedServices({ config, database, workerDatabase: database, outbox, storage });
   const closers: (() => Promise<void>)[] = [];
   const simulator = once(() => createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN }));
-  const parts: WorkerParts = {
+  const dependencies: WorkerDependencies = {
     config,
     logger,
     database,
@@ -101,9 +101,9 @@ export async function compose(
       return transport;
     }),
     parserPool: once((): ParserPool => {
-      const reader = createParserPool({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
-      closers.push(() => reader.close());
-      return reader;
+      const pool = createParserPool({ entry: PARSER_ENTRY, processes: config.MAIL_PARSER_PROCESSES });
+      closers.push(() => pool.close());
+      return pool;
     }),
     dkimKeys: once(
       async (): Promise<DkimKeys> =>
@@ -118,11 +118,11 @@ export async function compose(
   };
   const activities: Composition['activities'] = {};
   for (const queue of queues) {
-    const built = await Promise.all(ROOMS.map((room) => room.activities?.[queue]?.(parts)));
-    activities[queue] = Object.assign({}, ...built);
+    const activitySets = await Promise.all(ROOMS.map((room) => room.activities?.[queue]?.(dependencies)));
+    activities[queue] = Object.assign({}, ...activitySets);
   }
   if (queues.includes(MAINTENANCE_QUEUE)) {
-    const maintenance = ROOMS.flatMap((room) => room.maintenance?.(parts) ?? []);
+    const maintenance = ROOMS.flatMap((room) => room.maintenance?.(dependencies) ?? []);
     Object.assign(
       activities[MAINTENANCE_QUEUE] ?? {},
       createMaintenanceActivities({
@@ -141,7 +141,7 @@ export async function compose(
     );
   }
   return {
-    ...parts,
+    ...dependencies,
     temporal,
     activities,
     submissions: once(() =>
@@ -152,7 +152,7 @@ export async function compose(
         events: services.events,
         credentials: services.credentials,
         attachments: services.attachments,
-        parserPool: parts.parserPool(),
+        parserPool: dependencies.parserPool(),
       }),
     ),
     async close() {

@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
-import { seedFirstOrganization } from '../domain/bootstrap/first-organization.ts';
+import { createFirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 
 const USAGE = 'npm run organization:create -- --email OWNER [--name NAME]';
 
-/** Makes the first organization of an installation and prints its keys, once: they are not kept in clear. */
+/** Creates the first organization of an installation and prints its keys, of which the service stores only hashes. */
 const { values } = parseArgs({ options: { email: { type: 'string' }, name: { type: 'string' } } });
 if (values.email) await create(values.email, values.name ?? 'First organization');
 else {
@@ -18,10 +18,10 @@ async function create(ownerEmail: string, organizationName: string): Promise<voi
   const { DATABASE_URL: url, DEFAULT_TIER: tier } = loadConfig();
   const database = await createDatabase({ url, poolSize: 1, entities });
   try {
-    const made = await seedFirstOrganization(database, { organizationName, ownerEmail, tier });
-    if (made) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
+    const created = await createFirstOrganization(database, { organizationName, ownerEmail, tier });
+    if (created) process.stdout.write(`${JSON.stringify(created, null, 2)}\n`);
     else {
-      process.stderr.write('There is an organization already; nothing was changed.\n');
+      process.stderr.write('An organization already exists; nothing was changed.\n');
       process.exitCode = 1;
     }
   } finally {

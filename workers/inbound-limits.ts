@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** IPv6 customers get at least a /64 (RFC 6177), so the limit applies to the network. */
+/** IPv6 customers get at least a /64 (RFC 6177), so the limit applies to the first four groups of an address. */
 const IPV6_NETWORK_PARTS = 4;
 
 /** Whether a client address has too many open connections, including the new one. */

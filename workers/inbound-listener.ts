@@ -44,7 +44,7 @@ export interface InboundListenerOptions {
   onReply?: (outcome: InboundOutcome, seconds: number) => void;
   /** Limits concurrent messages over 1 MiB, each of which buffers up to 15 MiB until it is stored. */
   largeMessageSlots?: Semaphore;
-  /** How long such a message waits for a slot. */
+  /** How long a large message waits for a slot. */
   largeMessageTimeoutMs?: number;
 }
 
@@ -68,7 +68,7 @@ const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
 
 /**
  * Listens for mail from other servers (RFC 5321). Replies 250 after the data only if the bytes are in storage, and the
- * receipt and its workflow start are committed. Otherwise replies 4xx or 5xx and leaves nothing behind.
+ * receipt and its workflow start are committed. Otherwise it replies 4xx or 5xx and stores nothing.
  *
  * @throws Error if the address cannot be bound or the certificate cannot be read.
  */
@@ -116,7 +116,7 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
       inFlight.add(received);
     },
   });
-  // Broken connections are not our errors, but an unhandled error event would end the process.
+  // Broken connections are not errors of the service, but an unhandled error event would end the process.
   server.on('error', (error) => logger.debug({ err: error }, 'inbound connection failed'));
   server.listen(config.INBOUND_SMTP_PORT, config.INBOUND_SMTP_HOST);
   await once(server.server, 'listening');
@@ -223,16 +223,16 @@ async function receiveMail(
     );
     return id;
   } catch (error) {
-    // If the database connection failed, the commit may have succeeded, and a receipt then needs the object.
+    // If the database connection failed, the commit may have succeeded, and its receipt needs the object.
     if (toDatabaseError(error)?.code === 'unavailable')
-      logger.warn({ rawKey }, 'kept an object that may have a receipt');
+      logger.warn({ rawKey }, 'did not delete an object that may have a receipt');
     else
       await storage.delete(rawKey).catch((failure: unknown) => {
         logger.warn({ err: failure, rawKey }, 'could not delete an object');
       });
     if (error instanceof SmtpError) throw error;
     if (isUsageLimitExceeded(error)) throw receiveLimitReached();
-    // A client must not be able to cause error logs.
+    // Logged as info, because a client must not be able to cause error logs.
     if (error instanceof ClientDisconnectedError) logger.info({ transaction: id }, error.message);
     else logger.error({ err: error, transaction: id }, 'could not accept a message');
     throw temporaryFailure();

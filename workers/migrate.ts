@@ -6,7 +6,7 @@ import { loadConfig } from '../platform/config.ts';
 import { databaseOptions } from '../platform/database/database.ts';
 import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 
-// Any number, the same in every release: concurrent migrations wait for each other on it.
+// Key of the advisory lock that serializes concurrent migrations. It must be the same in every release.
 const MIGRATION_LOCK = 7_236_501_118;
 
 const MIGRATIONS = new URL('../migrations', import.meta.url);
@@ -29,7 +29,7 @@ export class UnknownMigrationsError extends Error {
   override name = 'UnknownMigrationsError';
   constructor(names: string[]) {
     super(
-      `The database belongs to another version of the service: it has ${names.length} migration(s) that this version does not know (${names[0]}).`,
+      `The database belongs to another version of the service: it has ${names.length} migration(s) that are unknown to this version (${names[0]}).`,
     );
   }
 }
@@ -62,14 +62,15 @@ export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
     await client.query(RESET_FOREIGN_TRANSACTIONS);
     return { applied };
   } finally {
-    // Closing the session releases the lock, also after an error.
+    // Closing the session releases the lock, even after an error.
     await client.end();
   }
 }
 
 /**
- * A dump restored into another cluster has events whose transaction ids this cluster has yet to reach. The feed would
- * hide them until then, and order them after new events. They become the oldest; 3 is the first id a cluster assigns.
+ * After a restore into another cluster, events may have transaction ids that this cluster has not reached yet. The feed
+ * would hide them until then, and order them after new events. This makes them the oldest events: 3 is the first
+ * transaction id that a cluster assigns.
  */
 const RESET_FOREIGN_TRANSACTIONS = `update events set transaction_id = '3'
   where transaction_id >= pg_snapshot_xmax(pg_current_snapshot())`;
@@ -110,7 +111,7 @@ function readLogin(variable: string, url: string, role: string): Login {
   return { variable, user: decodeURIComponent(username), password: decodeURIComponent(password), role };
 }
 
-/** Policies do not apply to the owner of a table, and the workers' role sees every tenant: neither may serve the API. */
+/** The API must use neither the owner, to whom policies do not apply, nor the workers' login, which sees every tenant. */
 function assertSeparateLogins(owner: string, logins: Login[]): void {
   const taken = new Map([[owner, 'MIGRATION_DATABASE_URL']]);
   for (const { variable, user } of logins) {
@@ -129,7 +130,7 @@ async function ensureLogin(client: pg.Client, { variable, user, password, role }
   const existing = found.rows[0];
   if (existing?.rolsuper || existing?.rolbypassrls)
     throw new Error(`The user of ${variable} (${user}) bypasses row-level security; use another one`);
-  // These statements take no parameters.
+  // PostgreSQL does not support parameters in these statements.
   const verb = existing ? 'alter' : 'create';
   await client.query(`${verb} role ${name} login inherit password ${pg.escapeLiteral(password)}`);
   await client.query(`grant ${pg.escapeIdentifier(role)} to ${name}`);
@@ -139,7 +140,7 @@ async function ensureLogin(client: pg.Client, { variable, user, password, role }
 async function main(): Promise<void> {
   const config = loadConfig();
   if (!config.MIGRATION_DATABASE_URL)
-    throw new Error('MIGRATION_DATABASE_URL is required: the owner of the schema');
+    throw new Error('MIGRATION_DATABASE_URL is required: it has the login of the schema owner');
   const { applied } = await migrate({
     migrationUrl: config.MIGRATION_DATABASE_URL,
     apiUrl: config.API_DATABASE_URL,

@@ -11,8 +11,11 @@ import type { OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { Storage } from '../platform/storage.ts';
 import type { TaskQueue } from '../workflows/task-queues.contract.ts';
 
-/** What a worker process has. Functions build their part on the first call: not every process sends or reads mail. */
-export interface WorkerParts {
+/**
+ * What background work in a worker process depends on. Functions build their value on the first call, because not every
+ * process sends or parses mail.
+ */
+export interface WorkerDependencies {
   config: Config;
   logger: Logger;
   database: Database;
@@ -25,16 +28,16 @@ export interface WorkerParts {
   parserPool(): ParserPool;
 }
 
-/** What the reconciler does for a room every minute. */
+/** The work that the reconciler does for a room every minute. */
 export interface Maintenance {
-  /** Finds rows that are neither final nor moving, whose workflow is started or settled. */
+  /** Find rows whose workflow run is missing or stopped. The reconciler restarts the run or settles the row. */
   overdue?: OverdueSource[];
-  /** Deletes or moves rows in bulk. Each returns how many rows it changed, counted under its name in the Temporal UI. */
+  /** Delete or move rows in bulk. Each returns the number of changed rows, which the Temporal UI shows under its name. */
   sweeps?: Record<string, () => Promise<number>>;
 }
 
-/** The background work of one room of `domain/`: a worker process builds the parts for the queues it serves. */
+/** The background work of one room of `domain/`. A process builds only the activities of the queues it polls. */
 export interface Room {
-  activities?: Partial<Record<TaskQueue, (parts: WorkerParts) => object | Promise<object>>>;
-  maintenance?(parts: WorkerParts): Maintenance;
+  activities?: Partial<Record<TaskQueue, (dependencies: WorkerDependencies) => object | Promise<object>>>;
+  maintenance?(dependencies: WorkerDependencies): Maintenance;
 }

@@ -31,7 +31,7 @@ import {
   CHECK_USAGE_SCHEDULE_ID,
 } from '../workflows/usage-alerts/check-usage.contract.ts';
 
-/** Creates the schedules that are not there yet; one an operator paused or changed stays as it is. */
+/** Creates missing schedules. Existing ones do not change, because an operator may have paused or edited them. */
 export async function ensureSchedules(temporal: Client): Promise<void> {
   await ensureSchedule(temporal, {
     scheduleId: RECONCILE_SCHEDULE_ID,

@@ -20,7 +20,7 @@ export class ClientDisconnectedError extends Error {
   }
 }
 
-/** RFC 5321 section 6.3 recommends at least 100. Real paths are far shorter, and each round of a loop costs storage. */
+/** RFC 5321 section 6.3 recommends at least 100. Real paths are far shorter, and each pass of a loop costs storage. */
 const MAX_RECEIVED_FIELDS = 50;
 
 export interface DataOptions {
@@ -35,8 +35,8 @@ export interface DataOptions {
 }
 
 /**
- * Passes the data of an SMTP transaction to `consume`. If that fails, reads the data to its end before it throws: a reply
- * before the final dot would be taken for the reply to another command.
+ * Passes the data of an SMTP transaction to `consume`. If that fails, reads the data to its end before it throws, because
+ * the client would take a reply before the final dot for the reply to another command.
  *
  * @throws SmtpError if the message breaks a limit; ClientDisconnectedError; what `consume` throws.
  */
@@ -74,19 +74,17 @@ export async function receiveData<T>(
   }
 }
 
-/** Passes a message on unchanged, and fails as soon as it breaks a limit. */
+/** Passes a message through unchanged, and fails as soon as the message breaks a limit. */
 interface MessageInspection {
   stream: Transform;
   /** Set if the stream failed because of the message. */
   readonly refusal: SmtpError | undefined;
 }
 
-/** Smaller messages cost little more memory than the buffers of the socket. */
+/** Smaller messages need little more memory than the buffers of the socket. */
 const LARGE_MESSAGE_BYTES = 1024 * 1024;
 
-/**
- * @param admitLarge called once the message turns out to be large. The client waits until it resolves.
- */
+/** @param admitLarge called once the message turns out to be large. The client waits until it resolves. */
 function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): MessageInspection {
   const countReceived = createReceivedCounter();
   let sizeBytes = 0;

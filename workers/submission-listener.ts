@@ -58,9 +58,9 @@ const CLOSE_GRACE_MS = 10_000;
 const MAX_CONCURRENT_LARGE_MESSAGES = 4;
 
 /**
- * Accepts messages from the mail clients of an inbox (RFC 6409), authenticated and only over TLS. A 250 reply after the
- * data means that the message is created and queued as by the API, with the same checks and events. A refusal gives the
- * reason.
+ * Accepts messages from email clients (RFC 6409), authenticated as an inbox and only over TLS. A 250 reply after the data
+ * means that the message is created and queued as if sent through the API, with the same checks and events. A refusal
+ * states the reason.
  *
  * @throws Error if an address cannot be bound, or the certificate cannot be read or is missing in production.
  */
@@ -151,12 +151,12 @@ function createServer(
       const submitter = submitters.get(session.id);
       if (!submitter) done(new SmtpError(530, '5.7.0 Authentication required'));
       else if (!submissions.maySendAs(submitter, address))
-        done(new SmtpError(553, `5.7.1 You may send as ${submitter.email} only`));
+        done(new SmtpError(553, `5.7.1 You may only send as ${submitter.email}`));
       else done();
     },
     onRcptTo({ address }, session, done) {
       if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
-        return done(new SmtpError(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients a message`));
+        return done(new SmtpError(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients per message`));
       const fault = findAddressProblem(address);
       done(fault ? new SmtpError(553, `5.1.3 The address ${toReplyText(fault)}`) : null);
     },

@@ -5,7 +5,7 @@ import { temporalConnectionOptions } from '../platform/temporal.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
 export interface RunningWorkers {
-  /** Stops polling, lets what is under way end (10 s), and closes the connection. */
+  /** Stops polling, waits up to 10 s for work in progress, and closes the connection. */
   stop(): Promise<void>;
   /** Rejects when a worker fails, resolves after `stop`. */
   done: Promise<void>;
@@ -14,20 +14,20 @@ export interface RunningWorkers {
 export interface WorkerOptions {
   config: Config;
   logger: Logger;
-  /** Activities of each task queue this process serves. */
+  /** Activities by task queue. The process polls these queues. */
   activities: Record<string, object>;
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
-/** Runs a queue keeps in memory; one that wakes after it was put out is replayed from its short history. */
-const CACHED_WORKFLOWS = 500;
-/** Workflow tasks of a queue at once: they share one thread, and what waits here is out of the server's fair order. */
-const WORKFLOW_TASKS_AT_ONCE = 10;
-const CONNECT_PAUSE_MS = 2_000;
+/** Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. */
+const MAX_CACHED_WORKFLOWS = 500;
+/** Per queue. Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. */
+const MAX_CONCURRENT_WORKFLOW_TASKS = 10;
+const CONNECT_RETRY_DELAY_MS = 2_000;
 
 /**
- * Sends the SDK's own log lines through the process's logger, and serves its metrics where an address is configured.
- * Once a process.
+ * Forwards the SDK's log lines to the process's logger, and serves the SDK's metrics if an address is configured. Call it
+ * once per process.
  */
 export function installRuntime(
   logger: Logger,
@@ -47,7 +47,7 @@ export function installRuntime(
   });
 }
 
-/** Serves the task queues; waits for Temporal as long as it takes. */
+/** Polls the task queues. Retries until Temporal responds. */
 export async function startTemporalWorkers({
   config,
   logger,
@@ -66,8 +66,8 @@ export async function startTemporalWorkers({
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
-        maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS_AT_ONCE,
-        maxCachedWorkflows: CACHED_WORKFLOWS,
+        maxConcurrentWorkflowTaskExecutions: MAX_CONCURRENT_WORKFLOW_TASKS,
+        maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: config.WORKER_CONCURRENCY,
         maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
       }),
@@ -89,8 +89,8 @@ async function connect(config: Config, logger: Logger): Promise<NativeConnection
     try {
       return await NativeConnection.connect(temporalConnectionOptions(config));
     } catch (error) {
-      logger.warn({ address: config.TEMPORAL_ADDRESS, err: error }, 'Temporal does not answer yet');
-      await new Promise((resolve) => setTimeout(resolve, CONNECT_PAUSE_MS));
+      logger.warn({ address: config.TEMPORAL_ADDRESS, err: error }, 'Temporal is not reachable, retrying');
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_RETRY_DELAY_MS));
     }
   }
 }

@@ -4,11 +4,11 @@ import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import { type Backlog, readBacklog } from '../domain/monitoring/backlog.ts';
 import type { Database } from '../platform/database/database.ts';
 
-/** A number that several scrapers ask for is read once in so long. */
-const BACKLOG_FRESH_MS = 10_000;
+/** Scrapes within this time share one query. */
+const BACKLOG_CACHE_MS = 10_000;
 
-/** What waits in the database, for all organizations together. */
-export function meterBacklog(
+/** Adds gauges for the pending work in the database, across all organizations. */
+export function installBacklogMetrics(
   registry: Registry,
   {
     database,
@@ -18,16 +18,16 @@ export function meterBacklog(
 ): void {
   const failures = new Counter({
     name: 'agent_email_backlog_failures_total',
-    help: 'How often the backlog could not be read; its gauges are then absent.',
+    help: 'Failed reads of the backlog; its gauges are then absent.',
     registers: [registry],
   });
   let known: { at: number; backlog: Promise<Backlog[]> } | undefined;
-  // The other numbers of the process are shown whatever the database does.
+  // An error must not hide the other metrics of the process.
   const read = async () => {
-    if (!known || now() - known.at >= BACKLOG_FRESH_MS) {
+    if (!known || now() - known.at >= BACKLOG_CACHE_MS) {
       const backlog = readBacklog(database).catch((error: unknown) => {
         failures.inc();
-        logger.warn({ err: error }, 'the backlog could not be read');
+        logger.warn({ err: error }, 'could not read the backlog');
         return [];
       });
       known = { at: now(), backlog };
@@ -36,7 +36,7 @@ export function meterBacklog(
   };
   new Gauge({
     name: 'agent_email_backlog',
-    help: 'Rows that wait, by kind; at most 10,000 are counted.',
+    help: 'Pending rows, by kind; at most 10,000 are counted.',
     labelNames: ['kind'],
     registers: [registry],
     async collect() {
@@ -47,7 +47,7 @@ export function meterBacklog(
   });
   new Gauge({
     name: 'agent_email_backlog_oldest_seconds',
-    help: 'Age of the oldest row of a kind that waits; 0 where none does.',
+    help: 'Age of the oldest pending row, by kind; 0 if there is none.',
     labelNames: ['kind'],
     registers: [registry],
     async collect() {
@@ -58,11 +58,11 @@ export function meterBacklog(
   });
 }
 
-/** Processes that read mail: how many are at work, how many rest, and how many mails wait for one. */
-export function meterParsers(registry: Registry, reader: Pick<ParserPool, 'usage'>): void {
+/** Adds a gauge for the parser processes. */
+export function installParserMetrics(registry: Registry, reader: Pick<ParserPool, 'usage'>): void {
   new Gauge({
     name: 'agent_email_mail_parsers',
-    help: 'Mails being read in a process of their own, idle processes, and mails waiting for one.',
+    help: 'Busy and idle parser processes, and messages waiting for one.',
     labelNames: ['state'],
     registers: [registry],
     collect() {

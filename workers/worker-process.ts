@@ -8,18 +8,20 @@ import { MAIL_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
-import { meterBacklog, meterParsers } from './worker-metrics.ts';
+import { installBacklogMetrics, installParserMetrics } from './worker-metrics.ts';
 
 export interface StartedProcess {
   stop(): Promise<void>;
-  /** Rejects when the process cannot go on. */
+  /** Rejects when a worker fails. Resolves after `stop`. */
   done: Promise<void>;
 }
 
-/** Something a process serves beside its task queues, such as an SMTP listener. */
-export type Listener = (parts: Composition & { registry: Registry }) => Promise<{ close(): Promise<void> }>;
+/** Starts a listener that a process runs besides its task queues, such as an SMTP listener. */
+export type Listener = (
+  composition: Composition & { registry: Registry },
+) => Promise<{ close(): Promise<void> }>;
 
-/** Serves task queues, and listeners where given, until `stop`. */
+/** Polls task queues and runs listeners until `stop`. */
 export async function startWorkers(
   config: Config,
   logger: Logger,
@@ -29,29 +31,31 @@ export async function startWorkers(
     registry,
   }: { queues: readonly TaskQueue[]; listeners?: readonly Listener[]; registry: Registry },
 ): Promise<StartedProcess> {
-  const parts = { ...(await compose(config, logger, queues)), registry };
-  addConnectionMetrics(registry, parts.database);
-  if (queues.includes(MAIL_QUEUE)) meterParsers(registry, parts.parserPool());
-  // The same in every process: one kind of them tells it.
-  if (queues.includes(MAINTENANCE_QUEUE)) meterBacklog(registry, { database: parts.database, logger });
-  // First, because mail can be taken while Temporal is away.
-  const listening = await Promise.all(listeners.map((listen) => listen(parts)));
-  const { activities } = parts;
+  const composition = { ...(await compose(config, logger, queues)), registry };
+  addConnectionMetrics(registry, composition.database);
+  if (queues.includes(MAIL_QUEUE)) installParserMetrics(registry, composition.parserPool());
+  // The backlog is the same in every process, so only one kind of worker reports it.
+  if (queues.includes(MAINTENANCE_QUEUE))
+    installBacklogMetrics(registry, { database: composition.database, logger });
+  // Listeners start first, because they can accept mail while Temporal is unavailable.
+  const listening = await Promise.all(listeners.map((listen) => listen(composition)));
+  const { activities } = composition;
   const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
-  if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED) await ensureSchedules(parts.temporal);
+  if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED)
+    await ensureSchedules(composition.temporal);
   const stopped = Promise.withResolvers<void>();
   return {
     done: workers?.done ?? stopped.promise,
     async stop() {
       await Promise.all(listening.map((listener) => listener.close()));
       await workers?.stop();
-      await parts.close();
+      await composition.close();
       stopped.resolve();
     },
   };
 }
 
-/** The main function of a worker's process: configuration, health checks, signals, exit status. */
+/** The main function of a worker process: configuration, health checks, signals and exit code. */
 export async function runWorkerProcess(
   name: string,
   serve: { queues: readonly TaskQueue[]; listeners?: readonly Listener[] },
@@ -89,7 +93,7 @@ interface Health {
   close(): Promise<void>;
 }
 
-/** `/health/live` and `/health/ready` for container probes, `/metrics` for who has the token; port 0 means none. */
+/** Serves `/health/live` and `/health/ready` to container probes, and `/metrics` to callers with the token. */
 async function serveHealth(config: Config, registry: Registry): Promise<Health> {
   const health: Health = { ready: false, close: async () => undefined };
   if (config.WORKER_HEALTH_PORT === 0) return health;
@@ -127,7 +131,7 @@ async function serveMetrics(
   response.writeHead(200, { 'content-type': registry.contentType }).end(`${own}${sdk}`);
 }
 
-/** The SDK serves its own port; without an answer the process's numbers are shown alone. */
+/** The SDK serves its metrics on another port. Returns an empty text if it does not respond. */
 async function readSdkMetrics(address: string): Promise<string> {
   try {
     const signal = AbortSignal.timeout(SDK_METRICS_TIMEOUT_MS);

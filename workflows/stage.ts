@@ -9,7 +9,7 @@ export interface StageReporter<Stage extends string> {
   report(stage: Stage, details: string): void;
 }
 
-/** Reports a run's stage as a search attribute and what it waits for as current details in the Temporal UI. */
+/** Reports a run's stage as a search attribute, and its details as current details in the Temporal UI. */
 export function createStageReporter<Stage extends string>(initial: Stage): StageReporter<Stage> {
   let current = initial;
   return {

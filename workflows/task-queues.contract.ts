@@ -1,4 +1,4 @@
-/** Task queues: one a kind of work, so that a flood of one leaves the others their workers. */
+/** One task queue per kind of work, so a backlog in one does not block the others. */
 export const MAIL_QUEUE = 'mail';
 export const WEBHOOKS_QUEUE = 'webhooks';
 export const MAINTENANCE_QUEUE = 'maintenance';

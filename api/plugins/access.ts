@@ -27,7 +27,7 @@ declare module 'fastify' {
     public?: true | 'unlimited';
     /** Works even if the organization has reached its limit of `api_calls`. */
     exemptFromUsageLimit?: true;
-    /** The response stays open. Rejected while suspended, although it is a GET, because it would have nothing to send. */
+    /** The response stays open. Rejected while suspended, although it is a GET: there would be no events to send. */
     heldOpen?: true;
   }
 }
@@ -46,23 +46,23 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   const { authentication, limiter, addressLimiter, limits } = options;
   app.decorateRequest('scope');
 
-  // Checked when all routes are registered: the hooks of a plugin may still complete its own routes.
+  // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     routes.push(route);
   });
   app.addHook('onReady', async () => {
-    const isPublic = routes.filter(({ config }) => !config?.permission === !config?.public);
-    if (isPublic.length > 0)
+    const misconfigured = routes.filter(({ config }) => !config?.permission === !config?.public);
+    if (misconfigured.length > 0)
       throw new Error(
-        `Routes need either a permission or public: ${isPublic.map(({ url }) => url).join(', ')}`,
+        `Routes must have either permission or public: ${misconfigured.map(({ url }) => url).join(', ')}`,
       );
   });
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
     return authentication.authenticate({
-      token: bearerToken(request),
-      environmentId: header(request, 'x-env-id'),
+      token: readBearerToken(request),
+      environmentId: readHeader(request, 'x-env-id'),
       requestId: request.id,
     });
   }
@@ -101,13 +101,13 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 }
 
-function bearerToken(request: FastifyRequest): string {
+function readBearerToken(request: FastifyRequest): string {
   const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
   if (token === undefined) throw unauthenticated();
   return token;
 }
 
-function header(request: FastifyRequest, name: string): string | undefined {
+function readHeader(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join() : value;
 }

@@ -1,6 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from '../../platform/errors.ts';
 
-/** Explains each error code. The page has an anchor for each, which the `type` of a problem links to. */
+/** Explanations of the error codes. The page has an anchor for each code, which the `type` of a problem links to. */
 const EXPLANATIONS: Record<ErrorCode, string> = {
   validation_error:
     'A field, parameter or header does not match the schema of the operation. Each entry of <code>errors</code> identifies one with a JSON Pointer. Unknown fields are rejected, not ignored.',
@@ -43,7 +43,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
 };
 
 /** Renders a page without scripts or external resources. */
-export function errorsPage(): string {
+export function renderErrorsPage(): string {
   const sections = Object.entries(ERROR_CODES).map(
     ([code, { status, title }]) =>
       `<section id="${code}"><h2>${code} <small>${status}</small></h2><p><b>${title}.</b> ${EXPLANATIONS[code as ErrorCode]}</p></section>`,

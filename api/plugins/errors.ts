@@ -24,7 +24,7 @@ export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: 
   app.setNotFoundHandler((request, reply) => sendProblem(request, reply, pathNotFound(), publicUrl));
 }
 
-/** For an unknown path. */
+/** The error for an unknown path. */
 export function pathNotFound(): AppError {
   return new AppError('not_found', {
     detail: 'The path does not exist.',
@@ -32,7 +32,7 @@ export function pathNotFound(): AppError {
   });
 }
 
-/** For requests that violate HTTP itself, before they have a path or a body. */
+/** The error for requests that violate HTTP itself, before a path or body has been read. */
 export function malformedRequest(): AppError {
   return new AppError('validation_error', {
     detail: 'The request is malformed.',
@@ -51,7 +51,7 @@ interface FastifyError {
 
 function fromFastifyError(error: unknown): AppError | undefined {
   if (!isFastifyError(error)) return undefined;
-  // A path segment longer than any id.
+  // A path segment is longer than any id.
   if (error.statusCode === 414) return pathNotFound();
   const known = FASTIFY_ERRORS_BY_STATUS[error.statusCode];
   if (known) return new AppError(known.code, known);
@@ -60,7 +60,7 @@ function fromFastifyError(error: unknown): AppError | undefined {
 
 const MIB_BYTES = 1024 * 1024;
 
-/** States the limit that applied: operations that carry a message accept more. */
+/** States the limit that applied, because operations that carry a message accept larger bodies. */
 function payloadTooLarge(error: unknown, { routeOptions }: FastifyRequest): AppError | undefined {
   if (!isFastifyError(error) || error.statusCode !== 413) return undefined;
   return new AppError('payload_too_large', {
@@ -76,7 +76,7 @@ function isFastifyError(error: unknown): error is Error & FastifyError {
 function internalError(cause: unknown): AppError {
   return new AppError('internal', {
     detail: 'The request failed because of an internal error, which has been logged.',
-    fix: 'Repeat it later, a POST with the same Idempotency-Key. If it keeps failing, report the request_id.',
+    fix: 'Repeat it later; for a POST, use the same Idempotency-Key. If it keeps failing, report the request_id.',
     cause,
   });
 }

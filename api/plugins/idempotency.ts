@@ -14,8 +14,8 @@ import { PROBLEM_TYPE, toProblemDocument } from './problem.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Work the handler depends on but that must not run inside a transaction, such as writing files to storage. Runs
-     * before the handler, and not for a repeated request with a stored response.
+     * Work that the handler depends on but that must not run inside a transaction, such as writing files to storage. Runs
+     * before the handler, but not for a repeated request with a stored response.
      */
     prepare?: (request: FastifyRequest) => Promise<void>;
   }
@@ -61,11 +61,11 @@ async function respondOnce(
   const id = createIdempotencyId({
     credentialId: scope.actor.id,
     method: request.method,
-    path: routedPath(request),
+    path: getRoutedPath(request),
     key: readKey(request),
   });
   const prepare = request.routeOptions.config.prepare;
-  // A body that `prepare` itself reads cannot be compared with the stored one beforehand.
+  // If `prepare` reads the body itself, the body cannot be compared with the stored request beforehand.
   const alreadyStored =
     prepare && request.body !== undefined ? await findStoredResponse({ database, store }, request, id) : null;
   if (!alreadyStored) await prepare?.(request);
@@ -92,7 +92,7 @@ async function respondOnce(
   return response.body;
 }
 
-/** Looks for a stored response without claiming the key, to skip a needless `prepare`. */
+/** Finds a stored response without claiming the key, to skip an unnecessary `prepare`. */
 function findStoredResponse(
   { database, store }: Pick<IdempotencyOptions, 'database' | 'store'>,
   request: FastifyRequest,
@@ -124,7 +124,7 @@ async function runHandler(
 ): Promise<StoredResponse> {
   const afterCommitHooks: (() => void)[] = [];
   let rejection: AppError | undefined;
-  let body = '';
+  let responseBody = '';
   try {
     await outer.em.transactional(async (em) => {
       const beforeCommitHooks: (() => Promise<void>)[] = [];
@@ -135,10 +135,10 @@ async function runHandler(
       };
       request.scope = { ...request.scope, transaction: inner } satisfies Scope;
       try {
-        const presented = await handle();
+        const result = await handle();
         await runBeforeCommit(em, beforeCommitHooks);
         await em.flush();
-        body = String(reply.serialize(presented as object));
+        responseBody = String(reply.serialize(result as object));
       } catch (error) {
         const appError = toAppError(error);
         if (!appError.commitsTransaction) throw error;
@@ -150,9 +150,9 @@ async function runHandler(
     afterCommitHooks.length = 0;
   }
   for (const hook of afterCommitHooks) outer.afterCommit(hook);
-  // Its changes commit with the outer transaction, even if the response is not stored.
+  // The handler's changes commit with the outer transaction, even if the response is not stored.
   if (rejection) requireStorable(rejection);
-  if (!rejection) return { status: reply.statusCode, contentType: JSON_TYPE, body };
+  if (!rejection) return { status: reply.statusCode, contentType: JSON_TYPE, body: responseBody };
   return {
     status: rejection.status,
     contentType: PROBLEM_TYPE,
@@ -160,15 +160,15 @@ async function runHandler(
   };
 }
 
-/** @throws the error itself if a repeated request must run again, because permissions, limits or outages may change. */
+/** @throws the error itself if a repeated request must run again: permissions, limits and availability may change. */
 function requireStorable(error: unknown): AppError {
   const rejection = toAppError(error);
   if (rejection.status >= 500 || [401, 403, 429].includes(rejection.status)) throw error;
   return rejection;
 }
 
-/** The path as routed: the query and the spelling of the path do not distinguish requests. */
-function routedPath({ routeOptions, params }: FastifyRequest): string {
+/** Returns the route and its parameters: requests that differ only in query or encoding of the path are the same. */
+function getRoutedPath({ routeOptions, params }: FastifyRequest): string {
   return JSON.stringify([routeOptions.url, params]);
 }
 

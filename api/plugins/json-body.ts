@@ -8,8 +8,8 @@ declare module 'fastify' {
   }
 }
 
-/** Fatal: invalid bytes replaced by U+FFFD would be stored and sent as text nobody wrote. */
-const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+/** Rejects invalid bytes. Replacing them with U+FFFD would store and send text that the client did not write. */
+const UTF_8_DECODER = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads bodies as JSON in UTF-8, treats an empty body as missing and rejects all other content types. */
 export function installJsonBodies(app: FastifyInstance): void {
@@ -42,7 +42,7 @@ function rejectOtherEncodings({ headers }: FastifyRequest): void {
 
 function decode(body: Buffer): string {
   try {
-    return UTF_8.decode(body);
+    return UTF_8_DECODER.decode(body);
   } catch {
     throw malformedJson('The body is not valid UTF-8.');
   }

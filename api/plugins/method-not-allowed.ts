@@ -9,15 +9,15 @@ const PARSED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 /** Responds with 405 and the supported methods, for every path. Install before the routes. */
 export function installMethodNotAllowed(app: FastifyInstance): { finish(): void } {
-  const served = new Map<string, Set<string>>();
+  const methodsByPath = new Map<string, Set<string>>();
   let finished = false;
   app.addHook('onRoute', ({ url, method }) => {
     if (finished) return;
     // The router ignores a trailing slash.
     const path = url.length > 1 ? url.replace(/\/$/, '') : url;
-    const methods = served.get(path) ?? new Set();
+    const methods = methodsByPath.get(path) ?? new Set();
     for (const name of [method].flat()) methods.add(name);
-    served.set(path, methods);
+    methodsByPath.set(path, methods);
   });
   return {
     /** Call when all routes are registered. */
@@ -25,7 +25,7 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
       finished = true;
       for (const method of PARSED_METHODS)
         if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-      for (const [url, methods] of served) {
+      for (const [url, methods] of methodsByPath) {
         const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
         const reject = async (): Promise<never> => {
           throw methodNotAllowed(allow);
@@ -35,7 +35,7 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
           method: PARSED_METHODS.filter((method) => !methods.has(method)),
           config: { public: true },
           schema: { hide: true },
-          // Before the body is read: otherwise its type or size would be reported instead.
+          // Runs before the body is read. Otherwise the response could report the body's type or size instead.
           onRequest: reject,
           handler: reject,
         });

@@ -37,7 +37,7 @@ export function installMetrics(
   app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
     // The duration of a stream says nothing about performance.
     if (routeOptions.config.heldOpen) return;
-    // Route patterns only: a label value per unknown path would exhaust memory.
+    // Only route patterns: one label value per unknown path would exhaust memory.
     const route = is404 ? 'unknown' : (routeOptions.url ?? 'unknown');
     duration.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
   });

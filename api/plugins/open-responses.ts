@@ -20,7 +20,7 @@ export interface OpenResponseLimits {
 }
 
 const RETRY_AFTER_SECONDS = 5;
-/** Responses that have not ended by then are destroyed: a client that reads nothing would block the shutdown. */
+/** Responses still open after this time are destroyed, because a client that does not read would block the shutdown. */
 const DRAIN_TIMEOUT_MS = 2_000;
 
 export function installOpenResponses(app: FastifyInstance, limits: OpenResponseLimits): OpenResponses {
@@ -28,11 +28,11 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
 
-  // Before the server stops listening: it waits for every response in progress.
+  // Runs before the server stops listening, because the server then waits for every response in progress.
   app.addHook('preClose', async () => {
     closing = true;
     for (const [controller, { raw }] of openResponses) {
-      // Closed explicitly: Node closes idle connections only once, and this one is not idle yet.
+      // Close the connection explicitly: Node closes idle connections only once, and this one is not idle yet.
       const { socket } = raw;
       raw.once('close', () => socket?.end());
       controller.abort();

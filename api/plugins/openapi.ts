@@ -3,13 +3,13 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
 import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
-import { errorsPage } from './errors-page.ts';
+import { renderErrorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
 
 export interface OpenApiOptions {
   publicUrl: string;
   version: string;
-  /** Registered by `$id`; they become the document's components. */
+  /** Registered by `$id`. They become the document's components. */
   schemas: TSchema[];
 }
 
@@ -39,8 +39,8 @@ export async function installOpenApi(
     },
     transform({ schema, url, route }) {
       if (route.config?.bodyMayBeEmpty) optionalBodies.add(schema.operationId);
-      const described = acceptsHeaders(url, route.config)
-        ? withHeaders(schema, route.method === 'POST')
+      const described = acceptsCommonHeaders(url, route.config)
+        ? withCommonHeaders(schema, route.method === 'POST')
         : schema;
       return { url, schema: withResponseDescriptions(described) };
     },
@@ -67,7 +67,7 @@ export async function installOpenApi(
   app.get(
     ERRORS_PAGE,
     { config: { public: true }, schema: { hide: true, operationId: 'docs.errors' } },
-    async (_request, reply) => reply.type('text/html; charset=utf-8').send(errorsPage()),
+    async (_request, reply) => reply.type('text/html; charset=utf-8').send(renderErrorsPage()),
   );
   await app.register(async (docs) => {
     docs.addHook('onRoute', (route) => {
@@ -98,15 +98,15 @@ const IDEMPOTENCY_HEADER = {
   },
 };
 
-/** Routes with a credential accept the headers below, including paths outside `/api`; provider webhooks do not. */
-function acceptsHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
+/** Routes that require a credential accept the common headers, including `/organizations`; provider webhooks do not. */
+function acceptsCommonHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
   return /^\/(?:api|organizations)\//.test(url) && !config?.public;
 }
 
 /** Documents the headers that plugins read on every API route. */
-function withHeaders(schema: FastifySchema, post: boolean): FastifySchema {
-  const own = (schema.headers as { properties?: object } | undefined)?.properties;
-  const properties = { ...own, ...ENVIRONMENT_HEADER, ...(post ? IDEMPOTENCY_HEADER : {}) };
+function withCommonHeaders(schema: FastifySchema, isPost: boolean): FastifySchema {
+  const ownHeaders = (schema.headers as { properties?: object } | undefined)?.properties;
+  const properties = { ...ownHeaders, ...ENVIRONMENT_HEADER, ...(isPost ? IDEMPOTENCY_HEADER : {}) };
   return { ...schema, headers: { type: 'object', properties } };
 }
 

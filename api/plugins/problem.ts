@@ -5,7 +5,7 @@ import type { AppError } from '../../platform/errors.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** An error as clients see it (RFC 9457). */
+/** The problem document of an error response (RFC 9457). */
 export interface ProblemDocument {
   type: string;
   title: string;
@@ -23,7 +23,7 @@ export const ERRORS_PAGE = '/docs/errors';
 
 export function toProblemDocument(error: AppError, requestId: string, publicUrl: string): ProblemDocument {
   return {
-    // First, so that no extension overrides a standard member.
+    // Extensions are first, so they cannot override a standard member.
     ...error.extensions,
     type: `${publicUrl}${ERRORS_PAGE}#${error.code}`,
     title: error.title,
@@ -45,7 +45,7 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
-  // As text, so that no response schema is applied to it.
+  // Sent as text, because Fastify would apply a response schema to an object.
   const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));
   reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
   const unread = hasUnreadBody(request);
@@ -55,7 +55,7 @@ export function sendProblem(
   reply.send(Readable.from(respondThenLinger(document, request.raw)));
 }
 
-/** Whether the response precedes the body: keeping the connection would mean receiving and discarding all of it. */
+/** Whether the response precedes the body. Keeping the connection would then mean receiving and discarding the body. */
 function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
   if (raw.complete || raw.readableEnded) return false;
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > MAX_DISCARDED_BODY_BYTES;
@@ -74,7 +74,7 @@ async function* respondThenLinger(document: string, raw: IncomingMessage): Async
   await new Promise<void>((resolve) => {
     let receivedBytes = 0;
     const timer = setTimeout(resolve, MAX_LINGER_MS).unref();
-    // Whatever was reading the body has given up.
+    // The previous reader of the body has stopped.
     raw.unpipe();
     raw.on('data', (chunk: Buffer) => {
       receivedBytes += chunk.length;

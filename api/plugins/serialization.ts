@@ -6,8 +6,8 @@ type Serialize = (value: unknown) => string;
 
 /**
  * Serializes responses by their schemas, as Fastify does. Fastify compiles a serializer for each response of each
- * operation and processes every shared schema for each, which dominated the start-up time. Here responses with the same
- * schema share one serializer, which gets only the schemas it refers to.
+ * operation and processes every shared schema for each, which dominated the start-up time. Here, responses with the same
+ * schema share one serializer, and each serializer gets only the schemas it refers to.
  *
  * @param shared schemas that responses refer to by name.
  */

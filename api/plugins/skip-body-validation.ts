@@ -1,8 +1,8 @@
 import type { FastifySchemaCompiler } from 'fastify';
 
 /**
- * A validator compiler for a route whose body is a stream: the schema of the body only documents it, since the handler
- * checks the body while reading it.
+ * Wraps the validator compiler for a route whose body is a stream. The schema of the body is only documentation, because
+ * the handler checks the body while reading it.
  */
 export function skipBodyValidation(
   compiler: FastifySchemaCompiler<object> | undefined,

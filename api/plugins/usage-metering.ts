@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 
 /**
- * Counts every authenticated call once it has a response, except those rejected with 429. At a hard limit calls are
- * rejected, except for those that show or change the limit.
+ * Counts every authenticated call after its response, except those rejected with 429. At a hard limit, rejects all calls
+ * except those that show or change the limit.
  */
 export function installUsageMetering(app: FastifyInstance, { meter }: { meter: ApiCallMeter }): void {
   app.addHook('onRequest', async ({ scope, routeOptions }) => {

@@ -8,7 +8,7 @@ import { HEADER_NAME_PATTERN, LABEL_PATTERN } from '../messages/content.schemas.
 import { strictObject } from '../schemas.ts';
 import { pathNotFound } from './errors.ts';
 
-const STRICT: Options = {
+const STRICT_OPTIONS: Options = {
   allErrors: true,
   coerceTypes: false,
   useDefaults: true,
@@ -17,11 +17,9 @@ const STRICT: Options = {
   strictRequired: false,
 };
 /** Query strings contain only text. */
-const QUERY: Options = { ...STRICT, coerceTypes: true };
+const QUERY_OPTIONS: Options = { ...STRICT_OPTIONS, coerceTypes: true };
 
-/**
- * Maximum number of values in a request: far above any valid request, and low enough to keep validating all of it cheap.
- */
+/** Maximum number of values in a request: far more than any valid request has, and few enough to validate cheaply. */
 const MAX_VALUES = 20_000;
 const MAX_ERRORS_SHOWN = 20;
 
@@ -32,7 +30,7 @@ const MAX_ERRORS_SHOWN = 20;
  */
 export function installValidation(app: FastifyInstance, shared: readonly object[]): void {
   app.addHook('preValidation', async (request) => {
-    // An unknown path is reported as such, whatever the body.
+    // An unknown path is reported as such, regardless of the body.
     if (request.is404) return;
     rejectUnstorableText(request);
     rejectUnexpectedBody(request);
@@ -43,7 +41,7 @@ export function installValidation(app: FastifyInstance, shared: readonly object[
 
 const NO_QUERY = strictObject({});
 
-/** Unknown parameters are rejected: an ignored one would look as if it worked. */
+/** Unknown parameters are rejected, because a client would not notice that one is ignored. */
 function rejectUnknownQueryParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (!route.url.startsWith('/api/') || route.schema?.hide || route.schema?.querystring) return;
@@ -52,7 +50,7 @@ function rejectUnknownQueryParameters(app: FastifyInstance): void {
 }
 
 function requestValidators(shared: readonly object[]): FastifySchemaCompiler<object> {
-  const compilers = { strict: new Ajv(STRICT), query: new Ajv(QUERY) };
+  const compilers = { strict: new Ajv(STRICT_OPTIONS), query: new Ajv(QUERY_OPTIONS) };
   for (const ajv of Object.values(compilers)) {
     ajvFormats.default(ajv, ['date-time']);
     for (const schema of shared) ajv.addSchema(schema);
@@ -69,7 +67,7 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
   };
 }
 
-/** `/inboxes//messages` contains no id: an unknown path, not an invalid id. */
+/** `/inboxes//messages` contains no id, so the path is unknown rather than the id invalid. */
 function hasEmptySegment(params: unknown): boolean {
   return Object.values(params as Record<string, string>).includes('');
 }
@@ -84,7 +82,7 @@ function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
   const pending: { path: string; value: unknown }[] = [
     { path: '/params', value: params },
     { path: '/query', value: query },
-    // An upload stream is not a value to check.
+    // An upload stream contains no values.
     ...(body instanceof Readable ? [] : [{ path: '/body', value: body }]),
   ];
   let valueCount = 0;
@@ -93,12 +91,11 @@ function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
     valueCount += 1;
     if (valueCount > MAX_VALUES) throw invalidAt('/body', `must not contain more than ${MAX_VALUES} values`);
     if (typeof value === 'string') rejectUnstorableString(path, value);
-    // An upload stream contains no values.
     if (typeof value !== 'object' || value === null || value instanceof Readable) continue;
     for (const [name, member] of Object.entries(value)) {
       rejectUnstorableString(path, name);
       rejectPrototypeName(path, name);
-      pending.push({ path: truncatePath(`${path}/${pointer(name)}`), value: member });
+      pending.push({ path: truncatePath(`${path}/${encodePointerSegment(name)}`), value: member });
     }
   }
 }
@@ -141,7 +138,7 @@ function validationError(part: string, found: ErrorObject[]): AppError {
   );
   const errors = reported.slice(0, MAX_ERRORS_SHOWN).map((error) => {
     const member = findMember(error);
-    const end = member === undefined ? '' : `/${pointer(member)}`;
+    const end = member === undefined ? '' : `/${encodePointerSegment(member)}`;
     return {
       path: truncatePath(`/${PART_NAMES[part] ?? part}${error.instancePath}${end}`),
       message: describeError(error, nullable.has(error.instancePath)),
@@ -150,7 +147,7 @@ function validationError(part: string, found: ErrorObject[]): AppError {
   return validationFailure(errors);
 }
 
-/** The member an error is about, if Ajv reports it on the enclosing object. */
+/** Returns the member that an error concerns, if Ajv reports it on the enclosing object. */
 function findMember({ keyword, params, propertyName }: ErrorObject): string | undefined {
   if (propertyName !== undefined) return propertyName;
   if (keyword === 'required') return String(params.missingProperty);
@@ -158,7 +155,7 @@ function findMember({ keyword, params, propertyName }: ErrorObject): string | un
   return undefined;
 }
 
-/** Describes patterns in words. */
+/** Error messages for patterns. */
 const PATTERN_DESCRIPTIONS: Record<string, string> = {
   [NO_CONTROL_CHARACTERS]: 'must not contain control characters, such as line breaks',
   [LABEL_PATTERN]: 'must be a single line without leading or trailing spaces',
@@ -193,7 +190,7 @@ function truncatePath(path: string): string {
   return path.slice(0, 1024);
 }
 
-/** A name as one step of a JSON Pointer (RFC 6901). */
-export function pointer(name: string): string {
+/** Encodes a name as one segment of a JSON Pointer (RFC 6901). */
+export function encodePointerSegment(name: string): string {
   return name.slice(0, 128).replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -6,7 +6,7 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** The credential of a program. The token itself is returned once and never stored. */
+/** A credential for the API. The token itself is returned once and never stored. */
 export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
@@ -26,7 +26,7 @@ export const ApiKeyEntity = defineEntity({
     permissions: p.array().$type<Permission[]>(),
     expiresAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
-    /** Updated at most once a minute, so that requests rarely cause a write. */
+    /** Updated at most once a minute, so requests rarely cause a write. */
     lastUsedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },

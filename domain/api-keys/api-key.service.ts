@@ -13,9 +13,9 @@ import { createApiKey } from './create-api-key.ts';
 
 export interface NewApiKey {
   name: string;
-  /** By default the agent permissions that the creating key has too. */
+  /** Default: those agent permissions that the creating key has. */
   permissions?: Permission[];
-  /** By default the binding of the creating key. */
+  /** Default: the binding of the creating key. */
   environmentId?: string;
   inboxId?: string;
   expiresAt?: Date;
@@ -30,7 +30,7 @@ export interface ApiKeyService {
    * outside its scope.
    */
   create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
-  /** Keys whose binding is within the caller's, without revoked ones. */
+  /** Lists keys whose binding is within the caller's, without revoked ones. */
   list(scope: Scope, page: PageRequest): Promise<Page<ApiKey>>;
   /** @throws AppError `not_found`, also for a revoked one. */
   get(scope: Scope, keyId: string): Promise<ApiKey>;

@@ -25,8 +25,8 @@ export interface AuthenticationService {
   /**
    * Resolves a token to its scope.
    *
-   * @throws AppError `unauthenticated`, the same for an unknown, expired and revoked key; `not_found` for an environment
-   * outside its scope.
+   * @throws AppError `unauthenticated`, without distinguishing unknown, expired and revoked keys; `not_found` for an
+   * environment outside its scope.
    */
   authenticate(credentials: Credentials): Promise<Authentication>;
 }
@@ -44,7 +44,7 @@ interface KeyRow {
   recently_used: boolean | null;
 }
 
-/** Uses the clock of the database, so that all processes agree. */
+/** Checks expiry with the clock of the database, so all processes agree. */
 export function createAuthenticationService({
   database,
   logger,

@@ -16,7 +16,7 @@ export interface ApiKeyFields {
 }
 
 /**
- * Creates a key in the caller's transaction, without checking what its creator may grant.
+ * Creates a key in the caller's transaction. The caller checks that it may grant the permissions.
  *
  * @returns the key, and its token, which is not stored.
  */

@@ -16,9 +16,9 @@ export interface FirstOrganization {
   ownerEmail: string;
   /** Shown once; only its hash is stored. */
   ownerPassword: string;
-  /** Every permission, every environment. Shown once. */
+  /** Has every permission in every environment. Shown once. */
   apiKey: string;
-  /** The permissions of an agent, bound to `production`. Shown once. */
+  /** Has the permissions of an agent and is bound to `production`. Shown once. */
   agentKey: string;
 }
 
@@ -34,9 +34,9 @@ export interface FirstOrganizationInput {
  * transaction. Concurrent processes create it only once.
  *
  * @param database connected as the worker role, which sees all organizations.
- * @returns null if an organization exists.
+ * @returns null if an organization already exists.
  */
-export async function seedFirstOrganization(
+export async function createFirstOrganization(
   database: Database,
   input: FirstOrganizationInput,
 ): Promise<FirstOrganization | null> {

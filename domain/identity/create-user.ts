@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import { UserEntity } from './user.entity.ts';
 
-/** Creates a user in the caller's transaction. @returns its id. */
+/** Creates a user in the caller's transaction. Returns the user's id. */
 export function createUser(
   em: EntityManager,
   { email, passwordHash }: { email: string; passwordHash: string },

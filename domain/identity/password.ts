@@ -1,12 +1,12 @@
 import { argon2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** OWASP's recommendation for argon2id if 64 MiB are affordable. */
+/** OWASP recommends these argon2id parameters if 64 MiB are affordable. */
 const MEMORY_KIB = 65_536;
 const PASSES = 3;
 const PARALLELISM = 1;
 
-/** Returns a PHC string, which includes the parameters, so that they can be raised later. */
+/** Returns a PHC string. It includes the parameters, so they can be raised later. */
 export async function hashPassword(password: string): Promise<string> {
   const nonce = randomBytes(16);
   const tag = await promisify(argon2)('argon2id', {

@@ -1,4 +1,4 @@
-/** What a credential may do. */
+/** The permissions of credentials. */
 export const PERMISSIONS = [
   'inboxes:read',
   'inboxes:write',
@@ -29,8 +29,8 @@ export const PERMISSIONS = [
 export type Permission = (typeof PERMISSIONS)[number];
 
 /**
- * Decisions reserved for people: whom the organization may write to, whether a harmful sender may continue, under which
- * domain it sends, and how long messages are kept.
+ * Permissions that agents do not get by default, because humans should decide: to whom the organization may send, whether
+ * a paused sender may continue, from which domain it sends, and how long messages are kept.
  */
 const RESTRICTED_PERMISSIONS: readonly Permission[] = [
   'keys:manage',

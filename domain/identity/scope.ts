@@ -2,19 +2,19 @@ import type { TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Permission } from './permissions.ts';
 
-/** Who acts. `system`: a workflow acting on its own (a scheduled send, an incoming message). */
+/** Who makes a change. `system`: a workflow, without a request (a scheduled send, an incoming message). */
 export type Actor = { kind: 'api_key'; id: string } | { kind: 'system'; id: string };
 
 /**
- * What a use case may see and do; every finder takes one. Rows of the organization outside `environmentId` and `inboxId`
- * are treated like rows of another tenant.
+ * What a use-case may see and do. Every finder takes a scope. Rows of the organization outside `environmentId` and
+ * `inboxId` are treated like rows of another tenant.
  */
 export interface Scope extends TenantScope {
   organizationId: string;
   environmentId: string;
   /** The credential is bound to its environment. An unbound key may select another with `x-env-id`. */
   environmentBound: boolean;
-  /** The inbox the credential is bound to; undefined: every inbox of the environment. */
+  /** The inbox the credential is bound to; undefined if it may access every inbox of the environment. */
   inboxId?: string;
   permissions: ReadonlySet<Permission>;
   actor: Actor;
@@ -50,6 +50,6 @@ export function isOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inbo
 }
 
 /** Whether the credential's inbox binding allows access to the inbox. */
-export function reachesInbox(scope: Scope, inboxId: string): boolean {
+export function canAccessInbox(scope: Scope, inboxId: string): boolean {
   return scope.inboxId === undefined || scope.inboxId === inboxId;
 }

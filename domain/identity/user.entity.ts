@@ -10,7 +10,7 @@ export const UserEntity = defineEntity({
     /** Stored in lower case. */
     email: p.text().unique(),
     name: p.text().strictNullable(),
-    /** PHC string (argon2id); null for people who sign in only through another provider. */
+    /** PHC string (argon2id); null for users who sign in only through another provider. */
     passwordHash: p.text().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

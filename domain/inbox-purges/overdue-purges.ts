@@ -3,7 +3,7 @@ import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-r
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { buildPurgeStart } from '../inboxes/purge-start.ts';
 
-/** Purges whose workflow run is gone. */
+/** Purges whose workflow run is missing. */
 export function overduePurges(database: Database): OverdueSource {
   return {
     name: 'purges',

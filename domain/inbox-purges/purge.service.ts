@@ -7,7 +7,7 @@ import {
   countInboxMessages,
   deleteInboxMessages,
   deleteInboxThreads,
-} from '../messages/delete-inbox-mail.ts';
+} from '../messages/delete-inbox-messages.ts';
 
 export interface PurgeCounts {
   messages: number;
@@ -17,10 +17,10 @@ export interface PurgeCounts {
 export interface PurgeService {
   /**
    * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
-   * them, threads, drafts and receipts. Later sweeps delete their bytes. It may run again at any time.
+   * them, threads, drafts and receipts. Later sweeps delete the stored objects. Idempotent.
    *
-   * @param onProgress is called after each batch.
-   * @throws AppError `unavailable` while a message is being sent; everything else is deleted by then.
+   * @param onProgress called after each batch.
+   * @throws AppError `unavailable` while a message is being sent, after everything else has been deleted.
    */
   purge(inboxId: string, onProgress: (counts: PurgeCounts) => void): Promise<PurgeCounts>;
 }

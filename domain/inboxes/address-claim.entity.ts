@@ -14,7 +14,7 @@ export const AddressClaimEntity = defineEntity({
     email: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),
     inboxId: idColumn(),
-    /** Null while an inbox has the address. */
+    /** Null while an inbox holds the address. */
     releasedAt: timestamp().strictNullable(),
   },
 });

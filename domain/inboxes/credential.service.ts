@@ -29,7 +29,7 @@ export interface CredentialService {
    * @throws AppError `not_found`; `permission_denied` without `messages:send`, which the password grants.
    */
   rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
-  /** Returns null if username or password is wrong; the comparison takes the same time either way. */
+  /** Returns null if the username or password is wrong. The comparison takes the same time in both cases. */
   authenticate(username: string, password: string): Promise<AuthenticatedInbox | null>;
 }
 
@@ -74,5 +74,5 @@ export function createCredentialService({ database }: { database: Database }): C
   };
 }
 
-/** No password has this hash; compared against when there is no credential, so that the time stays the same. */
+/** Compared if there is no credential, to take the same time. No password has this hash. */
 const NO_PASSWORD_HASH = Buffer.alloc(32);

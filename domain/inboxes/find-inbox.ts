@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { notFound } from '../../platform/errors.ts';
-import { reachesInbox, type Scope } from '../identity/scope.ts';
+import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 
 /** @throws AppError `not_found`, also for a deleted inbox. */
@@ -17,7 +17,7 @@ export async function findInboxIncludingDeleted(
   inboxId: string,
 ): Promise<Inbox> {
   const { organizationId, environmentId } = scope;
-  const inbox = reachesInbox(scope, inboxId)
+  const inbox = canAccessInbox(scope, inboxId)
     ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })
     : null;
   if (!inbox) throw notFound('inbox', inboxId);

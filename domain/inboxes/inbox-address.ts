@@ -9,14 +9,14 @@ export interface InboxAddress {
   domain: string;
 }
 
-/** The address a caller asks for. Without any field a random one is generated. */
+/** The requested address. Without any field, a random one is generated. */
 export interface AddressRequest {
   username?: string;
   domain?: string;
   email?: string;
 }
 
-/** Role mailboxes of a domain (RFC 2142), and addresses the service itself sends from or receives reports at. */
+/** Role mailboxes of a domain (RFC 2142), and addresses that the service itself uses to send or to receive reports. */
 const RESERVED_USERNAMES = new Set([
   'postmaster',
   'abuse',
@@ -51,7 +51,7 @@ const RESERVED_ON_SHARED_DOMAIN = new Set([
   'ftp',
 ]);
 
-/** A dot-atom (RFC 5321) of characters that every system accepts. Only senders add plus-tags. */
+/** A dot-atom (RFC 5321) of characters that every system accepts. Plus-tags are excluded, because senders add them. */
 const USERNAME_PATTERN = /^[a-z0-9](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}[a-z0-9_-]$|^[a-z0-9]$/;
 
 const ADJECTIVES =
@@ -106,14 +106,14 @@ function validateAddress(
   return { email: `${username}@${domain}`, username, domain };
 }
 
-/** The address in the form stored for inboxes: lower case, without a plus-tag. */
+/** Returns the address as stored for inboxes: in lower case, without a plus-tag. */
 export function baseAddress(address: string): string {
   const at = address.lastIndexOf('@');
   const local = address.slice(0, at).split('+', 1)[0] ?? '';
   return `${local}${address.slice(at)}`.toLowerCase();
 }
 
-/** A malformed domain gets the same error as an unverified one, because the caller's next step is the same. */
+/** Reports a malformed domain like an unverified one, because the caller's next step is the same. */
 function parseCustomDomain(input: string): string {
   const parsed = parseDomainName(input);
   if ('problem' in parsed) throw domainNotVerified(input);
@@ -127,7 +127,7 @@ export function domainNotVerified(domain: string): AppError {
   });
 }
 
-/** Such as `amber-falcon-4821`: easy to read aloud, one of 40 million. */
+/** Returns a name such as `amber-falcon-4821`, which is easy to read aloud; one of 40 million. */
 function randomUsername(): string {
   return `${pickWord(ADJECTIVES)}-${pickWord(NOUNS)}-${randomInt(1_000, 10_000)}`;
 }

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { InboxEntity } from './inbox.entity.ts';
 
-/** The SMTP submission password of an inbox. There is no row until one has been created. */
+/** The SMTP submission password of an inbox. Without a password there is no row. */
 export const InboxCredentialEntity = defineEntity({
   name: 'InboxCredential',
   tableName: 'inbox_credentials',

@@ -46,7 +46,7 @@ export const InboxEntity = defineEntity({
     sendPaused: p.boolean().default(false),
     /** Null while `sendPaused` is false. */
     sendPausedReason: p.text().strictNullable(),
-    /** When sending was last resumed: earlier events do not pause it again. Null: never. */
+    /** When sending was last resumed: earlier events do not pause it again. Null if it never was. */
     sendResumedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
@@ -54,7 +54,7 @@ export const InboxEntity = defineEntity({
     /** When a purge of the deleted inbox was requested; null if its messages are kept. */
     purgeRequestedAt: timestamp().strictNullable(),
     purgedAt: timestamp().strictNullable(),
-    /** When the reconciler last checked the row's run; null if it never had to. */
+    /** When the reconciler last checked the row's run; null if it never did. */
     reconciledAt: timestamp().strictNullable(),
   },
 });

@@ -21,7 +21,7 @@ import {
 } from './inbox-address.ts';
 import { buildPurgeStart } from './purge-start.ts';
 
-/** One of the specification's two variants: `username` with `domain` and `display_name`, or `email` with `name`. */
+/** Either variant of the specification: `username` with `domain` and `display_name`, or `email` with `name`. */
 export interface NewInbox extends AddressRequest {
   displayName?: string;
   name?: string;
@@ -30,7 +30,7 @@ export interface NewInbox extends AddressRequest {
 
 export interface InboxService {
   /**
-   * Creates an inbox, or returns the one created earlier with the same `clientId`, whatever the other input.
+   * Creates an inbox, or returns the one created earlier with the same `clientId`, regardless of the other input.
    *
    * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox outside the scope;
    * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
@@ -42,14 +42,14 @@ export interface InboxService {
   /** @throws AppError `not_found`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
   /**
-   * Resumes paused sending. Messages sent before do not pause the inbox again. Does nothing if sending is not paused.
+   * Resumes paused sending. Messages sent earlier do not pause the inbox again. Does nothing if sending is not paused.
    *
    * @throws AppError `not_found`.
    */
   resume(scope: Scope, inboxId: string): Promise<Inbox>;
   /**
-   * Deletes the inbox and cancels its queued messages. Its messages stay readable, unless `purge` is set: then a workflow
-   * deletes them, also for an inbox that was already deleted. The address stays reserved for the organization for 90 days.
+   * Deletes the inbox and cancels its queued messages. The other messages stay readable. With `purge`, a workflow deletes
+   * them, even if the inbox is already deleted. The address stays reserved for the organization for 90 days.
    *
    * @throws AppError `not_found`.
    */
@@ -61,18 +61,18 @@ export interface InboxServiceOptions {
   outbox: Outbox;
   /** The shared domain, on which every organization may create inboxes. */
   mailDomain: string;
-  /** Receives feedback reports (complaints); lower case. No inbox may have it. */
+  /** Receives feedback reports (complaints); lower case. No inbox may use it. */
   feedbackAddress: string;
   /**
    * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Passed
    * in, because `domains` may import `inboxes`.
    */
   lockVerifiedDomain(em: EntityManager, organizationId: string, domainName: string): Promise<string | null>;
-  /** Lets other rooms cancel their work for the inbox, in the transaction that deletes it. */
+  /** Called in the transaction that deletes the inbox. Other rooms cancel their work for the inbox here. */
   onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
 
-/** Attempts to find a free random address. */
+/** Maximum attempts to find a free random address. */
 const MAX_RANDOM_ATTEMPTS = 5;
 
 export function createInboxService(options: InboxServiceOptions): InboxService {
@@ -84,7 +84,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         rejectFeedbackAddress(input, options);
         const existing = await findByClientId(transaction.em, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
-        if (scope.inboxId !== undefined) throw boundToInbox();
+        if (scope.inboxId !== undefined) throw credentialBoundToInbox();
         await requireQuota(transaction.em, scope.organizationId, 'inboxes');
         return { inbox: await createInbox(transaction, scope, input, options), created: true };
       }),
@@ -118,7 +118,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         const { em } = transaction;
         const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(em, scope, inboxId);
         if (!inbox.deletedAt) {
-          await closeInbox(transaction, inbox);
+          await markDeleted(transaction, inbox);
           await onDelete(transaction, inbox.id);
         }
         if (!purge || inbox.purgeRequestedAt) return;
@@ -128,7 +128,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
   };
 }
 
-async function closeInbox({ em }: Transaction, inbox: Inbox): Promise<void> {
+async function markDeleted({ em }: Transaction, inbox: Inbox): Promise<void> {
   inbox.deletedAt = new Date();
   await em.nativeUpdate(
     AddressClaimEntity,
@@ -146,7 +146,7 @@ function inboxesInScope({ organizationId, environmentId, inboxId }: Scope): Filt
   };
 }
 
-/** Serializes creations with the same client_id, so that the second finds the inbox of the first. */
+/** Serializes requests with the same client_id, so the second finds the inbox that the first created. */
 async function findByClientId(
   em: EntityManager,
   scope: Scope,
@@ -193,7 +193,7 @@ async function createInbox(
   return inbox;
 }
 
-/** Claims the address in the transaction that creates the inbox, so that no address is taken without an inbox. */
+/** Claims the address in the transaction that creates the inbox, so no address is claimed without an inbox. */
 async function claimAddress(
   em: EntityManager,
   scope: Scope,
@@ -255,7 +255,7 @@ function rejectMixedVariants(input: NewInbox): void {
     );
 }
 
-function boundToInbox(): AppError {
+function credentialBoundToInbox(): AppError {
   return new AppError('permission_denied', {
     detail: 'This credential is bound to one inbox and cannot create another.',
     fix: 'Use a key that is bound to the environment or the organization.',

@@ -2,8 +2,8 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 
 /**
- * Ends the 90-day reservation of the addresses of deleted inboxes on a domain, so that the next organization that verifies
- * the domain can use them immediately.
+ * Ends the 90-day reservation of the addresses of deleted inboxes on a domain. The next organization that verifies the
+ * domain can use them immediately.
  */
 export async function releaseAddressesOfDomain(
   em: EntityManager,

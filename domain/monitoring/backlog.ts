@@ -27,7 +27,7 @@ export interface Backlog {
   oldestSeconds: number | null;
 }
 
-/** Bounds the cost: beyond this the exact number does not matter, and the database is busy enough. */
+/** Limits the cost of the count. The exact number above this does not matter. */
 export const MAX_COUNTED = 10_000;
 
 const boundedRows = (columns: string, rows: string) =>
@@ -69,7 +69,7 @@ const BACKLOG = `
   union all
   select 'metric_delta', count(*)::int, null from ${boundedRows('1', 'metric_deltas')}`;
 
-/** Counts pending work in one statement of bounded cost. Needs the worker role, which sees every tenant. */
+/** Counts pending work in one statement. Needs the worker role, which sees every tenant. */
 export async function readBacklog(database: Pick<Database, 'query'>): Promise<Backlog[]> {
   const rows = await database.query<Backlog>(raw(BACKLOG));
   return BACKLOG_KINDS.map(

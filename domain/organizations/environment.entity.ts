@@ -3,9 +3,7 @@ import { createdAt, primaryId, updatedAt } from '../../platform/database/columns
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from './organization.entity.ts';
 
-/**
- * An isolated part of an organization. Messages sent in a `sandbox` go to the simulator and never leave the service.
- */
+/** An isolated part of an organization. Messages sent in a `sandbox` go to the simulator and never leave the service. */
 export const EnvironmentEntity = defineEntity({
   name: 'Environment',
   tableName: 'environments',

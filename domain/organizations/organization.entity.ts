@@ -8,14 +8,14 @@ export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
   policies: tenantPolicies({ column: 'id', lookup: true }),
-  // Operators update the column by hand.
+  // Operators update this column with SQL.
   checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {
     id: primaryId(),
     name: p.text(),
     slug: p.text().unique(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
-    /** Determines its limits (`domain/usage/tiers.ts`). */
+    /** Determines the organization's limits (`domain/usage/tiers.ts`). */
     tier: p.text().$type<Tier>().default('enterprise'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

@@ -9,7 +9,7 @@ import { type Organization, OrganizationEntity } from './organization.entity.ts'
 export interface OrganizationService {
   /** Returns the caller's organization. */
   get(scope: Scope): Promise<Organization>;
-  /** Lists the environments the credential may use: its own if bound to one, else all of the organization. */
+  /** Lists the environments the credential may use: the one it is bound to, or all of the organization. */
   listEnvironments(scope: Scope, page: PageRequest): Promise<Page<Environment>>;
 }
 

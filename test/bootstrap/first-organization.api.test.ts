@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
 import { createAuthenticationService } from '../../domain/api-keys/authentication.service.ts';
-import { seedFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
+import { createFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
 import { entities } from '../../domain/entities.ts';
 import { AGENT_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
@@ -32,11 +32,13 @@ afterAll(() => Promise.all([database.close(), api.close()]));
 
 test('creates the organization once, completely, for concurrent attempts', async () => {
   const input = { organizationName: 'Acme & Söhne', ownerEmail: 'Owner@Example.test' };
-  const attempts = await Promise.all(Array.from({ length: 4 }, () => seedFirstOrganization(database, input)));
+  const attempts = await Promise.all(
+    Array.from({ length: 4 }, () => createFirstOrganization(database, input)),
+  );
   const [made, ...others] = attempts.filter((attempt) => attempt !== null);
   expect(others).toEqual([]);
   if (!made) throw new Error('none was made');
-  expect(await seedFirstOrganization(database, input)).toBeNull();
+  expect(await createFirstOrganization(database, input)).toBeNull();
 
   await database.systemTransaction(async ({ em }) => {
     expect(await em.find(OrganizationEntity, {})).toMatchObject([

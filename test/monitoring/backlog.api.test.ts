@@ -3,7 +3,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { BACKLOG_KINDS, readBacklog } from '../../domain/monitoring/backlog.ts';
-import { meterBacklog } from '../../workers/worker-metrics.ts';
+import { installBacklogMetrics } from '../../workers/worker-metrics.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
@@ -60,7 +60,7 @@ test('is read once for several scrapes, and a failure hides no other metric', as
   let reads = 0;
   let isDown = false;
   const registry = new Registry();
-  meterBacklog(registry, {
+  installBacklogMetrics(registry, {
     database: {
       async query<Row>() {
         reads += 1;

@@ -2,19 +2,19 @@ import { createExportActivities } from '../../activities/exports.activities.ts';
 import { createExportRunner } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
-import type { Room, WorkerParts } from '../room.ts';
+import type { Room, WorkerDependencies } from '../room.ts';
 
-const exportRunner = ({ database, storage, services: { notifications } }: WorkerParts) =>
+const exportRunner = ({ database, storage, services: { notifications } }: WorkerDependencies) =>
   createExportRunner({ database, storage, notifications });
 
 export const exportsRoom: Room = {
   activities: {
-    [MAINTENANCE_QUEUE]: (parts) => createExportActivities({ exports: exportRunner(parts) }),
+    [MAINTENANCE_QUEUE]: (dependencies) => createExportActivities({ exports: exportRunner(dependencies) }),
   },
-  maintenance(parts) {
-    const runner = exportRunner(parts);
+  maintenance(dependencies) {
+    const runner = exportRunner(dependencies);
     return {
-      overdue: [overdueExports(parts.database, runner)],
+      overdue: [overdueExports(dependencies.database, runner)],
       sweeps: { expiredExports: () => runner.cleanUp() },
     };
   },

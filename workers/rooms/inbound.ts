@@ -18,14 +18,7 @@ import type { Room } from '../room.ts';
 
 export const inboundRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: ({
-      config,
-      logger,
-      database,
-      storage,
-      services: { outcomes, events },
-      parserPool: mailReader,
-    }) =>
+    [MAIL_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, parserPool }) =>
       createInboundActivities({
         ingest: createIngestService({
           database,
@@ -33,7 +26,7 @@ export const inboundRoom: Room = {
           outcomes,
           events,
           relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
-          parserPool: mailReader(),
+          parserPool: parserPool(),
           authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : skipAuthentication,
           scanForSpam: createSpamScan(config, logger),
           maxConcurrentLargeMessages: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
@@ -49,7 +42,7 @@ export const inboundRoom: Room = {
   }),
 };
 
-/** Reading, authenticating and storing must fit into the 5 s of the local activity that receives a small message. */
+/** Parsing, authenticating and storing a small message must fit into the local activity's timeout of 5 s. */
 const AUTHENTICATION_TIMEOUT_MS = 4_000;
 
 function createMailAuthenticator(config: Config): Authenticate {

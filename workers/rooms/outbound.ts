@@ -3,26 +3,28 @@ import { createDispatchService } from '../../domain/outbound/dispatch.service.ts
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
 import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
-import type { Room, WorkerParts } from '../room.ts';
+import type { Room, WorkerDependencies } from '../room.ts';
 
-const dispatchService = ({ database, services: { outcomes, events } }: WorkerParts) =>
+const dispatchService = ({ database, services: { outcomes, events } }: WorkerDependencies) =>
   createDispatchService({ database, outcomes, events });
 
 export const outboundRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: async (parts) =>
+    [MAIL_QUEUE]: async (dependencies) =>
       createOutboundActivities({
-        dispatch: dispatchService(parts),
+        dispatch: dispatchService(dependencies),
         transmissions: createTransmissionService({
-          database: parts.database,
-          storage: parts.storage,
-          mailTransport: parts.mailTransport(),
-          simulator: parts.simulator(),
-          returnPaths: parts.services.returnPaths,
-          dkimKeys: await parts.dkimKeys(),
-          outcomes: parts.services.outcomes,
+          database: dependencies.database,
+          storage: dependencies.storage,
+          mailTransport: dependencies.mailTransport(),
+          simulator: dependencies.simulator(),
+          returnPaths: dependencies.services.returnPaths,
+          dkimKeys: await dependencies.dkimKeys(),
+          outcomes: dependencies.services.outcomes,
         }),
       }),
   },
-  maintenance: (parts) => ({ overdue: [overdueMessages(parts.database, dispatchService(parts))] }),
+  maintenance: (dependencies) => ({
+    overdue: [overdueMessages(dependencies.database, dispatchService(dependencies))],
+  }),
 };

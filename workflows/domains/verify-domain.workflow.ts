@@ -12,7 +12,7 @@ import { createStageReporter } from '../stage.ts';
 import { CHECK_NOW, type VerifyDomainInput } from './verify-domain.contract.ts';
 
 const { checkDomainRecords } = proxyActivities<DomainActivities>({
-  // A dozen names with a few DNS queries each; the rest is for the database.
+  // Covers about a dozen names with a few DNS queries each, and the database.
   startToCloseTimeout: '2 minutes',
   // Cancellation ends an activity's backoff immediately but lets a check in progress finish.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

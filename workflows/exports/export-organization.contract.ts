@@ -4,9 +4,9 @@ export const exportOrganizationWorkflowId = (exportId: string): string => `expor
 /** Signal: cancels the export. */
 export const CANCEL_EXPORT = 'cancel';
 
-/** How long one activity writes before the run shows its progress. */
+/** How long one activity writes before the run reports its progress. */
 export const WRITE_SLICE_MS = 30_000;
-/** After this a crashed worker is noticed, and another one continues from the last checkpoint. */
+/** After this time Temporal detects a crashed worker, and another worker continues from the last checkpoint. */
 export const WRITE_HEARTBEAT_TIMEOUT_MS = 30_000;
 /** How long storage may be unavailable before the export fails. */
 export const WRITE_TIMEOUT_MS = 24 * 3_600_000;

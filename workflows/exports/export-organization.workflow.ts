@@ -82,13 +82,13 @@ async function write(exportId: string, reporter: StageReporter<Stage>): Promise<
   }
 }
 
-/** Returns null for anything but a cancellation or a failed activity. */
+/** Returns null unless the error is a cancellation or a failed activity. */
 function stageAfter(error: unknown): 'canceled' | 'failed' | null {
   if (isCancellation(error)) return 'canceled';
   return error instanceof ActivityFailure ? 'failed' : null;
 }
 
-/** Shown by the API. The failure itself may contain server names and SQL; operators find it in the run. */
+/** Returns the reason that the API shows. The failure itself, which may contain SQL, is visible in the run. */
 function reasonOf(error: unknown): string {
   if (isCancellation(error)) return 'Canceled by an operator.';
   const cause = error instanceof ActivityFailure ? error.cause : error;

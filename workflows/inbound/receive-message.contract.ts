@@ -1,4 +1,4 @@
-/** Contract of the workflow of a received message, from its receipt to a stored message or an applied report. */
+/** Contract of the workflow that turns the receipt of a message into a stored message or an applied report. */
 export const RECEIVE_MESSAGE = 'receiveMessage';
 export const receiveMessageWorkflowId = (receiptId: string): string => `inbound/${receiptId}`;
 

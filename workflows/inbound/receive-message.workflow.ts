@@ -14,9 +14,10 @@ const { ingestReceipt: ingestLocally } = proxyLocalActivities<InboundActivities>
 });
 
 /**
- * Ingests a received message: parses it, assigns a thread, stores and announces it, or applies the report it is. One
- * activity, because all steps before the last are repeatable. Small messages are ingested in a local activity within the
- * first workflow task (6 events instead of 11). If that fails, the retries of the activity show as a pending activity.
+ * Ingests a received message: parses it, assigns a thread, stores and announces it, or applies it if it is a report. One
+ * activity suffices, because all steps before the last are repeatable. Small messages are ingested in a local activity
+ * within the first workflow task (6 events instead of 11). If that fails, a regular activity retries, which operators can
+ * see.
  *
  * @returns a description of the result, for the Temporal UI.
  */

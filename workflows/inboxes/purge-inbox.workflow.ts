@@ -9,8 +9,8 @@ const { purgeInboxMail } = proxyActivities<InboxActivities>({
 });
 
 /**
- * Deletes the messages, threads and drafts of a deleted inbox, in batches, and can resume at any point. While the relay
- * has a message of the inbox, the activity is retried. The reconciler restarts a terminated run.
+ * Deletes the messages, threads and drafts of a deleted inbox, in batches, and can resume at any point. While a message is
+ * being sent, the activity is retried. The reconciler restarts a terminated run.
  *
  * @returns what the last attempt deleted, for the Temporal UI.
  */

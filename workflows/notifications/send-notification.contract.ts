@@ -1,4 +1,4 @@
-/** Contract of sending a system email to a person. */
+/** Contract of sending a system email to a user. */
 export const SEND_NOTIFICATION = 'sendNotification';
 export const sendNotificationWorkflowId = (notificationId: string): string =>
   `notification/${notificationId}`;

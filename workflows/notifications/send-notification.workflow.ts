@@ -9,10 +9,10 @@ import type { NotificationActivities } from '../../activities/notifications.acti
 import type { SendNotificationInput } from './send-notification.contract.ts';
 
 const { attemptNotification } = proxyActivities<NotificationActivities>({
-  // A relay may take ten minutes for its final reply (RFC 5321 section 4.5.3.2.6); the rest is for the database.
+  // Ten minutes for the relay's final reply (RFC 5321 section 4.5.3.2.6), and the rest for the database.
   startToCloseTimeout: '12 minutes',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-  // For failed attempts; a deferral sets the delay itself.
+  // For unexpected errors. A deferral sets its own retry delay.
   retry: { initialInterval: '5 seconds', maximumInterval: '5 minutes' },
 });
 const { stopNotification } = proxyActivities<NotificationActivities>({

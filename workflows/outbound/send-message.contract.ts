@@ -1,4 +1,4 @@
-/** Contract of the workflow that sends one message: names, ids and constants only. */
+/** Contract of the workflow that sends one message. */
 export const SEND_MESSAGE = 'sendMessage';
 export const sendMessageWorkflowId = (messageId: string): string => `send/${messageId}`;
 
@@ -6,13 +6,13 @@ export interface SendMessageInput {
   messageId: string;
 }
 
-/** Signal: cancel what has not been transmitted. The database decides whether there is anything left to cancel. */
+/** Signal: cancel what has not been transmitted. The message's row determines what can still be canceled. */
 export const CANCEL_SEND = 'cancel';
 /** Signal: retry a deferred message now instead of at the next scheduled time. */
 export const RETRY_SEND_NOW = 'retryNow';
 /** Signal: an outcome was recorded; check whether the message is still ambiguous. */
 export const OUTCOME_RECORDED = 'outcomeRecorded';
-/** Update: a person decides about a transmission whose outcome is unknown. */
+/** Update: an operator resolves a transmission whose outcome is unknown. */
 export const RESOLVE_AMBIGUOUS = 'resolveAmbiguous';
 
 /** `sent`: the relay has the message; wait for reports. `resend`: it does not, or a duplicate is acceptable. */

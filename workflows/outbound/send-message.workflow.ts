@@ -75,7 +75,7 @@ async function sendUntilSettled(messageId: string, run: SendRun): Promise<void> 
   }
 }
 
-/** It is unknown whether the relay accepted the message. Waits without a limit for a person or a signed report. */
+/** Waits, without a time limit, until an operator or a signed report settles whether the relay accepted the message. */
 async function waitForResolution(messageId: string, run: SendRun): Promise<'settled' | 'deferred'> {
   run.stage.report(
     'needs_attention',

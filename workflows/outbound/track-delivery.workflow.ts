@@ -9,15 +9,15 @@ import {
 export const deliveryOutcomeRecorded = defineSignal<[DeliveryOutcomeSignal]>(DELIVERY_OUTCOME_RECORDED);
 
 /**
- * Waits for the delivery reports of a sent message, so that operators can see and end the wait. It changes no data:
- * reports are applied to the database directly and only signal this run how many recipients are open.
+ * Waits for the delivery reports of a sent message, which lets operators see and end the wait. It changes no data:
+ * reports are applied to the database directly, and each signals this run the number of open recipients.
  */
 export async function trackDelivery({ openRecipients }: TrackDeliveryInput): Promise<string> {
   let open = openRecipients;
   const showDetails = () => setCurrentDetails(`Waiting for delivery reports of ${open} recipient(s).`);
   showDetails();
   setHandler(deliveryOutcomeRecorded, (outcome) => {
-    // An operator may send the signal without an argument. Signals may arrive out of order, but the number only falls.
+    // An operator may send the signal without an argument. Signals may arrive out of order; the number only decreases.
     if (typeof outcome?.openRecipients === 'number') open = Math.min(open, outcome.openRecipients);
     showDetails();
   });

@@ -11,7 +11,7 @@ import type { WebhookActivities } from '../../activities/webhooks.activities.ts'
 import { CANCEL_DELIVERY, type DeliverWebhookInput, RETRY_DELIVERY_NOW } from './deliver-webhook.contract.ts';
 
 const { attemptDelivery } = proxyActivities<WebhookActivities>({
-  // An attempt itself times out after 15 s; the rest is for the database.
+  // The attempt itself times out after at most 60 s; the rest is for the database.
   startToCloseTimeout: '90 seconds',
   // Cancellation ends an activity's backoff immediately but lets an attempt in progress finish.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -26,8 +26,8 @@ export const retryNow = defineSignal(RETRY_DELIVERY_NOW);
 export const cancel = defineSignal(CANCEL_DELIVERY);
 
 /**
- * Delivers one event to one endpoint. The attempts are retries of one activity, so the history stays short regardless of
- * their number; Pending Activities shows the attempt count, the last result and the time of the next attempt.
+ * Delivers one event to one endpoint. The attempts are retries of one activity, so the history stays short. Pending
+ * Activities shows the attempt count, the last result and the time of the next attempt.
  *
  * @returns the final status, for the Temporal UI.
  */
@@ -45,7 +45,7 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
   setHandler(cancel, request('cancel'), { description: 'Cancel the delivery.' });
   setCurrentDetails('Signals: retryNow, cancel. Pending Activities shows the attempts and their results.');
   try {
-    // The signal arrived before the first step: with signal-with-start, or while no worker was running.
+    // The signal may arrive before the first step: with signal-with-start, or while no worker is running.
     if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
     for (;;) {
       if (requested === 'retry') {
@@ -56,7 +56,7 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
       try {
         return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
       } catch (error) {
-        // A signal ended the wait. An attempt that was in progress has ended as well: it failed or was canceled.
+        // Without a signal, the attempts failed. With one, the backoff was canceled or an attempt in progress has failed.
         if (requested === null) throw error;
         if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
       }
