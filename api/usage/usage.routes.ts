@@ -21,8 +21,8 @@ import {
 
 const DAY_MS = 86_400_000;
 /** Exempt from the API call limit, so that a client over it can still read usage and raise its own limit. */
-const READING = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
-const CHANGING = { permission: 'usage:manage', exemptFromUsageLimit: true } as const;
+const READ_CONFIG = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
+const CHANGE_CONFIG = { permission: 'usage:manage', exemptFromUsageLimit: true } as const;
 
 export const usageRoutes =
   ({
@@ -38,7 +38,7 @@ export const usageRoutes =
     app.get(
       '/org/usage',
       {
-        config: READING,
+        config: READ_CONFIG,
         schema: {
           operationId: 'usage.get',
           summary: 'Get the organization’s usage this month',
@@ -52,7 +52,7 @@ export const usageRoutes =
     app.get(
       '/org/usage/history',
       {
-        config: READING,
+        config: READ_CONFIG,
         schema: {
           operationId: 'usage.getHistory',
           summary: 'Get daily usage',
@@ -76,7 +76,7 @@ export const usageRoutes =
     app.get(
       '/org/usage/events',
       {
-        config: READING,
+        config: READ_CONFIG,
         schema: {
           operationId: 'usage.listEvents',
           summary: 'List usage events',
@@ -96,7 +96,7 @@ export const usageRoutes =
     app.get(
       '/org/limits',
       {
-        config: READING,
+        config: READ_CONFIG,
         schema: {
           operationId: 'usage.getLimits',
           summary: 'Get the organization’s limits',
@@ -110,7 +110,7 @@ export const usageRoutes =
     app.put(
       '/org/limits',
       {
-        config: CHANGING,
+        config: CHANGE_CONFIG,
         schema: {
           operationId: 'usage.setLimits',
           summary: 'Set own limits and warning thresholds',

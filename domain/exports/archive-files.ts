@@ -33,7 +33,7 @@ interface FileRow {
 const MAX_CONCURRENT_READS = 16;
 /** Limit for small files; `maxChunkBytes` limits larger ones. */
 const MAX_FILES_PER_STEP = 128;
-/** Rows checked for attachments at once; most messages have none. */
+/** Rows checked for attachments per query; most messages have none. */
 const OWNERS_PER_PAGE = 200;
 
 const selectAttachments = (column: Sql, keys: string[]) =>

@@ -14,7 +14,7 @@ import {
 export type PagePosition = NonNullable<ArchivePosition['after']>;
 
 /**
- * Approximate bytes read at once; a single row may be longer. Larger pages leave too many uncollected strings in
+ * Approximate bytes per page; a single row may be longer. Larger pages leave too many uncollected strings in
  * memory.
  */
 const PAGE_BYTES = 256 * 1024;

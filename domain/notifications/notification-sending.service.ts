@@ -131,7 +131,7 @@ async function recordResult(
     if (!notification) return { kind: 'settled', status: 'not_found' };
     notification.lastError = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
     if (result.kind === 'accepted') {
-      // Even if the attempt was meanwhile recorded as lost.
+      // Recorded even if the attempt has been recorded as lost meanwhile.
       Object.assign(notification, {
         status: 'sent',
         sentAt: new Date(),

@@ -115,7 +115,7 @@ export function isDeleting({ appliedDays, postponedUntil }: RetentionPlan): bool
 
 /**
  * Brings the plan up to date: returns the warnings that are due, and puts steps into effect whose notice has elapsed.
- * No step takes effect unannounced, however late the review runs.
+ * No step takes effect unannounced, even if the review runs late.
  */
 export function reviewRetention(plan: RetentionPlan, now: Date): RetentionWarning[] {
   const warnings: RetentionWarning[] = [];

@@ -134,14 +134,18 @@ async function needsRun(transaction: Transaction, policy: RetentionPolicy, at: D
   if (!isDeleting(policy)) return false;
   if (!(await isActive(transaction, policy.organizationId))) return true;
   const leadMs = isReminderDue(policy, at) ? REMINDER_LEAD_MS : 0;
-  return hasMailBefore(
+  return hasMessagesBefore(
     transaction,
     policy.organizationId,
     new Date(getCutoff(policy, at).getTime() + leadMs),
   );
 }
 
-async function hasMailBefore({ em }: Transaction, organizationId: string, before: Date): Promise<boolean> {
+async function hasMessagesBefore(
+  { em }: Transaction,
+  organizationId: string,
+  before: Date,
+): Promise<boolean> {
   const environments = await em.find(EnvironmentEntity, { organizationId }, { fields: ['id'] });
   for (const { id } of environments) if (await hasExpired(em, id, before)) return true;
   return false;
@@ -181,7 +185,7 @@ async function sendMonthlyReminder(
   const { organizationId, appliedDays } = policy;
   if (!isDeleting(policy) || !isReminderDue(policy, at)) return false;
   const before = new Date(getCutoff(policy, at).getTime() + REMINDER_LEAD_MS);
-  if (!(await hasMailBefore(transaction, organizationId, before))) return false;
+  if (!(await hasMessagesBefore(transaction, organizationId, before))) return false;
   await notifications.notifyOwners(transaction, {
     organizationId,
     template: 'retention-reminder',

@@ -120,13 +120,13 @@ async function checkMonth(
   { period, now }: { period: Period; now: Date },
 ): Promise<CheckCounts> {
   const { database, logger } = options;
-  const isOver = period.end <= now;
+  const hasEnded = period.end <= now;
   const crossings = await database.autocommit(async (em) => {
     const statuses = await readUsageStatuses(em, {
       organizationIds,
       // The value of storage_bytes at the end of the previous month is not stored.
-      ...(isOver ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
-      at: isOver ? period.start : now,
+      ...(hasEnded ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
+      at: hasEnded ? period.start : now,
     });
     return excludeNotified(em, statuses.flatMap(findCrossings), period);
   });

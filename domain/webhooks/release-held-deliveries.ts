@@ -31,7 +31,7 @@ const MAX_SWEPT_ENDPOINTS = 50;
  * Sweep: releases deliveries that are still held although their endpoint is enabled, because the enabling call releases
  * only a limited number or a crash interrupted it. One batch per endpoint keeps the sweep short.
  */
-export async function releaseHeldOfEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
+export async function releaseHeldForEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
   const endpoints = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
       sql`select w.id from webhook_endpoints w

@@ -60,7 +60,7 @@ const findOrganizationsSql = (after: string) => sql`with recursive waiting as (
  * Sweep: releases deliveries after the start of a new month or the end of an override, and from queues longer than one
  * batch. One batch per organization.
  */
-export async function releaseUsageLimitedOfAll(
+export async function releaseUsageLimitedForAll(
   database: Database,
   outbox: Outbox,
   now: () => Date = () => new Date(),

@@ -314,7 +314,7 @@ describe('verification', () => {
       app.call(`/domains/${domain.id}/verify`, {
         method: 'POST',
         token: organization.token,
-        headers: { 'idempotency-key': 'look-once' },
+        headers: { 'idempotency-key': 'verify-once' },
       });
     const first = await call();
     publishRecords(server, domain.records);

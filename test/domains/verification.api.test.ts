@@ -52,7 +52,7 @@ async function arrange() {
     id,
     scope,
     publish: () => publishRecords(server, published),
-    withdraw: () => {
+    unpublish: () => {
       for (const { name } of records) server.remove(name);
     },
     failDns: (failure: 'SERVFAIL' | null) => {
@@ -167,7 +167,7 @@ describe('the daily recheck', () => {
   }
 
   test('tolerates two days without records, not three', async () => {
-    const { withdraw, recheck, state } = await verified();
+    const { unpublish: withdraw, recheck, state } = await verified();
     withdraw();
     await recheck();
     await recheck();
@@ -186,7 +186,7 @@ describe('the daily recheck', () => {
   });
 
   test('resets the count when the records are back, without an event', async () => {
-    const { withdraw, publish: republish, recheck, state, events } = await verified();
+    const { unpublish: withdraw, publish: republish, recheck, state, events } = await verified();
     withdraw();
     await recheck();
     await recheck();
@@ -212,7 +212,7 @@ describe('the daily recheck', () => {
 
   test('announces a failed domain again once it is verified', async () => {
     const arranged = await verified();
-    arranged.withdraw();
+    arranged.unpublish();
     for (let day = 0; day < 3; day += 1) await arranged.recheck();
     arranged.publish();
     await domains.verify(arranged.scope, arranged.id, await domains.checkDns(arranged.scope, arranged.id));
@@ -222,7 +222,7 @@ describe('the daily recheck', () => {
 
   test('checks a domain once a day, however often it runs', async () => {
     const arranged = await verified();
-    arranged.withdraw();
+    arranged.unpublish();
     await verifications.recheckVerified(() => undefined);
     expect(await arranged.state()).toMatchObject({ failedChecks: 0 });
   });

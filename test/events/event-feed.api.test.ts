@@ -121,11 +121,11 @@ test('does not read past an open transaction that commits late', async () => {
        values ($1, $2, $3, 'inb_a', 'message.sent', '{}', now())`,
       [lateId, scope.organizationId, scope.environmentId],
     );
-    const younger = await record(organization);
+    const newer = await record(organization);
     // Ordered by id alone, the newer one would be visible now, and the late one never.
     expect((await read(scope)).map(({ id }) => id)).toEqual([first]);
     await late.query('commit');
-    await expectRead(scope, {}, [first, lateId, younger]);
+    await expectRead(scope, {}, [first, lateId, newer]);
   } finally {
     await late.end();
   }

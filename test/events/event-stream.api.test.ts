@@ -161,16 +161,16 @@ describe('order and resuming', () => {
          values ($1, $2, $3, 'inb_a', 'message.sent', '{}', now())`,
         [lateId, organizationId, productionEnvironmentId],
       );
-      const younger = await record(organization);
+      const newer = await record(organization);
       // The newer one has been committed and signaled; it becomes visible once no event can precede it.
       const heartbeats = stream.comments.length;
       await eventually(() => expect(stream.comments.length).toBeGreaterThan(heartbeats + 1));
       expect(stream.events).toEqual([]);
       const meanwhile = await open(firstUrl, { token, lastEventId: stream.lastEventId });
       await late.query('commit');
-      await expectIds(stream, [lateId, younger]);
-      await expectIds(meanwhile, [lateId, younger]);
-      await expectIds(await open(firstUrl, { token, lastEventId: stream.events[0]?.id }), [younger]);
+      await expectIds(stream, [lateId, newer]);
+      await expectIds(meanwhile, [lateId, newer]);
+      await expectIds(await open(firstUrl, { token, lastEventId: stream.events[0]?.id }), [newer]);
     } finally {
       await late.end();
     }

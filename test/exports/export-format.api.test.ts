@@ -108,9 +108,9 @@ describe('an export', () => {
       ),
     );
     const imported = await Promise.all(
-      files.map(async ({ key, sha256: said }) => {
+      files.map(async ({ key, sha256: expectedSha256 }) => {
         const sum = sha256(await app.storage.getBytes(key, 1_000_000));
-        expect(said ?? sum).toBe(sum);
+        expect(expectedSha256 ?? sum).toBe(sum);
         return sum;
       }),
     );
@@ -194,9 +194,9 @@ describe('an export', () => {
   const DOCS = resolve(import.meta.dirname, '../../docs');
   const SAMPLE = resolve(DOCS, 'export/read_export.py');
   // CI reports skipped tests.
-  const testPython = spawnSync('python3', ['--version']).status === 0 ? test : test.skip;
+  const testIfPython = spawnSync('python3', ['--version']).status === 0 ? test : test.skip;
 
-  testPython('is read by the ten lines of docs/export.md', async () => {
+  testIfPython('is read by the ten lines of docs/export.md', async () => {
     expect(readFileSync(join(DOCS, 'export.md'), 'utf8')).toContain(readFileSync(SAMPLE, 'utf8'));
     const organization = await createRichOrganization(app.storage, { messages: 2 });
     const lost = organization.messageIds[3];

@@ -165,13 +165,13 @@ describe('writing an export', () => {
     const runner = createTestExportRunner(app);
     await runner.write(exportId, { deadlineMs: 0 });
     // Its step is done, but another worker continues before it saves the checkpoint.
-    let overtaken = false;
+    let hasNewerCheckpoint = false;
     const slow = createTestExportRunner(app, {
       storage: {
         ...app.storage,
         async getRange(...call) {
-          if (!overtaken) {
-            overtaken = true;
+          if (!hasNewerCheckpoint) {
+            hasNewerCheckpoint = true;
             await runner.write(exportId, { deadlineMs: 0 });
           }
           return app.storage.getRange(...call);
@@ -180,7 +180,7 @@ describe('writing an export', () => {
     });
     const before = Number((await readExportRow(exportId)).checkpoint);
     await slow.write(exportId, { deadlineMs: 0 });
-    expect(overtaken).toBe(true);
+    expect(hasNewerCheckpoint).toBe(true);
     expect(Number((await readExportRow(exportId)).checkpoint)).toBe(before + 1);
     await runExport(slow, exportId);
     expect((await filesOf(exportId)).has('manifest.json')).toBe(true);

@@ -105,8 +105,8 @@ describe('counts', () => {
       rejected: 1,
       received: 2,
     });
-    const questions = ['', `inbox_id=${setup.inbox.id}`, `domain=${setup.inbox.domain.toUpperCase()}`];
-    const answers = () => Promise.all(questions.map((query) => activity(setup.token, query).then(busy)));
+    const queries = ['', `inbox_id=${setup.inbox.id}`, `domain=${setup.inbox.domain.toUpperCase()}`];
+    const answers = () => Promise.all(queries.map((query) => activity(setup.token, query).then(busy)));
     expect(await answers()).toEqual([expected, expected, expected]);
     await Promise.all([applyMetricDeltas(app.worker), applyMetricDeltas(app.worker)]);
     expect(await answers()).toEqual([expected, expected, expected]);

@@ -159,13 +159,13 @@ describe('a system email', () => {
   test('is marked sent if the relay accepts it after the attempt was recorded as lost', async () => {
     const { id, sending, row, transport } = await arrange();
     const answer = Promise.withResolvers<TransmissionResult>();
-    const asked = Promise.withResolvers<void>();
+    const attempted = Promise.withResolvers<void>();
     transport.answerWith(() => {
-      asked.resolve();
+      attempted.resolve();
       return answer.promise;
     });
     const slow = sending.send(id);
-    await asked.promise;
+    await attempted.promise;
     await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
     answer.resolve(accepted);
     await expect(slow).resolves.toMatchObject({ status: 'sent' });

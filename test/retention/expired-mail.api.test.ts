@@ -248,7 +248,7 @@ describe('a long deletion', () => {
     );
 
   /** Recomputes every thread and removes empty ones. */
-  async function expectTrueThreads(organizationId: string): Promise<Thread[]> {
+  async function expectConsistentThreads(organizationId: string): Promise<Thread[]> {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
     const recomputed = await database.systemTransaction(async ({ em }) => {
@@ -276,7 +276,7 @@ describe('a long deletion', () => {
     const before = (await threadsOf(organizationId)).length;
     const slice = await run();
     expect(slice).toMatchObject({ messages: old, end: 'done' });
-    const threads = await expectTrueThreads(organizationId);
+    const threads = await expectConsistentThreads(organizationId);
     expect(before - threads.length).toBe(slice?.threads);
     expect(threads.length).toBeLessThan(before);
     expect(await countOld(organizationId)).toBe(0);
@@ -291,14 +291,14 @@ describe('a long deletion', () => {
         await insertMessage(em, inbox, { at: daysAgo(60 - n / BATCH_SIZE), threadId: first.threadId, n });
     });
     const thread = { id: first.threadId };
-    const stays = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
-    await createAgedMail(database, inbox, { at: daysAgo(50), thread, ...stays });
+    const unsettled = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
+    await createAgedMail(database, inbox, { at: daysAgo(50), thread, ...unsettled });
     await createAgedMail(database, inbox, { at: daysAgo(2), thread, correspondent: 'eve@people.example' });
     await database.systemTransaction(async ({ em }) =>
       refreshThread(em, await em.findOneOrFail(ThreadEntity, thread)),
     );
     expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'done' });
-    const [shown] = await expectTrueThreads(organizationId);
+    const [shown] = await expectConsistentThreads(organizationId);
     expect(shown).toMatchObject({ messageCount: 2, labels: [], hasAttachments: false });
   });
 
@@ -315,7 +315,7 @@ describe('a long deletion', () => {
       expect(row?.count).toBe(messageCount);
     }
     expect(await run(first ?? undefined)).toMatchObject({ messages: old, end: 'done' });
-    await expectTrueThreads(organizationId);
+    await expectConsistentThreads(organizationId);
   });
 
   test('continues after a worker crash, from the last heartbeat or from the beginning', async () => {
@@ -341,12 +341,12 @@ describe('a long deletion', () => {
         const ran = environment.run(activities.deleteExpiredMail, { organizationId, from: BEGINNING });
         return { result: await ran.catch(({ message }) => message), beat };
       };
-      const died = await attempt();
-      expect(died).toMatchObject({ result: 'killed', beat: { messages: BATCH_SIZE } });
-      const { result } = await attempt(heartbeats ? died.beat : undefined);
+      const crashed = await attempt();
+      expect(crashed).toMatchObject({ result: 'killed', beat: { messages: BATCH_SIZE } });
+      const { result } = await attempt(heartbeats ? crashed.beat : undefined);
       expect(result).toMatchObject({ end: 'done' });
       expect(await countOld(organizationId)).toBe(0);
-      await expectTrueThreads(organizationId);
+      await expectConsistentThreads(organizationId);
     }
   });
 
@@ -407,7 +407,7 @@ describe('a long deletion', () => {
   });
 
   test('pauses after each batch, while another deletion is retried by Temporal', async () => {
-    const turns: unknown[] = [];
+    const errorTypes: unknown[] = [];
     const { organizationId, inbox, run, expiredMail } = await arrange({
       pause: async (ms) => {
         expect(ms).toBeGreaterThan(0);
@@ -417,12 +417,12 @@ describe('a long deletion', () => {
         });
         const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
         const ran = environment.run(deleteExpiredMail, { organizationId, from: BEGINNING });
-        turns.push(await ran.catch(({ type }) => type));
+        errorTypes.push(await ran.catch(({ type }) => type));
       },
     });
     await createAgedMail(database, inbox, { at: daysAgo(60) });
     expect(await run()).toMatchObject({ messages: 1 });
-    expect(new Set(turns)).toEqual(new Set(['DeletionInProgress']));
+    expect(new Set(errorTypes)).toEqual(new Set(['DeletionInProgress']));
     expect(await run()).toMatchObject({ messages: 0, end: 'done' });
   });
 });

@@ -32,8 +32,8 @@ const pathOf = ({ organizationId }: Pick<TestOrganization, 'organizationId'>) =>
 
 async function arrange() {
   const organization = await createOrganization(app.worker);
-  const call = (options: Call = {}, more = '') =>
-    app.call(`${pathOf(organization)}${more}`, { token: organization.token, ...options });
+  const call = (options: Call = {}, suffix = '') =>
+    app.call(`${pathOf(organization)}${suffix}`, { token: organization.token, ...options });
   const set = (retention_days: unknown, token = organization.token) =>
     call({ method: 'PUT', body: { retention_days }, token });
   const postpone = (days: unknown) => call({ method: 'POST', body: { days } }, '/postpone');

@@ -110,7 +110,7 @@ test('notifies each threshold once a month with an event, an email to the owners
   ]);
 });
 
-test('emits both events but sends one email if both thresholds are crossed at once', async () => {
+test('emits both events but sends one email if both thresholds are crossed between two checks', async () => {
   const { check, use, rows } = await arrange('api_calls', 'hard');
   await use(5_000);
   await check();

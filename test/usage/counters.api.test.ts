@@ -130,13 +130,13 @@ test('does not sum usage if nothing can be refused', async () => {
   const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
   const planOf = async () => {
     let query: Sql = sql``;
-    const noted = {
+    const recordingEm = {
       execute: async (given: Sql) => {
         if (query.sql === '') query = given;
         return [];
       },
     };
-    await countWithinLimit(noted as unknown as EntityManager, change);
+    await countWithinLimit(recordingEm as unknown as EntityManager, change);
     const rows = await app.worker.query<Record<string, string>>(sql`explain (analyze) ${query}`);
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
@@ -200,7 +200,7 @@ test('matches a full count after mixed activity', async () => {
   await post(`/messages/${first.id}/cancel`);
   await app.call(`/messages/${first.id}`, { method: 'DELETE', token });
 
-  const truth = await app.worker.autocommit(async (em) => ({
+  const expected = await app.worker.autocommit(async (em) => ({
     // One was deleted.
     messages_sent: 1 + (await em.count(MessageEntity, { organizationId, direction: 'outbound' })),
     messages_received: await em.count(MessageEntity, { organizationId, direction: 'inbound' }),
@@ -209,7 +209,7 @@ test('matches a full count after mixed activity', async () => {
   const [files] = await app.worker.query<{ sum: number }>(
     sql`select sum(size_bytes)::int as sum from attachments where org_id = ${organizationId}`,
   );
-  expect(truth).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
+  expect(expected).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });
   for (const moment of ['pending', 'applied']) {
     const counters = await currentOf(token);
     expect({
@@ -218,7 +218,7 @@ test('matches a full count after mixed activity', async () => {
       messages_received: counters.messages_received.current,
       webhook_deliveries: counters.webhook_deliveries.current,
       storage_bytes: counters.storage_bytes.current,
-    }).toEqual({ moment, ...truth, storage_bytes: files?.sum });
+    }).toEqual({ moment, ...expected, storage_bytes: files?.sum });
     await applyUsageDeltas(app.worker);
   }
 });

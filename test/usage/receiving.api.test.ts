@@ -180,7 +180,7 @@ describe('providers', () => {
       onUnknownRecipients: () => undefined,
     });
     const take = () =>
-      sesMail.take({
+      sesMail.accept({
         sesMessageId: full.organizationId,
         mailFrom: 'ada@people.example',
         recipients: [full, free].flatMap(({ inboxes: [inbox] }) => inbox?.email ?? []),
@@ -209,7 +209,7 @@ describe('providers', () => {
     const intake = createMailIntake({ storage: storage(objects), receipts, maxSizeBytes: 10_000 });
     const { recipients } = await intake.resolve([inboxes[0]?.email ?? ''], 'ada@people.example');
     await allow(0);
-    const taking = intake.take({
+    const taking = intake.accept({
       transportId: 'raw-id:1',
       mailFrom: 'ada@people.example',
       clientIp: '',

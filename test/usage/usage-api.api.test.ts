@@ -158,7 +158,7 @@ describe('limits', () => {
 
   test('rejects invalid limits', async () => {
     const { put, organizationId, productionEnvironmentId: environmentId } = await arrange();
-    for (const wrong of [
+    for (const invalid of [
       { messages_sent: { own_limit: -1 } },
       { messages_sent: { own_limit: 1.5 } },
       { messages_sent: { own_limit: 2 ** 60 } },
@@ -167,7 +167,7 @@ describe('limits', () => {
       { inboxes: { own_limit: 1 } },
       { messages_sent: { limit: 1 } },
     ])
-      expectProblem(await put(wrong), 'validation_error');
+      expectProblem(await put(invalid), 'validation_error');
     const reader = await createKey(app.worker, { organizationId, permissions: ['usage:read'] });
     expectProblem(await put({}, reader.token), 'permission_denied');
     const bound = await createKey(app.worker, { organizationId, environmentId });
@@ -263,14 +263,14 @@ describe('history', () => {
     await add('storage_bytes', 500, today);
     const days = await app.worker.autocommit((em) => {
       // A change after each statement.
-      const meddled = {
+      const concurrentReader = {
         async execute(...query: Parameters<typeof em.execute>) {
           const rows = await em.execute(...query);
           await add('storage_bytes', 70, today);
           return rows;
         },
       } as unknown as typeof em;
-      return readUsageHistory(meddled, organizationId, { start: yesterday, end: today });
+      return readUsageHistory(concurrentReader, organizationId, { start: yesterday, end: today });
     });
     expect(days.map(({ amounts }) => amounts.storage_bytes)).toEqual([0, 500]);
   });

@@ -7,11 +7,11 @@ import { createQuotaCache } from '../../domain/usage/quota-cache.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
   releaseHeldDeliveries,
-  releaseHeldOfEnabledEndpoints,
+  releaseHeldForEnabledEndpoints,
 } from '../../domain/webhooks/release-held-deliveries.ts';
 import {
   releaseUsageLimited,
-  releaseUsageLimitedOfAll,
+  releaseUsageLimitedForAll,
 } from '../../domain/webhooks/release-usage-limited.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { setLimit } from '../support/limits.ts';
@@ -75,7 +75,7 @@ test('holds deliveries over a hard limit and shows the reason', async () => {
   const listed = await app.call(`/webhooks/endpoints/${endpointId}/deliveries?status=delivered`, { token });
   expect(listed.json().data).toMatchObject([{ held_for: null, attempt_count: 1 }]);
   // Endpoint maintenance does not release them.
-  await releaseHeldOfEnabledEndpoints(app.worker, outbox);
+  await releaseHeldForEnabledEndpoints(app.worker, outbox);
   await app.worker.systemTransaction((transaction) => releaseHeldDeliveries(transaction, outbox, endpointId));
   expect(await statuses()).toEqual(['delivered', 'held', 'held']);
 });
@@ -109,7 +109,7 @@ describe('held deliveries are released', () => {
     await app.worker.query(
       sql`update limit_overrides set expires_at = now() - interval '1 second' where org_id = ${organizationId}`,
     );
-    await releaseUsageLimitedOfAll(app.worker, outbox);
+    await releaseUsageLimitedForAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 
@@ -144,9 +144,9 @@ describe('held deliveries are released', () => {
   test('by the sweep in the new month', async () => {
     const { attemptAll, statuses } = await arrange();
     await attemptAll();
-    await releaseUsageLimitedOfAll(app.worker, outbox);
+    await releaseUsageLimitedForAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
-    await releaseUsageLimitedOfAll(app.worker, outbox, nextMonth);
+    await releaseUsageLimitedForAll(app.worker, outbox, nextMonth);
     expect(await statuses()).toEqual(['delivered', 'pending', 'held']);
   });
 
@@ -157,10 +157,10 @@ describe('held deliveries are released', () => {
       app.worker.query(sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
     await disable(true);
     await allow(10);
-    await releaseUsageLimitedOfAll(app.worker, outbox);
+    await releaseUsageLimitedForAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
     await disable(false);
-    await releaseUsageLimitedOfAll(app.worker, outbox);
+    await releaseUsageLimitedForAll(app.worker, outbox);
     expect(await statuses()).toEqual(['delivered', 'pending', 'pending']);
   });
 });

@@ -294,7 +294,7 @@ test('an operation with only optional fields accepts a missing body', async () =
 
 describe('a test event', () => {
   test.each(EVENT_TYPES)(
-    'of type %s goes to this endpoint only and is not in the feed',
+    'of type %s is sent to this endpoint only and is not in the feed',
     async (event_type) => {
       const arranged = await arrange();
       await arranged.post('/webhooks/endpoints', {
@@ -581,23 +581,25 @@ describe('cancel-pending', () => {
   });
 });
 
-test('the purge deletes events past their retention with deliveries and attempts and keeps younger ones', async () => {
+test('the purge deletes events past their retention with their deliveries and attempts, but no newer ones', async () => {
   const arranged = await arrange();
   await record(arranged, 'message.sent');
   await record(arranged, 'message.sent');
-  const [young, old] = await deliveriesOf(arranged);
-  await settle(old?.id ?? '', 'exhausted');
+  const [newDelivery, oldDelivery] = await deliveriesOf(arranged);
+  await settle(oldDelivery?.id ?? '', 'exhausted');
   const oldEvent = lowestIdAt('event', new Date(Date.now() - 31 * 86_400_000));
   await app.worker.query(
     sql`with copy as (insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
-       select ${oldEvent}, org_id, env_id, inbox_id, type, data, created_at from events where id = ${old?.event_id} returning id)
+       select ${oldEvent}, org_id, env_id, inbox_id, type, data, created_at from events where id = ${oldDelivery?.event_id} returning id)
      select id from copy`,
   );
-  await app.worker.query(sql`update webhook_deliveries set event_id = ${oldEvent} where id = ${old?.id}`);
+  await app.worker.query(
+    sql`update webhook_deliveries set event_id = ${oldEvent} where id = ${oldDelivery?.id}`,
+  );
   expect(await purgeEvents(app.worker, 30)).toBeGreaterThanOrEqual(1);
-  expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([young?.id]);
+  expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([newDelivery?.id]);
   const attempts = await app.worker.systemTransaction(({ em }) =>
-    em.count(DeliveryAttemptEntity, { deliveryId: old?.id ?? '' }),
+    em.count(DeliveryAttemptEntity, { deliveryId: oldDelivery?.id ?? '' }),
   );
   expect(attempts).toBe(0);
 });

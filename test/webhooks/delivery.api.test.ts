@@ -6,7 +6,7 @@ import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.en
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
 import { retryDelayMs } from '../../domain/webhooks/record-attempt.ts';
-import { releaseHeldOfEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
+import { releaseHeldForEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Egress, EgressRequest, EgressResult } from '../../platform/egress/egress.ts';
@@ -21,12 +21,12 @@ const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 
 const database = useWorkerDatabase();
 
-const answered = (status: number, more: { retryAfterMs?: number } = {}): EgressResult => ({
+const answered = (status: number, extra: { retryAfterMs?: number } = {}): EgressResult => ({
   kind: 'response',
   status,
   body: 'answer',
   durationMs: 12,
-  ...more,
+  ...extra,
 });
 
 /** A pending delivery of a `message.complained` event to a receiver that returns `answers` one after the other. */
@@ -210,7 +210,7 @@ describe('a delivery', () => {
       const { endpoint } = await read();
       await em.nativeUpdate(WebhookEndpointEntity, { id: endpoint.id }, { disabled: false });
     });
-    await expect(releaseHeldOfEnabledEndpoints(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
+    await expect(releaseHeldForEnabledEndpoints(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
     await expect(service.attempt(id, false)).resolves.toMatchObject({
       kind: 'retry',
       delayMs: WEBHOOK_SCHEDULE_MS[1],

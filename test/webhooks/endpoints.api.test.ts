@@ -106,10 +106,10 @@ test('a key bound to an inbox creates endpoints for that inbox only', async () =
     environmentId: organization.productionEnvironmentId,
     inboxId: inbox.id,
   });
-  const wide = (await create(VALID)).json<{ id: string }>();
+  const environmentWide = (await create(VALID)).json<{ id: string }>();
   const own = (await create(VALID, token)).json<{ id: string; inbox_ids: string[] }>();
   expect(own.inbox_ids).toEqual([inbox.id]);
-  expectProblem(await app.call(`/webhooks/endpoints/${wide.id}`, { token }), 'not_found');
+  expectProblem(await app.call(`/webhooks/endpoints/${environmentWide.id}`, { token }), 'not_found');
   const list = await app.call('/webhooks/endpoints', { token });
   expect(list.json<{ data: { id: string }[] }>().data.map(({ id }) => id)).toEqual([own.id]);
 });

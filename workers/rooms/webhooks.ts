@@ -5,8 +5,8 @@ import { cancelDelivery, createDeliveryService } from '../../domain/webhooks/del
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../../domain/webhooks/overdue-deliveries.ts';
 import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
-import { releaseHeldOfEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
-import { releaseUsageLimitedOfAll } from '../../domain/webhooks/release-usage-limited.ts';
+import { releaseHeldForEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
+import { releaseUsageLimitedForAll } from '../../domain/webhooks/release-usage-limited.ts';
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
@@ -35,8 +35,8 @@ export const webhooksRoom: Room = {
     sweeps: {
       expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),
       heldDeliveries: () => holdDeliveriesOfDisabledEndpoints(database),
-      releasedDeliveries: () => releaseHeldOfEnabledEndpoints(database, outbox),
-      deliveriesWithinLimit: () => releaseUsageLimitedOfAll(database, outbox),
+      releasedDeliveries: () => releaseHeldForEnabledEndpoints(database, outbox),
+      deliveriesWithinLimit: () => releaseUsageLimitedForAll(database, outbox),
     },
   }),
 };
