@@ -147,7 +147,7 @@ async function checkMonth(
   return counts;
 }
 
-/** Returns the higher threshold last. A limit of 0 without any usage crosses nothing. */
+/** Returns the higher threshold last. Without any usage, a limit of 0 is not reached. */
 function findCrossings(status: UsageStatus): ThresholdCrossing[] {
   const { current, warningPercent, limit: effective } = status;
   const { limit } = effective;

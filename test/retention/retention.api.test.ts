@@ -32,7 +32,7 @@ async function arrange() {
   const retention = createRetentionService({ database, outbox, notifications, now });
   const expiredMail = createExpiredMailService({ database, outbox, now, pause: async () => undefined });
   const scope = testScope(organization);
-  /** Does what a run of `applyRetention` does. */
+  /** Performs the steps of one `applyRetention` run. */
   const run = async () => {
     const review = await retention.review(organizationId);
     const from = { messages: 0, threads: 0, cursor: null };

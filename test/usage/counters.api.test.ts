@@ -71,7 +71,7 @@ test('a refund frees quota once, even if it is applied while another change wait
     // Another test may apply it before it is locked.
     while ((await em.execute<object[]>(refundRows)).length === 0) await refund();
     await em.execute(sql`select from usage_counters where org_id = ${organizationId} for update`);
-    // It sees the refund and waits for this transaction, which applies it and takes the unit.
+    // The count reads the refund, then waits for this transaction, which applies the refund and uses the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
     await eventually(async () => {
       const blocked = sql`select pid from pg_stat_activity where ${backend?.pid} = any(pg_blocking_pids(pid))`;
