@@ -63,9 +63,9 @@ function parseEntry(entry: Entry, index: number): ParsedEntry {
 
 function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
   const { filename, content_type: contentType, content_id: contentId, disposition } = entry;
-  const fault = contentType === undefined ? undefined : findMediaTypeError(contentType);
-  if (fault !== undefined)
-    throw invalid(`${path}/content_type`, fault, 'Set the media type of the file, or omit it.');
+  const error = contentType === undefined ? undefined : findMediaTypeError(contentType);
+  if (error !== undefined)
+    throw invalid(`${path}/content_type`, error, 'Set the media type of the file, or omit it.');
   return {
     ...(filename === undefined ? {} : { filename: toFileName(filename) }),
     ...(contentType === undefined ? {} : { contentType }),

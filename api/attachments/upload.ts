@@ -83,15 +83,15 @@ async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<
 }
 
 async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFile> {
-  let cut: Error | undefined;
+  let streamError: Error | undefined;
   part.file.once('error', (error) => {
-    cut = error;
+    streamError = error;
   });
   try {
     return await put(readPartMetadata(part), part.file);
   } catch (error) {
     part.file.resume();
-    return cut && cut === error ? throwMalformedForm() : Promise.reject(error);
+    return streamError && streamError === error ? throwMalformedForm() : Promise.reject(error);
   }
 }
 

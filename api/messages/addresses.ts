@@ -33,8 +33,8 @@ export function checkAddresses(lists: Record<string, MailAddress[] | null | unde
   const errors: FieldError[] = [];
   for (const [field, addresses] of Object.entries(lists)) {
     for (const [index, { email }] of (addresses ?? []).entries()) {
-      const fault = findAddressProblem(email);
-      if (fault) errors.push({ path: `/body/${field}/${index}/email`, message: fault });
+      const problem = findAddressProblem(email);
+      if (problem) errors.push({ path: `/body/${field}/${index}/email`, message: problem });
     }
   }
   const [first] = errors;

@@ -47,9 +47,13 @@ function checkHeaders(headers: Record<string, string>): void {
     if (!CUSTOM_HEADER.test(name))
       throw invalid(path, 'is not an allowed header', 'Use only X-* and List-Unsubscribe* headers.');
     if (value.trim() === '') throw invalid(path, 'must have a value', 'Omit the header, or set a value.');
-    const twin = names.get(name.toLowerCase());
-    if (twin !== undefined)
-      throw invalid(path, `repeats the header ${twin}: names are case-insensitive`, 'Set each header once.');
+    const duplicate = names.get(name.toLowerCase());
+    if (duplicate !== undefined)
+      throw invalid(
+        path,
+        `repeats the header ${duplicate}: names are case-insensitive`,
+        'Set each header once.',
+      );
     names.set(name.toLowerCase(), name);
   }
 }

@@ -98,11 +98,11 @@ async function waitUntil(
   { wait, request, signal, heartbeatMs }: OpenWait,
 ): Promise<MessageDetails | undefined> {
   for (;;) {
-    const leftMs = deadline - performance.now();
-    if (leftMs <= 0 || signal.aborted) return undefined;
-    const found = await wait.next(Math.min(leftMs, heartbeatMs));
+    const remainingMs = deadline - performance.now();
+    if (remainingMs <= 0 || signal.aborted) return undefined;
+    const found = await wait.next(Math.min(remainingMs, heartbeatMs));
     if (found) return found;
-    if (leftMs > heartbeatMs && !signal.aborted) await request.recheckAccess();
+    if (remainingMs > heartbeatMs && !signal.aborted) await request.recheckAccess();
   }
 }
 

@@ -101,8 +101,12 @@ export const replyRoutes =
       async (request, reply) => {
         const { scope, params, body, filesToAttach: files } = request;
         const { include_attachments: includeAttachments = true, ...content } = body;
-        const written = readContent(content);
-        const sent = await replies.forward(scope, params.id, { content: written, includeAttachments, files });
+        const parsedContent = readContent(content);
+        const sent = await replies.forward(scope, params.id, {
+          content: parsedContent,
+          includeAttachments,
+          files,
+        });
         reply.code(201);
         return presentMessage(sent);
       },

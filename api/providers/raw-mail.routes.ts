@@ -94,7 +94,7 @@ export const rawMailRoutes =
         },
       },
       async ({ query, headers, body }) =>
-        rawMail.take(
+        rawMail.accept(
           {
             mailFrom: query.mail_from,
             rcptTo: query.rcpt_to,

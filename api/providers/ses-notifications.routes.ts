@@ -40,6 +40,6 @@ export const sesNotificationRoutes =
           },
         },
       },
-      async ({ body }) => ({ result: await sesNotifications.take(body) }),
+      async ({ body }) => ({ result: await sesNotifications.process(body) }),
     );
   };

@@ -73,7 +73,7 @@ export async function copyAttachments(
   return originals.map((row) => createAttachment(em, inbox, toStoredFile(row)));
 }
 
-export function attachmentsOfDraft(em: EntityManager, draftId: string): Promise<Attachment[]> {
+export function findDraftAttachments(em: EntityManager, draftId: string): Promise<Attachment[]> {
   return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
 }
 

@@ -14,17 +14,17 @@ const LOCAL_PART_PATTERN = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
  *
  * @returns null if the text is not an address.
  */
-export function addressKey(address: string): string | null {
+export function toAddressKey(address: string): string | null {
   const at = address.lastIndexOf('@');
   const local = address.slice(0, Math.max(0, at)).normalize('NFC').toLowerCase();
-  const domain = domainKey(address.slice(at + 1));
+  const domain = toDomainKey(address.slice(at + 1));
   if (domain === null || !LOCAL_PART_PATTERN.test(local) || Buffer.byteLength(local) > MAX_LOCAL_OCTETS)
     return null;
   return `${local}@${domain}`;
 }
 
 /** The normalized form of a domain: `Bücher.example.` becomes `xn--bcher-kva.example`. Null if it is not a domain. */
-export function domainKey(domain: string): string | null {
+export function toDomainKey(domain: string): string | null {
   // `domainToASCII` parses a URL host: it would decode escapes and read a number as an IP address.
   if (/[%/:?#@\s\\[\]]/.test(domain)) return null;
   const ascii = domainToASCII(domain.replace(/\.$/, ''));
@@ -34,6 +34,6 @@ export function domainKey(domain: string): string | null {
 }
 
 /** The normalized form of a list entry: an address, or a domain with its subdomains. Null if it is neither. */
-export function listEntryKey(entry: string): string | null {
-  return entry.includes('@') ? addressKey(entry) : domainKey(entry);
+export function toListEntryKey(entry: string): string | null {
+  return entry.includes('@') ? toAddressKey(entry) : toDomainKey(entry);
 }

@@ -25,7 +25,7 @@ export const ListEntryEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     direction: p.text().$type<ListDirection>(),
     effect: p.text().$type<ListEffect>(),
-    /** An address or a domain, normalized by `listEntryKey`. */
+    /** An address or a domain, normalized by `toListEntryKey`. */
     entry: p.text(),
     /** Null for an entry of the organization. */
     environmentId: () =>

@@ -9,7 +9,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { listEntryKey } from './address-key.ts';
+import { toListEntryKey } from './address-key.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 
@@ -19,7 +19,7 @@ export interface ListName {
   effect: string;
 }
 
-/** Where an entry applies. Without ids: the scope that the credential is bound to. */
+/** Where an entry applies. If both ids are omitted, this is the scope that the credential is bound to. */
 export interface EntryScope {
   environmentId?: string;
   inboxId?: string;
@@ -63,7 +63,7 @@ export function createListService({ database }: { database: Database }): ListSer
     add: (scope, name, input) =>
       database.transaction(scope, async ({ em }) => {
         const list = parseListName(name);
-        const entry = listEntryKey(input.entry);
+        const entry = toListEntryKey(input.entry);
         if (entry === null)
           throw invalid(
             '/body/entry',
@@ -86,7 +86,7 @@ export function createListService({ database }: { database: Database }): ListSer
     remove: (scope, name, input) =>
       database.transaction(scope, async ({ em }) => {
         const list = parseListName(name);
-        const entry = listEntryKey(input.entry);
+        const entry = toListEntryKey(input.entry);
         const entryScope = await resolveEntryScope(em, scope, input);
         const removed =
           entry === null

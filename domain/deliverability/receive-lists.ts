@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { addressKey } from './address-key.ts';
+import { toAddressKey } from './address-key.ts';
 import { findDecidingMatch, type ListMatch } from './list-match.ts';
 import { listMatchesSql } from './recipient-restrictions.ts';
 
@@ -14,7 +14,7 @@ export async function findReceiveListMatch(
   inboxId: string,
   address: string,
 ): Promise<ListMatch | null> {
-  const key = addressKey(address);
+  const key = toAddressKey(address);
   if (key === null) return null;
   const [row] = await em.execute<{ matches: ListMatch[] | null }[]>(sql`
     select ${listMatchesSql('receive', sql`f.email`)} as matches

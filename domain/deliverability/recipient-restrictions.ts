@@ -5,7 +5,7 @@ import type { SuppressionOrigin } from './suppression.entity.ts';
 
 /** The suppression and list entries that concern a recipient. */
 export interface RecipientRestrictions {
-  /** Normalized by `addressKey`. */
+  /** Normalized by `toAddressKey`. */
   email: string;
   suppression: { origin: SuppressionOrigin; status: string | null } | null;
   listMatches: ListMatch[];
@@ -38,7 +38,7 @@ export function listMatchesSql(direction: 'send' | 'receive', email: Sql, inbox 
  * SQL: a JSON array of {@link RecipientRestrictions} for the recipients that have any. It is part of the gate's single
  * statement, so that 50 recipients need no more round trips than one.
  *
- * @param recipients a query for `email`, normalized by `addressKey`.
+ * @param recipients a query for `email`, normalized by `toAddressKey`.
  */
 export function recipientRestrictionsSql(recipients: Sql, inbox = INBOX): Sql {
   return sql`(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,

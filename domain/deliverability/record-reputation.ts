@@ -5,9 +5,9 @@ import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { pauseSending } from '../inboxes/pause-sending.ts';
 import {
+  findPauseReason,
   minSendsBelowThreshold,
   needsEvaluation,
-  pauseReason,
   REPUTATION_WINDOW_DAYS,
 } from './reputation.ts';
 import type { NegativeOutcome, OutcomeSource } from './suppress-addresses.ts';
@@ -80,5 +80,5 @@ async function evaluateReputation(em: EntityManager, window: ReputationWindow): 
          and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ${`%@${simulatorDomain}`}
        limit ${minSendsBelowThreshold(totals)}) as counted`,
   );
-  return pauseReason({ ...totals, sends: sent?.sends ?? 0 });
+  return findPauseReason({ ...totals, sends: sent?.sends ?? 0 });
 }

@@ -16,7 +16,7 @@ const MIN_COMPLAINTS = 2;
 const MIN_SENDS_PER_COMPLAINT = 1_000;
 
 /** Why an inbox with these counts must stop sending; null if it may continue. */
-export function pauseReason({ sends, bounces, complaints }: SendingStats): string | null {
+export function findPauseReason({ sends, bounces, complaints }: SendingStats): string | null {
   const days = `in the last ${REPUTATION_WINDOW_DAYS} days`;
   if (sends >= MIN_SENDS_FOR_BOUNCES && bounces * MIN_SENDS_PER_BOUNCE > sends)
     return `${bounces} of ${sends} messages bounced because of an invalid address ${days}: more than 5 %`;

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
-import { addressKey } from './address-key.ts';
+import { toAddressKey } from './address-key.ts';
 
 /** The message that bounced or was complained about. */
 export interface OutcomeSource {
@@ -31,7 +31,7 @@ export async function suppressAddresses(
 ): Promise<void> {
   const rows = new Map<string, object>();
   for (const { email, kind, status, diagnostic } of outcomes) {
-    const key = addressKey(email);
+    const key = toAddressKey(email);
     if (key !== null)
       rows.set(key, { id: newId('suppression'), email: key, origin: kind, status, diagnostic });
   }

@@ -16,7 +16,7 @@ export const SuppressionEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Normalized by `addressKey`. */
+    /** Normalized by `toAddressKey`. */
     email: p.text(),
     origin: p.text().$type<SuppressionOrigin>(),
     /** The environment of the message, or of the credential that added it; null for an organization-wide credential. */

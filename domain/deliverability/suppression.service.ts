@@ -6,7 +6,7 @@ import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
-import { addressKey } from './address-key.ts';
+import { toAddressKey } from './address-key.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
 
 export interface SuppressionFilter {
@@ -35,14 +35,14 @@ export function createSuppressionService({ database }: { database: Database }): 
     list: (scope, filter, page) =>
       database.transaction(scope, ({ em }) => {
         const where: FilterQuery<Suppression>[] = [visibleTo(scope)];
-        if (filter.email !== undefined) where.push({ email: addressKey(filter.email) ?? '' });
+        if (filter.email !== undefined) where.push({ email: toAddressKey(filter.email) ?? '' });
         if (filter.origin) where.push({ origin: filter.origin });
         return findPage(em, SuppressionEntity, { where, page });
       }),
 
     add: (scope, address) =>
       database.transaction(scope, async ({ em }) => {
-        const email = addressKey(address);
+        const email = toAddressKey(address);
         if (email === null)
           throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
@@ -64,7 +64,7 @@ export function createSuppressionService({ database }: { database: Database }): 
 
     remove: (scope, address) =>
       database.transaction(scope, async ({ em }) => {
-        const email = addressKey(address);
+        const email = toAddressKey(address);
         const removed =
           email === null
             ? 0

@@ -153,7 +153,7 @@ const MIN_BOUNCE_SCORE = 4;
 
 function scoreBounce(notice: Notice): number {
   const { fields, subject, text } = notice;
-  const signs: [points: number, isPresent: boolean][] = [
+  const indicators: [points: number, isPresent: boolean][] = [
     [4, fields.has('x-failed-recipients')],
     [2, isFromDaemon(notice)],
     [1, /^<?>?$/.test(fields.get('return-path')?.trim() ?? 'none')],
@@ -165,7 +165,7 @@ function scoreBounce(notice: Notice): number {
     [1, findEnhancedCode(text) !== null || findReplyCode(text) !== null],
     [1, findReason(text) !== null],
   ];
-  return signs.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
+  return indicators.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
 }
 
 const AUTO_REPLY_SUBJECT =

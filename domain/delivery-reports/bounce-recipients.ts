@@ -15,7 +15,7 @@ const MAX_LINE_CHARACTERS = 1_000;
 const MAX_RECIPIENTS = 100;
 const MAX_DETAIL_LINES = 15;
 /** Score of a mention that almost certainly names a recipient, and the minimum score of the best mention. */
-const SURE_SCORE = 5;
+const CONFIDENT_SCORE = 5;
 const MIN_SCORE = 3;
 /** Mentions that score this much less than the best one are ignored. */
 const MAX_SCORE_GAP = 5;
@@ -34,11 +34,11 @@ export function findRecipients(notice: Notice): NoticeRecipient[] {
   const named = failed.length > 0 ? failed : selectRecipients(mentions);
   const addresses = distinctAddresses(named).slice(0, MAX_RECIPIENTS);
   if (addresses.length > 0) {
-    const about = new Set(addresses.map(toAddressKey));
-    const marks = mentions.filter(({ address }) => about.has(toAddressKey(address)));
+    const addressKeys = new Set(addresses.map(toAddressKey));
+    const relevantMentions = mentions.filter(({ address }) => addressKeys.has(toAddressKey(address)));
     return addresses.map((address) => ({
       address,
-      detail: extractDetail(address, lines, marks) || notice.text,
+      detail: extractDetail(address, lines, relevantMentions) || notice.text,
     }));
   }
   return [{ address: findReturnedRecipient(notice), detail: notice.text }];
@@ -87,8 +87,8 @@ function selectRecipients(mentions: Mention[]): string[] {
   }
   const top = Math.max(0, ...[...best.values()].map(({ score }) => score));
   if (top < MIN_SCORE) return [];
-  const needed = top >= SURE_SCORE ? Math.max(SURE_SCORE, top - MAX_SCORE_GAP) : top;
-  return [...best.values()].filter(({ score }) => score >= needed).map(({ address }) => address);
+  const minScore = top >= CONFIDENT_SCORE ? Math.max(CONFIDENT_SCORE, top - MAX_SCORE_GAP) : top;
+  return [...best.values()].filter(({ score }) => score >= minScore).map(({ address }) => address);
 }
 
 /** Labels in front of a recipient's address, in several languages. */
@@ -176,42 +176,42 @@ function scoreContext({ text, before, after, lineBefore, following }: MentionCon
   // This is the recipient before forwarding. The server tried a different address.
   if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
   const startsLine = LINE_START.test(before.slice(0, 200)) && before.length < 200;
-  const signs: [points: number, isPresent: boolean][] = [
+  const indicators: [points: number, isPresent: boolean][] = [
     [4, startsLine],
     [2, startsLine && LINE_END.test(after)],
     [2, !startsLine && before.trimEnd().endsWith('<') && LINE_END.test(after)],
     [4, !startsLine && LABEL_BEFORE.test(near)],
     [2, INTRO.test(lineBefore.slice(-200))],
-    [3, statesReason(text)],
-    [1, statesReason(following)],
+    [3, containsReason(text)],
+    [1, containsReason(following)],
     [-6, SENDER_BEFORE.test(near) && !/rcpt to[\s:<]*$/i.test(near)],
     [-6, SENDER_LINE.test(text)],
   ];
-  return signs.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
+  return indicators.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
 }
 
-function statesReason(text: string): boolean {
+function containsReason(text: string): boolean {
   return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
 /** Returns the passages that start at a line with this address and end before a line with another one. */
-function extractDetail(address: string, lines: string[], marks: Mention[]): string {
-  const kept = new Set<number>();
+function extractDetail(address: string, lines: string[], mentions: Mention[]): string {
+  const selectedLines = new Set<number>();
   const others = new Set(
-    marks.filter((mark) => toAddressKey(mark.address) !== toAddressKey(address)).map(({ line }) => line),
+    mentions.filter((mark) => toAddressKey(mark.address) !== toAddressKey(address)).map(({ line }) => line),
   );
-  for (const { line } of marks
+  for (const { line } of mentions
     .filter((mark) => toAddressKey(mark.address) === toAddressKey(address))
     .slice(0, 10)) {
-    kept.add(line);
+    selectedLines.add(line);
     for (
       let next = line + 1;
       next < line + MAX_DETAIL_LINES && next < lines.length && !others.has(next);
       next += 1
     )
-      kept.add(next);
+      selectedLines.add(next);
   }
-  return [...kept]
+  return [...selectedLines]
     .toSorted((a, b) => a - b)
     .map((line) => lines[line])
     .join('\n')

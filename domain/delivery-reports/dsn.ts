@@ -100,18 +100,18 @@ function splitRecipientBlocks(block: string): string[] {
 
 /** Merges a block without a recipient into the previous one: an extra empty line split them. */
 function mergeSplitBlocks(blocks: Map<string, string>[]): Map<string, string>[] {
-  const joined: Map<string, string>[] = [];
+  const merged: Map<string, string>[] = [];
   for (const fields of blocks) {
-    const before = joined.at(-1);
+    const before = merged.at(-1);
     const continuesPrevious =
       before &&
       hasRecipient(before) &&
       !hasRecipient(fields) &&
       !(fields.has('action') && before.has('action'));
-    if (continuesPrevious) joined[joined.length - 1] = new Map([...fields, ...before]);
-    else joined.push(fields);
+    if (continuesPrevious) merged[merged.length - 1] = new Map([...fields, ...before]);
+    else merged.push(fields);
   }
-  return joined;
+  return merged;
 }
 
 function hasRecipient(fields: Map<string, string>): boolean {
@@ -164,8 +164,8 @@ function parseAction(
 function parseAddress(field: string | undefined): string | null {
   if (field === undefined) return null;
   const [type, ...rest] = field.slice(0, MAX_FIELD_CHARACTERS).split(';');
-  const written = rest.length > 0 ? rest.join(';') : (type ?? '');
-  const decoded = decodeXtext(written.replace(/\\x\{([0-9a-f]{1,6})\}/gi, decodeCodePoint));
+  const value = rest.length > 0 ? rest.join(';') : (type ?? '');
+  const decoded = decodeXtext(value.replace(/\\x\{([0-9a-f]{1,6})\}/gi, decodeCodePoint));
   const address = decoded.trim().replace(/^<(.*)>$/, '$1');
   return address.includes('@') ? address : null;
 }
@@ -199,7 +199,7 @@ export interface BounceClassification {
  */
 const BAD_ADDRESS_CODES = new Set(['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1']);
 /** Generic codes, for which the text determines the classification. */
-const VAGUE_CODES = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
+const GENERIC_CODES = new Set(['5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.4.4', '5.5.0', '5.7.1']);
 /** Reasons that mean an invalid address. */
 const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'user_unknown',
@@ -227,9 +227,9 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
   if (reason === 'suppressed') return { type: 'Permanent', subType: 'Suppressed' };
   if (BAD_ADDRESS_CODES.has(code)) return { type: 'Permanent', subType: 'NoEmail' };
   if (reason === 'mailbox_full') return { type: 'Transient', subType: 'General' };
-  const bad =
-    VAGUE_CODES.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !POLICY_WORDS.test(text);
-  return { type: 'Permanent', subType: bad ? 'NoEmail' : 'General' };
+  const isBadAddress =
+    GENERIC_CODES.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !POLICY_WORDS.test(text);
+  return { type: 'Permanent', subType: isBadAddress ? 'NoEmail' : 'General' };
 }
 
 /**

@@ -86,8 +86,12 @@ function findUntypedReport(notice: Notice, leaves: LeafPart[]): ReportedRecipien
 }
 
 /** Completes missing fields from the text of the notice. */
-function completeFromNotice(reported: ReportedRecipient, notice: Notice, isOnly: boolean): RecipientReport {
-  const named = isOnly && needsNoticeText(reported) ? findRecipients(notice) : [];
+function completeFromNotice(
+  reported: ReportedRecipient,
+  notice: Notice,
+  isOnlyRecipient: boolean,
+): RecipientReport {
+  const named = isOnlyRecipient && needsNoticeText(reported) ? findRecipients(notice) : [];
   const address =
     reported.finalRecipient ??
     reported.originalRecipient ??
@@ -122,13 +126,13 @@ function parseNoticeText(notice: Notice): RecipientReport[] {
       ? 'delayed'
       : 'failed';
   return findRecipients(notice).map(({ address, detail }) => {
-    const relevantText = statesReason(detail) ? detail : `${detail}\n${notice.text}`;
+    const relevantText = containsReason(detail) ? detail : `${detail}\n${notice.text}`;
     const unnamed = { finalRecipient: null, originalRecipient: null };
     return { ...classifyRecipient(address, action, null, extractDiagnostic(relevantText)), ...unnamed };
   });
 }
 
-function statesReason(text: string): boolean {
+function containsReason(text: string): boolean {
   return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
@@ -138,18 +142,20 @@ function statesReason(text: string): boolean {
  */
 function extractDiagnostic(text: string): string | null {
   const lines = text.split('\n').map((line) => line.trim());
-  const coded = lines.findIndex((line) => findEnhancedCode(line) !== null || findReplyCode(line) !== null);
-  if (coded !== -1) {
-    const diagnostic = joinLines(lines.slice(coded));
+  const lineWithCode = lines.findIndex(
+    (line) => findEnhancedCode(line) !== null || findReplyCode(line) !== null,
+  );
+  if (lineWithCode !== -1) {
+    const diagnostic = joinLines(lines.slice(lineWithCode));
     const status = resolveStatus(null, diagnostic);
-    if (!isVagueStatus(status) || !findReason(joinLines(lines))) return diagnostic;
+    if (!isGenericStatus(status) || !findReason(joinLines(lines))) return diagnostic;
   }
   // A reason may wrap onto the next line.
-  const reasoned = lines.findIndex((line, at) => findReason(`${line} ${lines[at + 1] ?? ''}`) !== null);
-  return joinLines(lines.slice(Math.max(0, reasoned))) || null;
+  const lineWithReason = lines.findIndex((line, at) => findReason(`${line} ${lines[at + 1] ?? ''}`) !== null);
+  return joinLines(lines.slice(Math.max(0, lineWithReason))) || null;
 }
 
-function isVagueStatus(status: string): boolean {
+function isGenericStatus(status: string): boolean {
   return /\.(?:0\.0|3\.0)$/.test(status);
 }
 
@@ -157,14 +163,14 @@ function joinLines(lines: string[]): string {
   return lines.join(' ').replace(/\s+/g, ' ').trim().slice(0, MAX_DIAGNOSTIC_CHARACTERS);
 }
 
-type Classified = Omit<RecipientReport, 'finalRecipient' | 'originalRecipient'>;
+type ClassifiedRecipient = Omit<RecipientReport, 'finalRecipient' | 'originalRecipient'>;
 
 function classifyRecipient(
   address: string | null,
   action: ReportAction,
   status: string | null,
   diagnosticCode: string | null,
-): Classified {
+): ClassifiedRecipient {
   if (action === 'failed') {
     const kind = classifyBounce(status, diagnosticCode);
     const code = resolveStatus(status, diagnosticCode ?? '');

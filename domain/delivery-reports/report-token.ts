@@ -36,12 +36,12 @@ export function findReportTarget(
   { reportedFields, originalMailFrom }: Pick<FeedbackReport, 'reportedFields' | 'originalMailFrom'>,
   returnPaths: Pick<ReturnPaths, 'findIn'>,
 ): ReturnPathTarget | null {
-  const likely = [
+  const candidates = [
     reportedFields.get(TOKEN_FIELD.toLowerCase()),
     originalMailFrom,
     ...reportedFields.values(),
   ];
-  for (const text of likely) {
+  for (const text of candidates) {
     const target = text ? returnPaths.findIn(text) : null;
     if (target) return target;
   }

@@ -6,7 +6,7 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { attachFiles, attachmentsOfDraft } from '../attachments/attach-files.ts';
+import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
@@ -105,7 +105,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
       database.transaction(scope, async ({ em }) => {
         const draft = await em.findOne(DraftEntity, { id: draftId, ...withinScope(scope) });
         if (!draft) throw notFound('draft', draftId);
-        return { draft, attachments: await attachmentsOfDraft(em, draftId) };
+        return { draft, attachments: await findDraftAttachments(em, draftId) };
       }),
 
     list: (scope, inboxId, page) =>
@@ -168,7 +168,7 @@ async function replaceFiles(
   draft: Draft,
   files: readonly FileToAttach[] | undefined,
 ): Promise<Attachment[]> {
-  const current = await attachmentsOfDraft(em, draft.id);
+  const current = await findDraftAttachments(em, draft.id);
   if (files === undefined) return current;
   const inbox = await findInbox(em, scope, draft.inboxId);
   const attachments = await attachFiles(em, { scope, inbox, files, draftId: draft.id });
@@ -185,8 +185,8 @@ async function loadDetailsForAll(em: EntityManager, drafts: Draft[]): Promise<Dr
     { draftId: { $in: ids } },
     { orderBy: { position: 'asc' } },
   );
-  const attachmentsOf = Map.groupBy(attachments, ({ draftId }) => draftId);
-  return drafts.map((draft) => ({ draft, attachments: attachmentsOf.get(draft.id) ?? [] }));
+  const attachmentsByDraftId = Map.groupBy(attachments, ({ draftId }) => draftId);
+  return drafts.map((draft) => ({ draft, attachments: attachmentsByDraftId.get(draft.id) ?? [] }));
 }
 
 async function lockDraft(em: EntityManager, scope: Scope, draftId: string): Promise<Draft> {

@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { attachmentsOfDraft } from '../attachments/attach-files.ts';
+import { findDraftAttachments } from '../attachments/attach-files.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -40,7 +40,7 @@ export async function sendDraft(
   const content = { ...draft, subject };
   const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
   if (refusal) throw refusal;
-  const attachments = await attachmentsOfDraft(em, draft.id);
+  const attachments = await findDraftAttachments(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });
   unscheduleSend(transaction, outbox, draft);
   em.remove(draft);

@@ -44,11 +44,11 @@ export async function createReceivedMessage(
     ...(spam.verdict === 'spam' && !isAllowListed ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
-  const joined =
+  const existingThread =
     (await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE)) ??
     (await findThreadByReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
   const thread =
-    joined ??
+    existingThread ??
     createThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
   const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
@@ -85,7 +85,7 @@ export async function createReceivedMessage(
       replyTo: mail.replyTo,
       automated,
       authentication,
-      isNewParticipant: joined !== null && !(await isKnownParticipant(em, joined, from)),
+      isNewParticipant: existingThread !== null && !(await isKnownParticipant(em, existingThread, from)),
     }),
     parseError: mail.parseError,
     rawKey: receipt.rawKey,

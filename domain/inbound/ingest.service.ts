@@ -53,7 +53,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
-      if (receipt.status === 'processed') return 'processed before';
+      if (receipt.status === 'processed') return 'already processed';
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report applied';
       if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
       const release = await largeMessageSlots.acquire();
@@ -97,14 +97,14 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
 
 /** Parses, authenticates and scans the message concurrently. */
 async function analyze(
-  { parserPool: reader, storage, authenticate, scanForSpam }: IngestServiceOptions,
+  { parserPool, storage, authenticate, scanForSpam }: IngestServiceOptions,
   receipt: Receipt,
   { raw, isSigned }: { raw: RawMail; isSigned: boolean },
 ): Promise<AnalyzedMail> {
   const messageId = toMessageId(receipt.id);
   const { clientIp, mailFrom, verdicts } = receipt;
   const [mail, authentication, scanned] = await Promise.all([
-    reader.parse(await raw.open(), {
+    parserPool.parse(await raw.open(), {
       async storeFile(index, content, contentType) {
         const key = `attachments/${messageId}/${index}`;
         return { key, stored: await storage.putStream(key, content, { contentType }) };
@@ -131,7 +131,7 @@ async function store(
         if (
           !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
         )
-          return 'processed before';
+          return 'already processed';
         const message = await createReceivedMessage(transaction, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
@@ -210,7 +210,7 @@ function resolveDuplicate(
       return undefined;
     }
     const isFirstRun = await markProcessed(transaction, receipt.id, { duplicateOf: first.messageId });
-    if (!isFirstRun) return 'processed before';
+    if (!isFirstRun) return 'already processed';
     if (receipt.kind === 'mail') await refundUsage(transaction, receipt);
     await releaseAttachments(transaction, receipt, attachments);
     return `duplicate of ${first.messageId}`;

@@ -68,7 +68,7 @@ export interface ReceiptServiceOptions {
 
 export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
   const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
-  const received = createQuotaCache({ counter: 'messages_received', now });
+  const receiveQuota = createQuotaCache({ counter: 'messages_received', now });
   return {
     resolve: (address, sender, others = []) =>
       database.autocommit(async (em) => {
@@ -80,7 +80,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if ((await findReceiveListMatch(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
-        const remaining = await received.remaining(em, organizationId);
+        const remaining = await receiveQuota.remaining(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
         const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, id);
         return isFull ? { kind: 'full', route } : route;
@@ -104,7 +104,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         const receivedByOrganization = new Map<string, number>();
         let rowCount = unattributed && (await storeUnattributedReport(transaction, mail)) ? 1 : 0;
         for (const { address, route } of deduplicateRoutes(recipients)) {
-          if (await isRepeat(transaction, mail.transportId, route)) continue;
+          if (await isRedelivery(transaction, mail.transportId, route)) continue;
           const id = newId('receipt');
           const receipt = transaction.em.create(ReceiptEntity, {
             id,
@@ -162,7 +162,7 @@ function countOtherInboxes(organizationId: string, others: readonly InboundRoute
  * Whether the provider has already delivered the message. The unique index rejects one of two concurrent deliveries,
  * which is then retried.
  */
-async function isRepeat(
+async function isRedelivery(
   { em }: Transaction,
   transportId: string | undefined,
   route: TenantRoute,

@@ -42,14 +42,14 @@ export async function storeUnattributedReport({ em }: Transaction, mail: Accepte
 export async function deleteExpiredReports(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(
-      sql`with gone as (delete from unattributed_reports where id in (
+      sql`with deleted as (delete from unattributed_reports where id in (
          select id from (
            select id, received_at, row_number() over (order by received_at desc, id desc) as place
            from unattributed_reports) ranked
          where place > ${MAX_RETAINED} or received_at < now() - ${RETENTION_DAYS} * interval '1 day'
          limit ${BATCH_SIZE}) returning raw_key),
-       discarded as (${releaseObjectsSql(sql`select raw_key, null::text, now() from gone`)})
-       select count(*)::int as count from gone`,
+       released as (${releaseObjectsSql(sql`select raw_key, null::text, now() from deleted`)})
+       select count(*)::int as count from deleted`,
     );
     return row?.count ?? 0;
   });

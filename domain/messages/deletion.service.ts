@@ -48,13 +48,13 @@ export function createDeletionService({
     deleteMessage: (scope, messageId) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const place = await em.findOne(
+        const located = await em.findOne(
           MessageEntity,
           { id: messageId, ...withinScope(scope) },
           { fields: ['threadId'], disableIdentityMap: true },
         );
         // Lock the thread first, in the same order as code that adds messages.
-        const thread = place && (await lockThread(transaction, scope, place.threadId));
+        const thread = located && (await lockThread(transaction, scope, located.threadId));
         const message =
           thread &&
           (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));

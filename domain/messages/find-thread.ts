@@ -2,9 +2,9 @@ import { type LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedMail } from '../mime/parse-mail.ts';
-import { candidateMessageIds, providerMessageIdIn, toSubjectMatch } from './message-ids.ts';
+import { extractProviderMessageId, getCandidateMessageIds, toSubjectMatch } from './message-ids.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
-import { normalizedBaseSubject } from './thread-summary.ts';
+import { normalizeBaseSubject } from './thread-summary.ts';
 
 interface ThreadLookup {
   inboxId: string;
@@ -24,7 +24,7 @@ export async function findThread(
   lookup: ThreadLookup,
   lockMode: LockMode,
 ): Promise<Thread | null> {
-  const messageIds = candidateMessageIds(lookup.mail);
+  const messageIds = getCandidateMessageIds(lookup.mail);
   const threadId =
     messageIds.length > 0 ? await findThreadByMessageIds(em, lookup.inboxId, messageIds) : null;
   if (threadId !== null) return em.findOne(ThreadEntity, { id: threadId }, { lockMode });
@@ -38,11 +38,11 @@ export async function findThread(
 async function findThreadByMessageIds(
   em: EntityManager,
   inboxId: string,
-  named: string[],
+  messageIds: string[],
 ): Promise<string | null> {
   const byProviderId = new Map(
-    named.flatMap((id) => {
-      const providerId = providerMessageIdIn(id);
+    messageIds.flatMap((id) => {
+      const providerId = extractProviderMessageId(id);
       return providerId === null ? [] : [[providerId, id] as const];
     }),
   );
@@ -50,7 +50,7 @@ async function findThreadByMessageIds(
     // If two messages have the same id, the older one wins: an id can be copied only after it was seen.
     sql`select "namedAs", "isAlias", "threadId" from (
        select id, rfc_message_id as "namedAs", false as "isAlias", thread_id as "threadId"
-       from messages where inbox_id = ${inboxId} and rfc_message_id in (${named})
+       from messages where inbox_id = ${inboxId} and rfc_message_id in (${messageIds})
        union all
        select m.id, a.provider_message_id, true, m.thread_id
        from send_attempts a join messages m on m.id = a.message_id
@@ -58,11 +58,11 @@ async function findThreadByMessageIds(
          and m.inbox_id = ${inboxId}
      ) as known order by id desc`,
   );
-  const threadOf = new Map(
+  const threadIdByMessageId = new Map(
     found.map(({ namedAs, isAlias, threadId }) => [isAlias ? byProviderId.get(namedAs) : namedAs, threadId]),
   );
-  const first = named.find((id) => threadOf.has(id));
-  return first === undefined ? null : (threadOf.get(first) ?? null);
+  const first = messageIds.find((id) => threadIdByMessageId.has(id));
+  return first === undefined ? null : (threadIdByMessageId.get(first) ?? null);
 }
 
 /** Finds a thread with the same base subject in which the sender participates. */
@@ -78,7 +78,7 @@ async function findThreadBySubject(
     ThreadEntity,
     {
       inboxId,
-      baseSubject: normalizedBaseSubject(match.baseSubject),
+      baseSubject: normalizeBaseSubject(match.baseSubject),
       lastMessageAt: { $gte: match.since },
       participants: { $contains: [from.email.toLowerCase()] },
     },

@@ -51,13 +51,14 @@ export function createLabelService({
 
 /** Locks the thread first, in the same order as code that adds messages. */
 async function lockMessage({ em }: Transaction, scope: Scope, messageId: string): Promise<Message> {
-  const place = await em.findOne(
+  const located = await em.findOne(
     MessageEntity,
     { id: messageId, ...withinScope(scope) },
     { fields: ['threadId'], disableIdentityMap: true },
   );
-  if (place) await em.findOne(ThreadEntity, { id: place.threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-  const message = place
+  if (located)
+    await em.findOne(ThreadEntity, { id: located.threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  const message = located
     ? await em.findOne(
         MessageEntity,
         { id: messageId },

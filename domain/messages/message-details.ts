@@ -23,12 +23,12 @@ export async function loadDetailsForAll(em: EntityManager, messages: Message[]):
   const attachments = withFiles.length
     ? await em.find(AttachmentEntity, { messageId: { $in: withFiles } }, { orderBy: { position: 'asc' } })
     : [];
-  const recipientsOf = Map.groupBy(recipients, ({ messageId }) => messageId);
-  const attachmentsOf = Map.groupBy(attachments, ({ messageId }) => messageId);
+  const recipientsByMessageId = Map.groupBy(recipients, ({ messageId }) => messageId);
+  const attachmentsByMessageId = Map.groupBy(attachments, ({ messageId }) => messageId);
   return messages.map((message) => ({
     message,
-    recipients: recipientsOf.get(message.id) ?? [],
-    attachments: attachmentsOf.get(message.id) ?? [],
+    recipients: recipientsByMessageId.get(message.id) ?? [],
+    attachments: attachmentsByMessageId.get(message.id) ?? [],
   }));
 }
 

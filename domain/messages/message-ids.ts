@@ -19,9 +19,9 @@ const MAX_MESSAGE_ID_CHARACTERS = 998;
  *
  * @returns distinct ids without angle brackets; empty if the message references none.
  */
-export function candidateMessageIds({ inReplyTo, references }: ThreadReferences): string[] {
-  const parents = messageIdsIn(inReplyTo ?? '');
-  const chain = references.flatMap(messageIdsIn).reverse();
+export function getCandidateMessageIds({ inReplyTo, references }: ThreadReferences): string[] {
+  const parents = extractMessageIds(inReplyTo ?? '');
+  const chain = references.flatMap(extractMessageIds).reverse();
   return [...new Set([...parents, ...chain])].slice(0, MAX_CANDIDATES);
 }
 
@@ -29,7 +29,7 @@ export function candidateMessageIds({ inReplyTo, references }: ThreadReferences)
  * Returns the message ids in a field's value. Old clients add words to In-Reply-To, and some omit the brackets: if the
  * value has brackets, only their contents count.
  */
-export function messageIdsIn(value: string): string[] {
+export function extractMessageIds(value: string): string[] {
   const bracketed = [...value.matchAll(/<([^<>]+)>/g)].map(([, id = '']) => id);
   const ids = bracketed.length > 0 ? bracketed : value.split(/[\s,]+/).filter((word) => word.includes('@'));
   return ids.map(normalizeMessageId).filter((id) => id !== '');
@@ -49,7 +49,7 @@ const SES_MESSAGE_ID = /^([^@]+)@(?:email|[a-z]{2}(?:-[a-z]+)+-\d)\.amazonses\.c
  *
  * @param id without angle brackets.
  */
-export function providerMessageIdIn(id: string): string | null {
+export function extractProviderMessageId(id: string): string | null {
   return SES_MESSAGE_ID.exec(id)?.[1] ?? null;
 }
 
@@ -72,7 +72,7 @@ export interface SubjectMatch {
  * subject.
  */
 export function toSubjectMatch(mail: ThreadReferences & { subject: string; at: Date }): SubjectMatch | null {
-  if (candidateMessageIds(mail).length > 0 || !isReplySubject(mail.subject)) return null;
+  if (getCandidateMessageIds(mail).length > 0 || !isReplySubject(mail.subject)) return null;
   const base = getBaseSubject(mail.subject);
   if (base === '') return null;
   return { baseSubject: base, since: new Date(mail.at.getTime() - SUBJECT_MATCH_WINDOW_MS) };

@@ -5,7 +5,14 @@ import { type Page, type PageRequest, toPage } from '../../platform/pagination.t
 import type { Scope } from '../identity/scope.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { MessageFilter } from './message-filter.ts';
-import { earlier, type Facet, later, parseSearch, quoteLexeme, type SearchQuery } from './search-query.ts';
+import {
+  earlier,
+  type Facet,
+  later,
+  parseSearchQuery,
+  quoteLexeme,
+  type SearchQuery,
+} from './search-query.ts';
 
 /** Whether the filter requires the search index. Without it, a list would have to read every message of the inbox. */
 export function needsSearch({ q, label, from, to }: MessageFilter): boolean {
@@ -34,7 +41,7 @@ export async function searchMessages(
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<Page<string>> {
-  const query: SearchQuery = filter.q === undefined ? { words: '', facets: [] } : parseSearch(filter.q);
+  const query: SearchQuery = filter.q === undefined ? { words: '', facets: [] } : parseSearchQuery(filter.q);
   const find = (bounds: Bounds) => findMatches(em, scope, { filter, query, bounds });
   if (query.words === '') return pageByTime(find, page);
   if (page.order === 'asc')

@@ -74,14 +74,14 @@ function buildIndexRange(
   { inboxId = boundTo, threadId }: MessageFilter,
   { order, after: [after] = [] }: PageRequest,
 ): { where: FilterQuery<Message>; orderBy: QueryOrderMap<Message> } {
-  const own: FilterQuery<Message> = { organizationId, environmentId };
+  const tenant: FilterQuery<Message> = { organizationId, environmentId };
   const [lowest, highest] =
     order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
   // Threads have their own index.
   if (threadId !== undefined)
     return {
       where: {
-        ...own,
+        ...tenant,
         ...(inboxId === undefined ? {} : { inboxId }),
         threadId,
         id: { $gt: lowest, $lt: highest },
@@ -94,7 +94,7 @@ function buildIndexRange(
     [value, lowest, value, highest],
   );
   return {
-    where: { ...(inboxId === undefined ? { organizationId } : own), [between]: [] },
+    where: { ...(inboxId === undefined ? { organizationId } : tenant), [between]: [] },
     orderBy: inboxId === undefined ? { environmentId: order, id: order } : { inboxId: order, id: order },
   };
 }

@@ -39,8 +39,8 @@ const FIELDS = [...Object.keys(WEIGHTS), 'label', 'has', 'before', 'after'];
  * @param q at most {@link MAX_QUERY_LENGTH} characters.
  * @throws AppError `validation_error` for an operator with a missing or invalid value.
  */
-export function parseSearch(q: string): SearchQuery {
-  const terms = readTerms(q);
+export function parseSearchQuery(q: string): SearchQuery {
+  const terms = parseTerms(q);
   if (terms.length > MAX_TERMS)
     throw invalidQuery(
       `has ${terms.length} terms; at most ${MAX_TERMS} are allowed`,
@@ -58,7 +58,7 @@ export function parseSearch(q: string): SearchQuery {
 
 const TERM = /(-?)(?:([a-zA-Z]+):)?(?:"([^"]*)"?|(\S+)|(?=\s|$))/gy;
 
-function readTerms(q: string): Term[] {
+function parseTerms(q: string): Term[] {
   const terms: Term[] = [];
   const text = q.trim();
   for (let position = 0; position < text.length; ) {
@@ -97,14 +97,14 @@ function applyOperator(query: SearchQuery, { negated, field, value }: Term): voi
   } else {
     if (negated)
       throw invalidQuery(`cannot negate ${field}:`, 'Use after: instead of -before:, and vice versa.');
-    const time = readDate(field, value);
+    const time = parseDate(field, value);
     if (field === 'before') query.before = earlier(query.before, time);
     else query.after = later(query.after, time);
   }
 }
 
 /** A day (UTC) or a time with its offset, RFC 3339. */
-function readDate(field: string, value: string): Date {
+function parseDate(field: string, value: string): Date {
   const wellFormed =
     /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i.test(value);
   const time = new Date(wellFormed ? value : Number.NaN);

@@ -25,7 +25,7 @@ export function createThread(
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
     subject,
-    baseSubject: normalizedBaseSubject(subject),
+    baseSubject: normalizeBaseSubject(subject),
     lastMessageAt: at,
     createdAt: at,
   });
@@ -34,7 +34,7 @@ export function createThread(
 }
 
 /** The form of the subject that is stored in `baseSubject` and compared by lookups. */
-export function normalizedBaseSubject(subject: string): string {
+export function normalizeBaseSubject(subject: string): string {
   return getBaseSubject(subject).toLowerCase().slice(0, MAX_BASE_SUBJECT_CHARACTERS);
 }
 

@@ -111,8 +111,8 @@ function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: stri
  * not `X-Ms`.
  */
 function preserveHeaderCase(headers: Record<string, string>): (name: string) => string {
-  const written = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
-  return (name) => written.get(name.toLowerCase()) ?? name;
+  const originalNames = new Map(Object.keys(headers).map((name) => [name.toLowerCase(), name]));
+  return (name) => originalNames.get(name.toLowerCase()) ?? name;
 }
 
 /** Derives the text from the HTML if the sender provided none, for clients that do not display HTML. */

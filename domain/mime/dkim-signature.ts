@@ -108,8 +108,8 @@ function signHeader(header: string, bodyHash: string, key: DkimSigningKey, signe
 
 /** Section 5.4.2: fields with the same name are signed from the last to the first. */
 function selectFields(header: string, unsigned: ReadonlySet<string>): { names: string[]; fields: string[] } {
-  const written = header.split(/\r\n(?![ \t])/).filter((field) => field !== '');
-  const byName = Map.groupBy(written, (field) => field.slice(0, field.indexOf(':')).trim().toLowerCase());
+  const allFields = header.split(/\r\n(?![ \t])/).filter((field) => field !== '');
+  const byName = Map.groupBy(allFields, (field) => field.slice(0, field.indexOf(':')).trim().toLowerCase());
   const names: string[] = [];
   const fields: string[] = [];
   for (const name of SIGNED_FIELDS) {

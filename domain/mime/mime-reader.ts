@@ -39,7 +39,7 @@ export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 /** mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. */
 export class MimeReader extends Parser {
   /** Set if text was dropped because it exceeds {@link MAX_TEXT_BYTES}. */
-  isTextCut = false;
+  isTextTruncated = false;
   #textBytesLeft = MAX_TEXT_BYTES;
 
   // Called by the parent's constructor, before the fields above are initialized.
@@ -47,7 +47,7 @@ export class MimeReader extends Parser {
     const keep = (sizeBytes: number) => {
       const kept = Math.min(sizeBytes, this.#textBytesLeft);
       this.#textBytesLeft -= kept;
-      this.isTextCut ||= kept < sizeBytes;
+      this.isTextTruncated ||= kept < sizeBytes;
       return kept;
     };
     return {

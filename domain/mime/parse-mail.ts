@@ -126,14 +126,14 @@ function parseParts(
   options: ParseOptions,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let taking = Promise.resolve();
-  let open: Readable | undefined;
+  let consuming = Promise.resolve();
+  let openFile: Readable | undefined;
   let files = 0;
   parser.on('data', (part) => {
     if (part.type === 'text') {
       parsed.html = typeof part.html === 'string' ? part.html : null;
       parsed.text = part.text || (parsed.html === null ? (part.text ?? null) : null);
-      if (parser.isTextCut)
+      if (parser.isTextTruncated)
         parsed.parseError ??= `The message has more than ${MAX_TEXT_BYTES} bytes of text; only the raw message contains the rest.`;
       return;
     }
@@ -143,20 +143,20 @@ function parseParts(
       part.content.on('end', () => part.release()).resume();
       return;
     }
-    open = part.content as Readable;
+    openFile = part.content as Readable;
     const file = toParsedFile(part, files);
-    taking = options.consumeFile(file, open).then(() => {
+    consuming = options.consumeFile(file, openFile).then(() => {
       parsed.attachments.push(file);
       part.release();
     });
-    taking.catch(reject);
+    consuming.catch(reject);
   });
   // The parser may emit several errors, and an unhandled error terminates the process.
   parser.on('error', (error: Error) => {
     parsed.parseError ??= `The message could not be parsed: ${error.message}`.slice(0, 500);
     resolve();
   });
-  parser.once('end', () => void taking.then(resolve));
+  parser.once('end', () => void consuming.then(resolve));
   raw.once('error', reject);
   const limited = limitParts(MAX_PARTS, () => {
     parsed.parseError ??= `The message has more than ${MAX_PARTS} parts; only the raw message contains the rest.`;
@@ -169,7 +169,7 @@ function parseParts(
     limited.unpipe(parser);
     raw.destroy();
     // Otherwise the consumer of an incomplete part would wait for the rest.
-    open?.destroy();
+    openFile?.destroy();
   });
 }
 

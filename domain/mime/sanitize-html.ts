@@ -65,10 +65,10 @@ export function sanitizeHtml(html: string, { maxBytes, keepInlineImages }: Sanit
   return fragment ?? textToHtml(htmlToText(source), { maxBytes });
 }
 
-const WITH_INLINE_IMAGES = sanitizerOptions(true);
-const WITHOUT_INLINE_IMAGES = sanitizerOptions(false);
+const WITH_INLINE_IMAGES = createSanitizerOptions(true);
+const WITHOUT_INLINE_IMAGES = createSanitizerOptions(false);
 
-function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
+function createSanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
   return {
     allowedTags: [...ALLOWED_TAGS],
     nonTextTags: REMOVED_TAGS,
@@ -83,7 +83,7 @@ function sanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
     transformTags: {
       '*': (tagName, attributes) => ({
         tagName,
-        attribs: safeAttributes(tagName, attributes, keepInlineImages),
+        attribs: filterAttributes(tagName, attributes, keepInlineImages),
       }),
     },
   };
@@ -102,13 +102,13 @@ function runSanitizer(html: string, options: sanitize.IOptions): string {
  */
 function truncateMarkup(html: string, maxBytes: number): string {
   if (Buffer.byteLength(html) <= maxBytes) return html;
-  const truncated = firstBytes(html, maxBytes);
+  const truncated = takeFirstBytes(html, maxBytes);
   const isWithinTag = truncated.lastIndexOf('<') > truncated.lastIndexOf('>');
   const whole = isWithinTag ? truncated.slice(0, truncated.lastIndexOf('<')) : truncated;
   return whole.replace(/&[a-z]{0,4}$/, '') + TRUNCATION_MARK;
 }
 
-function safeAttributes(
+function filterAttributes(
   tag: string,
   attributes: Record<string, string>,
   keepInlineImages: boolean,
@@ -116,12 +116,12 @@ function safeAttributes(
   if (tag === 'img' && !isAllowedImage(attributes.src?.trim() ?? '', keepInlineImages))
     return { alt: attributes.alt ?? '' };
   const safe = Object.entries(attributes).map(
-    ([name, value]) => [name, safeValue(tag, name, value)] as const,
+    ([name, value]) => [name, filterAttributeValue(tag, name, value)] as const,
   );
   return Object.fromEntries(safe.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-function safeValue(tag: string, attribute: string, value: string): string | null {
+function filterAttributeValue(tag: string, attribute: string, value: string): string | null {
   if (value.length > MAX_ATTRIBUTE_CHARACTERS) return null;
   if (attribute === 'style') return filterStyle(value) || null;
   if (tag === 'a' && attribute === 'href') return LINK.test(value.trim()) ? value.trim() : null;
@@ -166,10 +166,10 @@ export function escapeHtml(text: string): string {
 
 /** Truncates text to a number of UTF-8 bytes and appends {@link TRUNCATION_MARK}; returns shorter text unchanged. */
 export function truncateToBytes(text: string, maxBytes: number): string {
-  return Buffer.byteLength(text) <= maxBytes ? text : firstBytes(text, maxBytes) + TRUNCATION_MARK;
+  return Buffer.byteLength(text) <= maxBytes ? text : takeFirstBytes(text, maxBytes) + TRUNCATION_MARK;
 }
 
-function firstBytes(text: string, maxBytes: number): string {
+function takeFirstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text).subarray(0, Math.max(0, Math.floor(maxBytes)));
   // With `stream`, the decoder withholds an incomplete character at the end.
   return new TextDecoder().decode(bytes, { stream: true });

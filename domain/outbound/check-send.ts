@@ -1,12 +1,12 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { addressKey } from '../deliverability/address-key.ts';
+import { toAddressKey } from '../deliverability/address-key.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import { readGateInput } from './gate-input.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { findRefusal, type Refusal, refusalError } from './send-gate.ts';
+import { findRefusal, type Refusal, toRefusalError } from './send-gate.ts';
 
 /**
  * Runs the send gate for a request. A refusal creates no message. The returned error commits the transaction, and with
@@ -22,11 +22,11 @@ export async function checkSend(
   content: OutboundContent,
   threadId: string | null = null,
 ): Promise<AppError | null> {
-  const recipients = recipientKeys(content);
+  const recipients = toRecipientKeys(content);
   const refusal = findRefusal(await readGateInput(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
   await recordRefusedSend(transaction, events, { inbox, content, refusal });
-  return refusalError(refusal);
+  return toRefusalError(refusal);
 }
 
 export interface RefusedSend {
@@ -60,6 +60,6 @@ export async function recordRefusedSend(
   });
 }
 
-function recipientKeys({ to, cc, bcc }: OutboundContent): string[] {
-  return [...new Set([...to, ...cc, ...bcc].map(({ email }) => addressKey(email) ?? email.toLowerCase()))];
+function toRecipientKeys({ to, cc, bcc }: OutboundContent): string[] {
+  return [...new Set([...to, ...cc, ...bcc].map(({ email }) => toAddressKey(email) ?? email.toLowerCase()))];
 }

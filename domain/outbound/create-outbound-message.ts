@@ -12,7 +12,7 @@ import type { Thread } from '../messages/thread.entity.ts';
 import { addToThread, createThread } from '../messages/thread-summary.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
-import { type EnvelopeRecipient, envelopeOf, type OutboundContent } from './outbound-content.ts';
+import { buildEnvelope, type EnvelopeRecipient, type OutboundContent } from './outbound-content.ts';
 
 /** RFC 5322 does not limit References, but header lines are limited: keep the first and the newest ids. */
 const MAX_REFERENCES = 50;
@@ -47,7 +47,7 @@ export function createOutboundMessage(
     thread,
     parent,
     attachments = [],
-    envelope = envelopeOf(content),
+    envelope = buildEnvelope(content),
     now = new Date(),
   }: OutboundMessageRequest,
 ): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {

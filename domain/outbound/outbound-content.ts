@@ -29,7 +29,7 @@ export const MAX_BODY_BYTES = 5 * 1024 * 1024;
  *
  * @throws AppError `no_recipients`, or `validation_error` over {@link MAX_RECIPIENTS}.
  */
-export function envelopeOf(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>): EnvelopeRecipient[] {
+export function buildEnvelope(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>): EnvelopeRecipient[] {
   const byAddress = new Map<string, EnvelopeRecipient>();
   for (const field of ['to', 'cc', 'bcc'] as const) {
     for (const { email } of content[field]) {

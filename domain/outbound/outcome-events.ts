@@ -34,7 +34,7 @@ export interface OutcomeChanges {
   rejection?: { reason: RejectionReason; detail: string };
 }
 
-export function noChanges(): OutcomeChanges {
+export function createEmptyChanges(): OutcomeChanges {
   return { sent: [], delivered: [], bounced: [], complained: [], rejected: [] };
 }
 
@@ -55,8 +55,8 @@ export async function recordOutcomeEvents(
       data,
     });
   const ids = { message_id: message.id, thread_id: message.threadId, inbox_id: message.inboxId };
-  if (changes.sent.length > 0) await emit('message.sent', sentData(message, changes.sent, now));
-  if (changes.rejected.length > 0) await emit('message.rejected', rejectedData(message, changes, now));
+  if (changes.sent.length > 0) await emit('message.sent', buildSentData(message, changes.sent, now));
+  if (changes.rejected.length > 0) await emit('message.rejected', buildRejectedData(message, changes, now));
   if (changes.delivered.length > 0) {
     await emit('message.delivered', {
       ...ids,
@@ -69,7 +69,7 @@ export async function recordOutcomeEvents(
     changes.bounced,
     ({ bounceKind }) => `${bounceKind.type}/${bounceKind.subType}`,
   )) {
-    await emit('message.bounced', { ...ids, ...bouncedData(group[1], now) });
+    await emit('message.bounced', { ...ids, ...buildBouncedData(group[1], now) });
   }
   for (const [feedbackType, group] of Map.groupBy(changes.complained, (entry) => entry.feedbackType)) {
     await emit('message.complained', {
@@ -86,7 +86,11 @@ function addresses(recipients: EventRecipient[]): string[] {
   return recipients.map(({ email }) => email);
 }
 
-function sentData(message: EventMessage, sent: EventRecipient[], now: Date): EventDataByType['message.sent'] {
+function buildSentData(
+  message: EventMessage,
+  sent: EventRecipient[],
+  now: Date,
+): EventDataByType['message.sent'] {
   return {
     message_id: message.id,
     thread_id: message.threadId,
@@ -99,7 +103,7 @@ function sentData(message: EventMessage, sent: EventRecipient[], now: Date): Eve
   };
 }
 
-function rejectedData(
+function buildRejectedData(
   message: EventMessage,
   { rejected, rejection }: OutcomeChanges,
   now: Date,
@@ -118,7 +122,7 @@ function rejectedData(
   };
 }
 
-function bouncedData(bounced: OutcomeChanges['bounced'], now: Date) {
+function buildBouncedData(bounced: OutcomeChanges['bounced'], now: Date) {
   const [first] = bounced;
   return {
     bounce_type: first?.bounceKind.type ?? 'Permanent',

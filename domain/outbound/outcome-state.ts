@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
-import { noChanges, type OutcomeChanges } from './outcome-events.ts';
+import { createEmptyChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
 /** Plain rows, because they are read and written for every sent message and entities are several times as expensive. */
@@ -112,7 +112,7 @@ export async function lockOutcomeState(em: EntityManager, messageId: string): Pr
     })),
     attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTimestamp(attempt.finishedAt) })),
     recorded: [],
-    changes: noChanges(),
+    changes: createEmptyChanges(),
     now: new Date(),
   };
 }

@@ -226,9 +226,11 @@ function notifyTracking(
   reported: boolean,
 ): void {
   const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
-  const promised = attempts.some(({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery);
-  const starts = !message.tracked && promised && openRecipients > 0;
-  if (!starts && !(message.tracked && reported)) return;
+  const expectsReports = attempts.some(
+    ({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery,
+  );
+  const shouldStart = !message.tracked && expectsReports && openRecipients > 0;
+  if (!shouldStart && !(message.tracked && reported)) return;
   message.tracked = true;
   const workflowId = trackDeliveryWorkflowId(message.id);
   outbox.enqueue(transaction, message.organizationId, {
@@ -247,7 +249,7 @@ function notifyTracking(
       },
       summary: `Track delivery of ${message.id}`,
     },
-    ...(starts
+    ...(shouldStart
       ? {}
       : { signal: { workflowId, signalName: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients }] } }),
   });

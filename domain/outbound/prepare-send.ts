@@ -7,9 +7,9 @@ import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts
 import { readGateInputOfMessage } from './gate-input.ts';
 import { lockMessage } from './lock-message.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
-import { noChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
+import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { findRefusal, type GateInput, type Refusal, suppressedRecipients } from './send-gate.ts';
+import { findRefusal, findSuppressedRecipients, type GateInput, type Refusal } from './send-gate.ts';
 
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
@@ -32,12 +32,12 @@ export async function prepareSend(
 async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
     const gateInput = await readGateInputOfMessage(em, messageId);
-    if (!gateInput || findRefusal(gateInput) || suppressedRecipients(gateInput).length > 0) return false;
-    const opened = await em.execute(
+    if (!gateInput || findRefusal(gateInput) || findSuppressedRecipients(gateInput).length > 0) return false;
+    const updated = await em.execute(
       sql`update messages set status = 'sending', updated_at = now()
        where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
     );
-    return opened.length === 1;
+    return updated.length === 1;
   });
 }
 
@@ -93,7 +93,7 @@ async function reject(
     transaction,
     events,
     message,
-    { ...noChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
+    { ...createEmptyChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
     now,
   );
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
@@ -114,7 +114,7 @@ async function bounceSuppressed(
   gateInput: GateInput,
 ): Promise<'settled' | 'open'> {
   const suppressed = new Map(
-    suppressedRecipients(gateInput).map(({ email, suppression }) => [email, suppression]),
+    findSuppressedRecipients(gateInput).map(({ email, suppression }) => [email, suppression]),
   );
   if (suppressed.size === 0) return 'open';
   const now = new Date();
@@ -137,7 +137,7 @@ async function bounceSuppressed(
       false,
     );
   }
-  await recordOutcomeEvents(transaction, events, message, { ...noChanges(), bounced }, now);
+  await recordOutcomeEvents(transaction, events, message, { ...createEmptyChanges(), bounced }, now);
   return settled ? 'settled' : 'open';
 }
 

@@ -33,7 +33,7 @@ export interface Bodies {
 /** Longer quotes are truncated. */
 const MAX_QUOTE_BYTES = 1024 * 1024;
 /** Space for the lines around a quote: attribution or header block, tags and the truncation mark. */
-const FRAME_BYTES = 512 * 1024;
+const QUOTE_OVERHEAD_BYTES = 512 * 1024;
 /** Longer text is forwarded as plain text only, because its HTML form may be six times as long. */
 const MAX_TEXT_AS_HTML_BYTES = 512 * 1024;
 const MAX_LISTED_ADDRESSES = 100;
@@ -43,11 +43,12 @@ const MAX_LINE_CHARACTERS = 998;
 export function buildReplyBodies(bodies: Bodies, original: Original): Bodies {
   const { textBody, htmlBody } = bodies;
   return {
-    textBody: textBody === null ? null : textBody.trimEnd() + textQuote(original, quoteBudgetBytes(textBody)),
+    textBody:
+      textBody === null ? null : textBody.trimEnd() + buildTextQuote(original, quoteBudgetBytes(textBody)),
     htmlBody:
       htmlBody === null
         ? null
-        : insertBeforeBodyEnd(htmlBody, htmlQuote(original, quoteBudgetBytes(htmlBody))),
+        : insertBeforeBodyEnd(htmlBody, buildHtmlQuote(original, quoteBudgetBytes(htmlBody))),
   };
 }
 
@@ -78,12 +79,12 @@ export function buildForwardBodies(bodies: Bodies, original: Original, keepInlin
 }
 
 function quoteBudgetBytes(body: string): number {
-  const availableBytes = MAX_BODY_BYTES - Buffer.byteLength(body) - FRAME_BYTES;
+  const availableBytes = MAX_BODY_BYTES - Buffer.byteLength(body) - QUOTE_OVERHEAD_BYTES;
   return Math.max(0, Math.min(availableBytes, MAX_QUOTE_BYTES));
 }
 
-function textQuote(original: Original, maxBytes: number): string {
-  const text = textOf(original);
+function buildTextQuote(original: Original, maxBytes: number): string {
+  const text = getOriginalText(original);
   if (text === '' || maxBytes === 0) return '';
   return `\n\n${buildAttribution(original)}\n${quoteLines(text, maxBytes)}\n`;
 }
@@ -106,8 +107,8 @@ export function quoteLines(text: string, maxBytes: number): string {
 }
 
 /** Mail clients recognize and collapse a quote by these class names; others look for `type=cite`. */
-function htmlQuote(original: Original, maxBytes: number): string {
-  const fragment = fragmentOf(original, { maxBytes, keepInlineImages: false });
+function buildHtmlQuote(original: Original, maxBytes: number): string {
+  const fragment = buildOriginalFragment(original, { maxBytes, keepInlineImages: false });
   if (fragment === '' || maxBytes === 0) return '';
   return (
     `<br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">${escapeHtml(buildAttribution(original))}<br></div>` +
@@ -121,7 +122,7 @@ const FORWARD_LINE = '---------- Forwarded message ---------';
 function buildForwardedText(note: string, original: Original, maxBytes: number): string {
   const above = note.trim() === '' ? '' : `${note.trimEnd()}\n\n`;
   const header = buildHeaderBlock(original).map(([name, value]) => `${name}: ${value}`);
-  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(textOf(original), maxBytes)}\n`;
+  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(getOriginalText(original), maxBytes)}\n`;
 }
 
 function buildForwardedHtml(
@@ -133,7 +134,7 @@ function buildForwardedHtml(
   );
   return (
     `<br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">${FORWARD_LINE}<br>${header.join('')}</div><br>` +
-    `${fragmentOf(original, options)}</div>`
+    `${buildOriginalFragment(original, options)}</div>`
   );
 }
 
@@ -143,12 +144,12 @@ function insertBeforeBodyEnd(html: string, addition: string): string {
   return html.slice(0, end) + addition + html.slice(end);
 }
 
-function textOf({ textBody, htmlBody }: Original): string {
+function getOriginalText({ textBody, htmlBody }: Original): string {
   if (hasText(textBody)) return textBody.replace(/\r\n?/g, '\n').trimEnd();
   return hasText(htmlBody) ? htmlToText(htmlBody) : '';
 }
 
-function fragmentOf(
+function buildOriginalFragment(
   { textBody, htmlBody }: Original,
   options: { maxBytes: number; keepInlineImages: boolean },
 ): string {

@@ -25,15 +25,15 @@ export function findReplyRecipients(
 ): ReplyRecipients {
   const seen = new Set<string>();
   const isSelf = createSelfCheck(inboxAddress);
-  const take = (addresses: MailAddress[]) =>
+  const selectNew = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
       if (seen.has(key) || isSelf(key) || findAddressProblem(email) !== undefined) return false;
       seen.add(key);
       return true;
     });
-  const to = take(original.direction === 'outbound' ? original.to : findAuthors(original, isSelf));
-  const cc = replyAll || to.length === 0 ? take(findOthers(original, replyAll)) : [];
+  const to = selectNew(original.direction === 'outbound' ? original.to : findAuthors(original, isSelf));
+  const cc = replyAll || to.length === 0 ? selectNew(findOthers(original, replyAll)) : [];
   if (to.length > 0) return { to, cc: replyAll ? cc : [] };
   if (cc.length > 0) return { to: cc, cc: [] };
   throw new AppError('no_recipients', {
@@ -48,12 +48,12 @@ export function addRequestedRecipients(
   requested: { cc: MailAddress[]; bcc: MailAddress[] },
 ): ReplyRecipients & { bcc: MailAddress[] } {
   const seen = new Set([...to, ...cc].map(({ email }) => email.toLowerCase()));
-  const take = (addresses: MailAddress[]) =>
+  const selectNew = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
       return !seen.has(key) && seen.add(key);
     });
-  return { to, cc: [...cc, ...take(requested.cc)], bcc: take(requested.bcc) };
+  return { to, cc: [...cc, ...selectNew(requested.cc)], bcc: selectNew(requested.bcc) };
 }
 
 /** A Reply-To with only the inbox's own address is ignored in favor of From. */

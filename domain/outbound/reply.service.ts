@@ -101,7 +101,7 @@ interface ReplyContext<Request> {
 
 async function sendReply(
   transaction: Transaction,
-  parts: ReplyServiceOptions,
+  services: ReplyServiceOptions,
   { scope, inbox, original, request }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
@@ -124,12 +124,12 @@ async function sendReply(
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
   const attachments = () => attachFiles(em, { scope, inbox, files });
-  return send(transaction, parts, { inbox, content, thread, parent: original }, attachments);
+  return send(transaction, services, { inbox, content, thread, parent: original }, attachments);
 }
 
 async function sendForward(
   transaction: Transaction,
-  parts: ReplyServiceOptions,
+  services: ReplyServiceOptions,
   { scope, inbox, original, request }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
@@ -148,7 +148,7 @@ async function sendForward(
     checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;
   };
-  return send(transaction, parts, { inbox, content, thread: null, parent: null }, attachments);
+  return send(transaction, services, { inbox, content, thread: null, parent: null }, attachments);
 }
 
 /** Runs the send gate, then creates the message with its attachments. */

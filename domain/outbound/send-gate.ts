@@ -46,7 +46,7 @@ const CHECKS: readonly GateCheck[] = [
     refuse: ({ organization }) =>
       organization.status === 'active'
         ? null
-        : suspended(
+        : createSuspendedRefusal(
             'organization_suspended',
             'The organization is suspended.',
             'Contact support to have it reinstated.',
@@ -57,7 +57,7 @@ const CHECKS: readonly GateCheck[] = [
     refuse: ({ environment }) =>
       environment.status === 'active'
         ? null
-        : suspended(
+        : createSuspendedRefusal(
             'environment_suspended',
             'The environment is suspended.',
             'Contact support to have it reinstated.',
@@ -68,7 +68,11 @@ const CHECKS: readonly GateCheck[] = [
     refuse: ({ inbox }) =>
       inbox.status === 'active' && !inbox.deleted
         ? null
-        : suspended('inbox_suspended', 'The inbox is suspended or deleted.', 'Send from another inbox.'),
+        : createSuspendedRefusal(
+            'inbox_suspended',
+            'The inbox is suspended or deleted.',
+            'Send from another inbox.',
+          ),
   },
   {
     name: 'domain_verified',
@@ -113,7 +117,7 @@ const CHECKS: readonly GateCheck[] = [
   {
     name: 'some_recipient_not_suppressed',
     refuse(input) {
-      const suppressed = suppressedRecipients(input);
+      const suppressed = findSuppressedRecipients(input);
       if (suppressed.length === 0 || suppressed.length < input.recipientCount) return null;
       const descriptions = suppressed.map(({ email, suppression }) => `${email} (${suppression.origin})`);
       return {
@@ -143,7 +147,9 @@ type SuppressedRecipient = RecipientRestrictions & {
 };
 
 /** Recipients that dispatch skips because of an earlier permanent bounce, a complaint or a manual suppression. */
-export function suppressedRecipients({ recipients }: Pick<GateInput, 'recipients'>): SuppressedRecipient[] {
+export function findSuppressedRecipients({
+  recipients,
+}: Pick<GateInput, 'recipients'>): SuppressedRecipient[] {
   return recipients.filter((recipient): recipient is SuppressedRecipient => recipient.suppression !== null);
 }
 
@@ -154,7 +160,7 @@ function summarize(items: string[]): string {
   return more > 0 ? `${items.slice(0, MAX_LISTED_ADDRESSES).join(', ')} and ${more} more` : items.join(', ');
 }
 
-function suspended(code: ErrorCode, detail: string, fix: string): Omit<Refusal, 'check'> {
+function createSuspendedRefusal(code: ErrorCode, detail: string, fix: string): Omit<Refusal, 'check'> {
   return { reason: 'account_paused', detail, code, fix };
 }
 
@@ -168,7 +174,7 @@ export function findRefusal(input: GateInput): Refusal | null {
 }
 
 /** The API error for a refusal. It commits the transaction, which contains the `message.rejected` event. */
-export function refusalError(refusal: Refusal): AppError {
+export function toRefusalError(refusal: Refusal): AppError {
   return new AppError(refusal.code, {
     detail: refusal.detail,
     fix: refusal.fix,

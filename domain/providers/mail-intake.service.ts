@@ -46,7 +46,7 @@ export interface MailIntake {
    *
    * @throws AppError `payload_too_large`, `unprocessable` (a mail loop), `usage_limit_exceeded`; errors of `inspect`.
    */
-  take(mail: ProviderMail): Promise<void>;
+  accept(mail: ProviderMail): Promise<void>;
 }
 
 export interface MailIntakeOptions {
@@ -80,20 +80,20 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
 
     hasReceived: (transportId, recipients) => receipts.hasReceived(transportId, recipients),
 
-    async take({ source, inspect, ...mail }) {
+    async accept({ source, inspect, ...mail }) {
       const now = new Date();
       const rawKey = `raw/${now.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
-      const checked = createMailLimiter(maxSizeBytes);
-      source.on('error', (error) => checked.stream.destroy(error));
+      const limiter = createMailLimiter(maxSizeBytes);
+      source.on('error', (error) => limiter.stream.destroy(error));
       source.once('close', () => {
         if (!source.readableEnded)
-          checked.stream.destroy(new Error('The client disconnected before the end of the message'));
+          limiter.stream.destroy(new Error('The client disconnected before the end of the message'));
       });
-      checked.stream.on('error', () => {});
+      limiter.stream.on('error', () => {});
       const stored = await storage
-        .putStream(rawKey, source.pipe(checked.stream), { contentType: 'message/rfc822' })
+        .putStream(rawKey, source.pipe(limiter.stream), { contentType: 'message/rfc822' })
         .catch((error: unknown) => {
-          throw checked.refusal ?? error;
+          throw limiter.refusal ?? error;
         });
       try {
         inspect?.(stored);

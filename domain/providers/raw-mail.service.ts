@@ -16,7 +16,7 @@ export interface RawMailService {
    * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has
    * reached its receive limit (the server should retry later); errors of {@link MailIntake}.
    */
-  take(
+  accept(
     envelope: RawEnvelope,
     signature: RawSignature,
     source: Readable,
@@ -32,7 +32,7 @@ export function createRawMailService({
   secret: string | undefined;
 }): RawMailService {
   return {
-    async take(envelope, signature, source) {
+    async accept(envelope, signature, source) {
       if (secret === undefined) throw notConfigured();
       verifyRawSignature(secret, envelope, signature, new Date());
       const { recipients, unknown, overLimit } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);
@@ -40,8 +40,8 @@ export function createRawMailService({
       const transportId = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
       if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
         throw receiveLimitReached();
-      await intake.take({
-        transportId: transportId,
+      await intake.accept({
+        transportId,
         source,
         mailFrom: envelope.mailFrom,
         clientIp: envelope.clientIp,

@@ -13,7 +13,7 @@ export interface SesMailService {
    * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable`
    * if SNS should retry (also if a recipient has reached its receive limit); errors of {@link MailIntake}.
    */
-  take(mail: SesMail): Promise<'stored' | 'ignored'>;
+  accept(mail: SesMail): Promise<'stored' | 'ignored'>;
 }
 
 export interface SesMailServiceOptions {
@@ -27,7 +27,7 @@ export interface SesMailServiceOptions {
 export function createSesMailService(options: SesMailServiceOptions): SesMailService {
   const { intake, buckets, onUnknownRecipients } = options;
   return {
-    async take(mail) {
+    async accept(mail) {
       const { sesMessageId, mailFrom, content } = mail;
       if (content === null) throw missingContent();
       if (content.kind === 'object' && !buckets.includes(content.bucket)) throw unknownBucket();
@@ -37,7 +37,7 @@ export function createSesMailService(options: SesMailServiceOptions): SesMailSer
       const transportId = `ses:${sesMessageId}`;
       // Checked before anything is read: SNS retries requests that take more than 15 seconds.
       if (recipients.length > 0 && !(await intake.hasReceived(transportId, recipients)))
-        await takeForRecipients(options, { ...mail, content }, { transportId, recipients });
+        await acceptForRecipients(options, { ...mail, content }, { transportId, recipients });
       // All other recipients have received it by now. SNS retries for those over their limit.
       if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
         throw receiveLimitReached();
@@ -46,17 +46,17 @@ export function createSesMailService(options: SesMailServiceOptions): SesMailSer
   };
 }
 
-async function takeForRecipients(
+async function acceptForRecipients(
   { intake, objects }: SesMailServiceOptions,
   mail: SesMail & { content: NonNullable<SesMail['content']> },
-  handed: Pick<ProviderMail, 'transportId' | 'recipients'>,
+  delivery: Pick<ProviderMail, 'transportId' | 'recipients'>,
 ): Promise<void> {
   const { content, mailFrom, receivedAt, verdicts } = mail;
   const source =
     content.kind === 'inline' ? Readable.from([content.bytes]) : await openObject(objects, content);
   try {
-    await intake.take({
-      ...handed,
+    await intake.accept({
+      ...delivery,
       source,
       mailFrom,
       clientIp: '',

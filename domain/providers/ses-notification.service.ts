@@ -24,7 +24,7 @@ export interface SesNotificationService {
    * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS
    * should retry); errors of {@link SesMailService}.
    */
-  take(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
+  process(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
 }
 
 export interface SesNotificationServiceOptions {
@@ -55,7 +55,7 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
   }
 
   return {
-    async take(body) {
+    async process(body) {
       const message = parseSnsMessage(body);
       if (!message) throw invalidMessage();
       // Checked first, so that unknown senders cannot trigger a request.
@@ -66,7 +66,7 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
       if (message.Type === 'SubscriptionConfirmation') return confirmSubscription(options.egress, message);
       if (message.Type !== 'Notification') return 'ignored';
       const mail = parseSesMail(message.Message);
-      if (mail) return options.sesMail.take(mail);
+      if (mail) return options.sesMail.accept(mail);
       const event = parseSesEvent(message.Message);
       return event ? applyEvent(options, event) : 'ignored';
     },
@@ -83,13 +83,13 @@ async function confirmSubscription(
 }
 
 async function fetchFromSns(egress: Pick<Egress, 'get'>, url: string): Promise<string> {
-  const answer = await egress.get(url, {
+  const response = await egress.get(url, {
     headers: {},
     timeoutMs: FETCH_TIMEOUT_MS,
     maxResponseBytes: MAX_CERTIFICATE_BYTES,
     retainBytes: MAX_CERTIFICATE_BYTES,
   });
-  if (answer.kind === 'response' && answer.status === 200) return answer.body;
+  if (response.kind === 'response' && response.status === 200) return response.body;
   throw new AppError('unavailable', { detail: 'SNS could not be reached.', fix: 'Retry later.' });
 }
 

@@ -79,7 +79,7 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
   );
   const knownKeys = new Set(known.map(({ key }) => key));
   const unknownKeys = keys.filter((key) => !knownKeys.has(key));
-  const ownerIds = new Map(unknownKeys.map((key) => [key, ownerIdsOf(key)]));
+  const ownerIds = new Map(unknownKeys.map((key) => [key, parseOwnerIds(key)]));
   const existingIds = await findExistingIds(database, [...ownerIds.values()].flat());
   // Keeps a key without a recognizable owner: an extra object is better than a lost one.
   return unknownKeys.filter((key) => {
@@ -93,7 +93,7 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
  * stored before their rows exist. Empty for other keys, and for submitted messages: their keys do not contain the
  * message's id, and they are registered before they are stored.
  */
-function ownerIdsOf(key: string): string[] {
+function parseOwnerIds(key: string): string[] {
   if (key.startsWith('raw/submitted/')) return [];
   const [, id] = /\/((?:msg|rcp|att)_[0-9a-z]{26})(?:\.eml|\/\d+)?$/.exec(key) ?? [];
   if (id === undefined) return [];

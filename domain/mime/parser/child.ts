@@ -32,9 +32,9 @@ export async function runParserChild(input: Readable, output: Writable): Promise
 }
 
 async function waitForDrain(stream: PassThrough): Promise<void> {
-  const over = new AbortController();
-  await Promise.race([once(stream, 'drain', over), once(stream, 'close', over)]);
-  over.abort();
+  const controller = new AbortController();
+  await Promise.race([once(stream, 'drain', controller), once(stream, 'close', controller)]);
+  controller.abort();
 }
 
 async function parseAndSend(raw: Readable, output: Writable): Promise<void> {

@@ -246,8 +246,8 @@ function startUpload(file: ParsedFile, index: number, { storeFile }: ParseJobOpt
     file,
     async write(bytes) {
       if (content.write(bytes)) return;
-      const over = new AbortController();
-      await Promise.race([once(content, 'drain', over), storing]).finally(() => over.abort());
+      const controller = new AbortController();
+      await Promise.race([once(content, 'drain', controller), storing]).finally(() => controller.abort());
     },
     async end() {
       content.end();

@@ -23,11 +23,11 @@ const MAX_PASSES = 4;
  */
 export function extractReply({ text, html }: { text: string | null; html: string | null }): string {
   const hasText = text !== null && text.trim() !== '';
-  const inText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS)) : null;
-  if (inText !== null && (inText.hasQuotes || html === null)) return inText.text;
-  const inHtml = html === null ? null : extractFromHtml(html);
-  if (inText === null) return inHtml?.text ?? '';
-  return inHtml?.hasQuotes && inHtml.text !== '' ? inHtml.text : inText.text;
+  const fromText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS)) : null;
+  if (fromText !== null && (fromText.hasQuotes || html === null)) return fromText.text;
+  const fromHtml = html === null ? null : extractFromHtml(html);
+  if (fromText === null) return fromHtml?.text ?? '';
+  return fromHtml?.hasQuotes && fromHtml.text !== '' ? fromHtml.text : fromText.text;
 }
 
 interface Extraction {
@@ -61,8 +61,8 @@ function startsWithAttribution(whole: string): boolean {
 function extractRepeatedly({ lines, hasQuotes }: ReplyLines): Extraction {
   let text = lines.join('\n').trim();
   for (let pass = 1; pass < MAX_PASSES; pass += 1) {
-    const again = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
-    const next = again?.lines.join('\n').trim() ?? text;
+    const nextPass = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
+    const next = nextPass?.lines.join('\n').trim() ?? text;
     if (next === text || next === '') break;
     text = next;
   }

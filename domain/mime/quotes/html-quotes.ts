@@ -58,7 +58,7 @@ const DIVIDER_IDS =
 const DIVIDER_STYLE =
   /border-top:\s*(?:solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\))\s+1(?:\.0)?p[tx]|1(?:\.0)?p[tx]\s+solid\s+(?:#e1e1e1|#b5c4df|rgb\(181,\s*196,\s*223\)|rgb\(225,\s*225,\s*225\)))/;
 
-interface Open {
+interface OpenElement {
   region: Region | null;
   /** A container around one `blockquote`. Anything after the `blockquote` is an answer below it. */
   endsWithBlockquote: boolean;
@@ -72,38 +72,38 @@ export function markHtmlQuotes(html: string): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' ');
   const pieces: string[] = [];
   let copiedTo = 0;
-  let divided = false;
-  const open: Open[] = [];
+  let isPastDivider = false;
+  const open: OpenElement[] = [];
   const mark = (at: number, marks: string) => {
     pieces.push(source.slice(copiedTo, at), marks);
     copiedTo = at;
   };
-  const reader = new Parser({
+  const parser = new Parser({
     onopentag(name, attributes) {
-      if (divided) return;
+      if (isPastDivider) return;
       if (isDivider(attributes)) {
-        divided = true;
-        mark(reader.startIndex, toMarkLine(MARKS.cut));
+        isPastDivider = true;
+        mark(parser.startIndex, toMarkLine(MARKS.cut));
         return;
       }
       const region = classifyElement(name, attributes);
       open.push({ region, endsWithBlockquote: region === 'answered' && name !== 'blockquote' });
-      if (region !== null) mark(reader.startIndex, toMarkLine(MARKS[region]));
+      if (region !== null) mark(parser.startIndex, toMarkLine(MARKS[region]));
     },
     onclosetag(name, implied) {
-      if (divided) return;
+      if (isPastDivider) return;
       const closed = open.pop();
-      const at = implied ? reader.startIndex : reader.endIndex + 1;
+      const at = implied ? parser.startIndex : parser.endIndex + 1;
       if (closed === undefined || at < copiedTo) return;
       if (closed.region !== null) mark(Math.min(at, source.length), toMarkLine(MARKS.end));
-      const around = open.at(-1);
-      if (name !== 'blockquote' || !around?.endsWithBlockquote) return;
+      const parent = open.at(-1);
+      if (name !== 'blockquote' || !parent?.endsWithBlockquote) return;
       mark(Math.min(at, source.length), toMarkLine(MARKS.end));
-      around.region = null;
-      around.endsWithBlockquote = false;
+      parent.region = null;
+      parent.endsWithBlockquote = false;
     },
   });
-  reader.end(source);
+  parser.end(source);
   return pieces.join('') + source.slice(copiedTo);
 }
 

@@ -22,8 +22,8 @@ export function extractReplyLines(lines: Line[]): ReplyLines {
   const { cut, forward } = findHistory(lines);
   const runs = groupIntoRuns(lines.slice(0, cut ?? lines.length));
   const quotes = cut !== null || runs.some((run) => run.quoted);
-  const written = hasText(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
-  if (!written && (forward || (cut !== null && runs.length === 0)))
+  const hasOwnText = hasText(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
+  if (!hasOwnText && (forward || (cut !== null && runs.length === 0)))
     return { lines: getAllLines(lines), hasQuotes: false };
   return { lines: selectLines(removeSignatures(runs)), hasQuotes: quotes };
 }
@@ -37,7 +37,7 @@ interface History {
 
 /** Finds where history starts. Turns announcements above quoted lines into `attribution` lines. */
 function findHistory(lines: Line[]): History {
-  let written = false;
+  let foundOwnText = false;
   let forward = false;
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at];
@@ -45,10 +45,10 @@ function findHistory(lines: Line[]): History {
     if (line.kind === 'cut') return { cut: at, forward };
     const announced = line.kind === 'text' ? findAnnouncement(lines, at) : null;
     if (announced === null) {
-      written ||= line.kind === 'text';
+      foundOwnText ||= line.kind === 'text';
       if (
         line.kind === 'attribution' &&
-        !written &&
+        !foundOwnText &&
         classifyDivider([{ ...line, kind: 'text' }], 0) === 'forward'
       )
         forward = true;
@@ -58,11 +58,11 @@ function findHistory(lines: Line[]): History {
       return { cut: restoreForwardedText(lines, at), forward: true };
     const below = nextNonBlank(lines, at + announced.lines);
     if (lines[below]?.kind !== 'quoted') {
-      if (announced.weak) written = true;
+      if (announced.weak) foundOwnText = true;
       else return { cut: includeRuleAbove(lines, at), forward };
       continue;
     }
-    if (announced.weak && line.kind === 'text' && !hasNoTextBelow(lines, below) && written) continue;
+    if (announced.weak && line.kind === 'text' && !hasNoTextBelow(lines, below) && foundOwnText) continue;
     for (let inside = at; inside < at + announced.lines; inside += 1) {
       const part = lines[inside];
       if (part && part.kind !== 'blank') part.kind = 'attribution';
