@@ -56,7 +56,7 @@ const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
 const isGone = (key: string) =>
   expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
 
-/** Runs the maintenance sweep as if these rows were a day old. */
+/** Runs the maintenance sweep as if these uploads were a day old. */
 async function sweepADayLater(): Promise<void> {
   const { organizationId } = organization;
   await app.worker.systemTransaction(async ({ em }) => {
@@ -117,7 +117,7 @@ describe('uploads', () => {
     for (const { storageKey } of left) await isGone(storageKey);
   });
 
-  test('over the limit without Content-Length get a response too', async () => {
+  test('over the limit without Content-Length also get a response', async () => {
     const address = await listening();
     const body = formBytes([{ filename: 'big', content: Buffer.alloc(27 * MEBIBYTE) }]);
     const response = await fetch(`${address}/api/v1/inboxes/${inboxId}/attachments`, {
@@ -207,7 +207,7 @@ describe('uploads', () => {
     );
   });
 
-  test('have the quotes in the file name that fetch escaped', async () => {
+  test('restore quotes in the file name that fetch escaped', async () => {
     const response = await upload('x', 'the %22best%22 100%25.txt');
     expect(response.json().filename).toBe('the "best" 100%25.txt');
   });
@@ -217,7 +217,7 @@ describe('uploads', () => {
     expect(response.json().filename).toBe('passwd');
   });
 
-  test('with the same Idempotency-Key are stored once; another file with that key is rejected', async () => {
+  test('with the same Idempotency-Key are stored once, and another file with that key is rejected', async () => {
     const send = (content: string) => {
       const form = formCall([{ filename: 'a.txt', content }]);
       return call(`/inboxes/${inboxId}/attachments`, {
@@ -517,7 +517,7 @@ describe('attachments of a message', () => {
 });
 
 describe('the sweep', () => {
-  test('deletes uploads unused for a day, and their bytes', async () => {
+  test('deletes uploads that were unused for a day, and their bytes', async () => {
     const young = await uploaded('young');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: young });
     await deleteUnusedUploads(app.worker);
@@ -626,7 +626,7 @@ describe('the bytes of a deleted message', () => {
 });
 
 let address: Promise<string> | undefined;
-/** Starts the app on its own port, for what `inject` cannot do. */
+/** Starts the app on a port, for tests that `inject` does not support. */
 function listening(): Promise<string> {
   address ??= app.app.listen({ port: 0, host: '127.0.0.1' }).then(() => {
     const { port } = app.app.server.address() as AddressInfo;

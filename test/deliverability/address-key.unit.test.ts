@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { addressKey, domainKey, listEntryKey } from '../../domain/deliverability/address-key.ts';
+import { toAddressKey, toDomainKey, toListEntryKey } from '../../domain/deliverability/address-key.ts';
 
-describe('addressKey', () => {
+describe('toAddressKey', () => {
   test.each([
     ['Ada@People.Example', 'ada@people.example'],
     ['ada+news@people.example', 'ada+news@people.example'],
@@ -14,7 +14,7 @@ describe('addressKey', () => {
     ['ADÉLA@people.example', 'adéla@people.example'],
     ['ade\u0301la@people.example', 'adéla@people.example'],
     ["o'hara!#$%&'*/=?^`{|}~@people.example", "o'hara!#$%&'*/=?^`{|}~@people.example"],
-  ])('normalizes %s to %s', (address, key) => expect(addressKey(address)).toBe(key));
+  ])('normalizes %s to %s', (address, key) => expect(toAddressKey(address)).toBe(key));
 
   test.each([
     '',
@@ -37,19 +37,19 @@ describe('addressKey', () => {
     'ada@people.example:25',
     `${'a'.repeat(65)}@p.example`,
     `ada@${'a.'.repeat(130)}example`,
-  ])('rejects %j', (address) => expect(addressKey(address)).toBeNull());
+  ])('rejects %j', (address) => expect(toAddressKey(address)).toBeNull());
 });
 
-describe('listEntryKey', () => {
+describe('toListEntryKey', () => {
   test.each([
     ['People.Example', 'people.example'],
     ['bücher.example', 'xn--bcher-kva.example'],
     ['Ada@People.Example', 'ada@people.example'],
-  ])('normalizes %s to %s', (entry, key) => expect(listEntryKey(entry)).toBe(key));
+  ])('normalizes %s to %s', (entry, key) => expect(toListEntryKey(entry)).toBe(key));
 
   test.each(['com', '', '.', '*.people.example', '@people.example', 'people .example', '192.0.2.1', '::1'])(
     'rejects %j',
-    (entry) => expect(listEntryKey(entry)).toBeNull(),
+    (entry) => expect(toListEntryKey(entry)).toBeNull(),
   );
 });
 
@@ -62,8 +62,8 @@ test('normalizing a key again does not change it', () => {
   );
   fc.assert(
     fc.property(parts, fc.boolean(), (written, asAddress) => {
-      const key = listEntryKey(asAddress && !written.includes('@') ? `a@${written}` : written);
-      if (key !== null) expect(listEntryKey(key)).toBe(key);
+      const key = toListEntryKey(asAddress && !written.includes('@') ? `a@${written}` : written);
+      if (key !== null) expect(toListEntryKey(key)).toBe(key);
     }),
     { numRuns: 2_000 },
   );
@@ -72,10 +72,10 @@ test('normalizing a key again does not change it', () => {
 test('ignores case in addresses and domains', () => {
   fc.assert(
     fc.property(fc.emailAddress(), (address) => {
-      expect(addressKey(address.toUpperCase())).toBe(addressKey(address.toLowerCase()));
+      expect(toAddressKey(address.toUpperCase())).toBe(toAddressKey(address.toLowerCase()));
     }),
   );
   fc.assert(
-    fc.property(fc.domain(), (domain) => expect(domainKey(domain.toUpperCase())).toBe(domainKey(domain))),
+    fc.property(fc.domain(), (domain) => expect(toDomainKey(domain.toUpperCase())).toBe(toDomainKey(domain))),
   );
 });

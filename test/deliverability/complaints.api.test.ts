@@ -79,7 +79,7 @@ const suppressed = (organizationId: string) =>
     (await em.find(SuppressionEntity, { organizationId })).map(({ email, origin }) => `${email} ${origin}`),
   );
 
-/** An RFC 5965 report of a provider that hides the recipient. */
+/** An RFC 5965 report from a provider that redacts the recipient. */
 function arf(reportedHeader: string, fields: string[] = []): string {
   return [
     'From: <fbl@provider.example>',
@@ -131,7 +131,7 @@ describe('complaints', () => {
       complained_at: expect.any(String),
     });
     expect(await suppressed(world.inbox.organizationId)).toEqual(['bob@people.example complaint']);
-    // Providers send the same report again.
+    // Providers may send the same report again.
     await deliver(arf(copies[1]?.header ?? ''));
     expect((await readMessageState(database, id)).types).toHaveLength(2);
   });
@@ -147,7 +147,7 @@ describe('complaints', () => {
     },
   );
 
-  test('sent to a return path are attributed to its recipient, whatever token they contain', async () => {
+  test('sent to a return path are attributed to its recipient, regardless of the token they contain', async () => {
     const { id, copies, deliver } = await arrange();
     await deliver(arf(copies[1]?.header ?? ''), copies[0]?.sender);
     expect((await readMessageState(database, id)).recipients).toEqual(['complained', 'sent', 'sent']);
@@ -164,13 +164,13 @@ describe('complaints', () => {
   const forge = (header: string) =>
     header.replace(/(bounces\+)(.)/i, (_all, before, first) => `${before}${first === 'a' ? 'b' : 'a'}`);
   const cases: [string, (copy: { header: string }) => string][] = [
-    ['a report without a token that knows the Message-ID', ({ header }) => arf(withoutToken(header))],
+    ['a report with only our Message-ID and no token', ({ header }) => arf(withoutToken(header))],
     ['a report with a forged token', ({ header }) => arf(forge(header))],
     ['a message that is not a report', ({ header }) => `Subject: stop this\r\n\r\n${header}`],
     ['a truncated report', ({ header }) => arf(header).slice(0, 200)],
     ['an empty message', () => ''],
   ];
-  test.each(cases)('keep %s for operators without changing anything', async (_name, write) => {
+  test.each(cases)('store %s for operators without changing any state', async (_name, write) => {
     const { world, id, copies, deliver } = await arrange();
     const { results, stored } = await deliver(write(copies[0] ?? { header: '' }));
     expect(results).toEqual([]);

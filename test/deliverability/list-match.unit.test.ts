@@ -8,7 +8,10 @@ import {
 
 const EFFECTS: (ListEffect | 'both' | null)[] = [null, 'allow', 'block', 'both'];
 
-/** All combinations of entries in the three scopes: the narrowest scope with an entry decides, block over allow. */
+/**
+ * All combinations of entries in the three scopes: the narrowest scope with an entry applies, and block takes
+ * precedence over allow.
+ */
 const TABLE = EFFECTS.flatMap((inbox) =>
   EFFECTS.flatMap((environment) =>
     EFFECTS.map((organization) => {

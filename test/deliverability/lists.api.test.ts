@@ -83,7 +83,7 @@ describe('list entries', () => {
     },
   );
 
-  test('answers 404 for unknown lists and inaccessible scopes', async () => {
+  test('return 404 for unknown lists and inaccessible scopes', async () => {
     const { add, own } = await arrange();
     const stranger = await createOrganization(app.worker);
     const foreign = await createInbox(app.worker, stranger);
@@ -97,7 +97,7 @@ describe('list entries', () => {
       expectProblem(await add('send/block', { entry: 'people.example', ...place }), 'not_found');
   });
 
-  test('a bound credential adds entries within its scope and sees those that apply there', async () => {
+  test('are added by a bound credential within its scope, and are visible to it if they apply there', async () => {
     const { own, inbox, add, entries } = await arrange();
     const environmentId = own.productionEnvironmentId;
     const bound = await createKey(app.worker, { ...own, environmentId, inboxId: inbox.id });
@@ -167,7 +167,7 @@ describe('sending', () => {
     expect((await send('ada@people.example')).statusCode).toBe(201);
   });
 
-  test('rejects a queued message when a block entry was added since', async () => {
+  test('rejects a queued message after a block entry was added', async () => {
     const world = await arrangeSending(app.worker);
     const id = await world.send('ada@people.example', 'bob@elsewhere.example');
     const { token } = await createKey(app.worker, { organizationId: world.scope.organizationId });

@@ -73,7 +73,7 @@ async function sentBefore(
   return ids;
 }
 
-/** An id starts with its time in ten characters, followed by sixteen random ones. */
+/** An id starts with ten characters for its time, followed by sixteen random characters. */
 function idMadeAt(time: Date | undefined): string {
   const id = newId('message');
   return time ? `${lowestIdAt('message', time).slice(0, 14)}${id.slice(14)}` : id;

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  findPauseReason,
   minSendsBelowThreshold,
   needsEvaluation,
-  pauseReason,
 } from '../../domain/deliverability/reputation.ts';
 
 test.each([
@@ -17,14 +17,16 @@ test.each([
   [{ sends: 500, bounces: 0, complaints: 2 }, true],
   [{ sends: 1_999, bounces: 0, complaints: 2 }, true],
   [{ sends: 2_000, bounces: 0, complaints: 2 }, false],
-])('pauseReason for %j: paused is %s', (stats, paused) => expect(pauseReason(stats) !== null).toBe(paused));
+])('findPauseReason for %j: paused is %s', (stats, paused) =>
+  expect(findPauseReason(stats) !== null).toBe(paused),
+);
 
 test('counting sends only up to minSendsBelowThreshold never changes the result', () => {
   fc.assert(
     fc.property(fc.nat(10_000), fc.nat(500), fc.nat(20), (sends, bounces, complaints) => {
       const counted = Math.min(sends, minSendsBelowThreshold({ bounces, complaints }));
-      expect(pauseReason({ sends: counted, bounces, complaints })).toBe(
-        pauseReason({ sends, bounces, complaints }),
+      expect(findPauseReason({ sends: counted, bounces, complaints })).toBe(
+        findPauseReason({ sends, bounces, complaints }),
       );
     }),
   );

@@ -90,7 +90,7 @@ describe('manual suppressions', () => {
   });
 });
 
-describe('suppressions at the send request', () => {
+describe('suppressions on the send request', () => {
   const send = async (own: TestOrganization, inboxId: string, recipients: Json) =>
     app.call(`/inboxes/${inboxId}/messages`, {
       method: 'POST',
@@ -136,7 +136,7 @@ describe('suppressions at the send request', () => {
     expect(messages.json()).toMatchObject({ data: [] });
   });
 
-  test('stop applying when they are removed; a refused draft is kept', async () => {
+  test('stop applying when they are removed, and a refused draft is kept', async () => {
     const { own, inbox } = await arrange();
     await add(own, 'ada@people.example');
     const draft = await app.call(`/inboxes/${inbox.id}/drafts`, {
@@ -195,7 +195,7 @@ describe('suppressions at dispatch', () => {
     expect(await suppressions(world.scope.organizationId)).toHaveLength(1);
   });
 
-  test('set a status code for a manual suppression too', async () => {
+  test('set a status code even for a manual suppression', async () => {
     const world = await arrangeSending(database);
     await suppress(world.scope.organizationId, 'bad@people.example');
     await database.systemTransaction(({ em }) =>
@@ -209,7 +209,7 @@ describe('suppressions at dispatch', () => {
     expect(bounced?.data).toMatchObject({ bounced_recipients: [{ status: '5.1.1' }] });
   });
 
-  test('reject the message when all recipients were suppressed since the request', async () => {
+  test('reject the message if all recipients were suppressed after the request', async () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example', 'bob@people.example');
     await suppress(world.scope.organizationId, 'ada@people.example', 'bob@people.example');

@@ -171,7 +171,7 @@ describe('a delivery report', () => {
     expect((await parseDeliveryReport(Buffer.from(raw)))?.recipients[0]?.action).toBe('failed');
   });
 
-  test('of the development relay is parsed', async () => {
+  test('from the development relay is parsed', async () => {
     const raw = await deliveryReport(
       'relay.test',
       {
@@ -262,7 +262,7 @@ describe('parseDeliveryReport returns null', () => {
     ],
     ['white space', `Content-Type: message/delivery-status\n\n${' \n\t'.repeat(1_000_000)}`],
     ['one folded field', `Content-Type: message/delivery-status\n\nAction:${'\n x'.repeat(1_000_000)}`],
-  ])('in little time for %s', async (_what, raw) => {
+  ])('quickly for %s', async (_what, raw) => {
     const startedAt = performance.now();
     expect(await parseDeliveryReport(Buffer.from(raw))).toBeNull();
     expect(performance.now() - startedAt).toBeLessThan(2_000);
@@ -292,7 +292,7 @@ describe('classifyBounce', () => {
     ['4.4.7', 'delivery time expired', 'Transient', 'General'],
     ['4.1.1', 'smtp; 450 4.1.1 User unknown', 'Transient', 'General'],
     [null, '421 try later', 'Transient', 'General'],
-  ])('returns for %s %j: %s, %s', (status, diagnostic, type, subType) => {
+  ])('classifies %s %j as %s, %s', (status, diagnostic, type, subType) => {
     expect(classifyBounce(status, diagnostic)).toEqual({ type, subType });
   });
 });

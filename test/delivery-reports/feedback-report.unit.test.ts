@@ -81,7 +81,7 @@ describe('a feedback report', () => {
     expect(parseFeedbackReport(Buffer.from(raw))?.feedbackType).toBe(type);
   });
 
-  test('of a provider that attaches only the reported message is parsed', () => {
+  test('from a provider that attaches only the reported message is parsed', () => {
     const raw = `From: staff@hotmail.com
 To: complaints@agents.test
 Subject: complaint about message from 192.0.2.1

@@ -97,12 +97,12 @@ describe('any input', () => {
       'reports',
       `Content-Type: message/delivery-status\n\n${'Final-Recipient: rfc822;a@b\nAction: failed\n'.repeat(80_000)}`,
     ],
-  ])('takes little time for %s', (_what, raw) => {
+  ])('is read quickly: %s', (_what, raw) => {
     const bytes = Buffer.from(raw);
     const cost = cpuTimeMs(() => {
       readMailReport(bytes);
     });
-    // Superlinear time would be minutes; garbage collection in a busy process may take seconds.
+    // Superlinear work would take minutes; garbage collection in a busy process may take seconds.
     expect(cost).toBeLessThan(20_000);
   });
 });

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { readReportOutcomes } from '../../domain/delivery-reports/report-outcomes.ts';
 
-/** A report with one block per action, as for an alias of several mailboxes. */
+/** A report with one block per action, as for an alias with several mailboxes. */
 function report(...actions: string[]): Readable {
   const blocks = actions.map((action, n) => {
     const status = { failed: '5.1.1', delayed: '4.4.1' }[action] ?? '2.0.0';
@@ -23,7 +23,7 @@ test.each([
   { actions: ['delivered', 'failed'], kind: 'bounced' },
   { actions: ['delayed', 'delivered'], kind: 'delivered' },
   { actions: ['expanded', 'relayed', 'failed', 'delayed'], kind: 'bounced' },
-])('a report with the actions $actions gives the outcome $kind', async ({ actions, kind }) => {
+])('a report with the actions $actions has the outcome $kind', async ({ actions, kind }) => {
   const outcomes = await readReportOutcomes(report(...actions), { position: 7, relayedIsDelivered: true });
   expect(outcomes).toEqual([expect.objectContaining({ position: 7, kind })]);
 });

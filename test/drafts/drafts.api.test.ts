@@ -105,7 +105,7 @@ describe('drafts', () => {
     });
   });
 
-  test('reject an update whose If-Match names another version', async () => {
+  test('reject an update whose If-Match has another version', async () => {
     const { id } = await draft();
     expect((await patch(id, { subject: 'a' }, { 'if-match': '"1"' })).headers.etag).toBe('"2"');
     const problem = expectProblem(await patch(id, { subject: 'b' }, { 'if-match': '"1"' }), 'conflict');
@@ -183,7 +183,7 @@ describe('sending a draft', () => {
     expect(statuses.sort()).toEqual([201, ...Array(7).fill(404)]);
   });
 
-  test('is refused without recipients or with a missing target, and keeps the draft', async () => {
+  test('is refused without recipients or with a missing target, without deleting the draft', async () => {
     const lonely = await draft({ subject: 'x' });
     expectProblem(await send(lonely.id), 'no_recipients');
     for (const target of [
@@ -252,7 +252,7 @@ describe('content validation', () => {
     expect(`${problem.detail} ${problem.fix}`).toMatch(words);
   });
 
-  test('allows 50 recipients in to, cc and bcc together', async () => {
+  test('allows 50 recipients in to, cc and bcc in total', async () => {
     const some = (count: number, name: string) =>
       Array.from({ length: count }, (_, index) => ({ email: `${name}${index}@example.test` }));
     expect((await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(10, 'c') })).statusCode).toBe(201);

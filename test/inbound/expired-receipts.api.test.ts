@@ -69,7 +69,7 @@ describe('expired receipts', () => {
     expect(await isDiscarded(`raw/${first.receiptId}`)).toBe(false);
   });
 
-  test('an unreadable report keeps receipt and bytes as long as its own message, not its target', async () => {
+  test('an unreadable report keeps its receipt and bytes as long as its own message exists, regardless of its target', async () => {
     const { inbox, receive } = await arrangeInbox(database);
     const target = (await receive(mail({ Subject: 'Reported message' }))).message;
     const { receiptId, message } = await receive(mail({ Subject: 'I am on holiday', To: inbox.email }), {
@@ -128,8 +128,8 @@ describe('unattributed mail to the feedback address', () => {
     expect(await isKept(large.rawKey)).toBe(false);
   });
 
-  test('is stored 500 times per hour', async () => {
-    // In a future hour, which no other test uses.
+  test('is stored at most 500 times per hour', async () => {
+    // Uses a future hour, which no other test uses.
     const receivedAt = new Date(Date.now() + 2 * 3_600_000);
     await fill(500, receivedAt);
     expect((await keep({ receivedAt })).kept).toBe(false);

@@ -103,7 +103,7 @@ describe('a forged message', () => {
     expect(answer.message?.threadId).toBe(first.message?.threadId);
   });
 
-  test('without a sender joins no thread by its subject', async () => {
+  test('without a sender does not join a thread by its subject', async () => {
     const { receive } = await arrangeInbox(database);
     const [first, second] = [
       await receive(mail({ From: '', Subject: 'Report' }), { mailFrom: '' }),
@@ -205,7 +205,7 @@ test.each([
   '',
   '\ud800@mail.test',
   `${'a'.repeat(10_000)}@mail.test`,
-])('an impossible address is unknown, not a temporary failure: %j', async (address) => {
+])('treats an impossible address as unknown, not as a temporary failure: %j', async (address) => {
   const { outbox } = recordingOutbox();
   const receipts = createTestReceiptService({ database, outbox });
   await expect(receipts.resolve(address, address)).resolves.toBe('unknown');

@@ -12,7 +12,7 @@ describe('a client over its limit', () => {
   const LARGE = { INBOUND_MAX_SIZE_BYTES: 4 * MIB };
   const lines = (bytes: number) => `${'x'.repeat(998)}\r\n`.repeat(bytes / 1000);
 
-  test('of connections gets 421, while others are served; it is served again after disconnecting', async () => {
+  test('of connections gets 421 while other clients are served, and is served again after disconnecting', async () => {
     const { listener } = await listen({ config: { INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: 2 } });
     const first = await greeted(listener.port);
     await greeted(listener.port);
@@ -31,7 +31,7 @@ describe('a client over its limit', () => {
     });
   });
 
-  test('of large messages waits for a slot, while small ones pass', async () => {
+  test('of large messages waits for a slot while small messages are accepted', async () => {
     const slots = createSemaphore(1);
     let asked = 0;
     const largeMessages: Semaphore = {
@@ -103,7 +103,7 @@ test.each([
   { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], exceeded: true },
   { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], exceeded: false },
   { address: 'unknown', others: ['192.0.2.1'], exceeded: false },
-])('$address besides $others exceeds a limit of one: $exceeded', ({ address, others, exceeded }) => {
+])('$address in addition to $others exceeds a limit of one: $exceeded', ({ address, others, exceeded }) => {
   const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
   expect(exceedsConnectionLimit(connections, address, 1)).toBe(exceeded);
 });

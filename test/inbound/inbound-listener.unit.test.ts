@@ -129,7 +129,7 @@ describe('accepted mail', () => {
     expect(committed[0]?.tls).toBe(true);
   });
 
-  test('sees only supported extensions', async () => {
+  test('is offered only supported extensions', async () => {
     const { listener } = await listen();
     const client = new RawSmtpClient(listener.port);
     cleanUps.push(() => client.close());
@@ -184,7 +184,7 @@ describe('rejected mail', () => {
     expect(await client.command(`MAIL FROM:<a@b.test> SIZE=${SMALL}`)).toMatch(/^250/);
   });
 
-  test('that turns out too large, after its last byte; the session continues', async () => {
+  test('that turns out to be too large, after its last byte; the session continues', async () => {
     const { listener, objects, committed } = await listen();
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -246,7 +246,7 @@ describe('rejected mail', () => {
 describe('failures', () => {
   const boom = async () => Promise.reject(new Error('it is down'));
 
-  test('a failed recipient lookup gives 451', async () => {
+  test('a failed recipient lookup results in 451', async () => {
     const { listener } = await listen({ receipts: { resolve: boom } });
     const client = await greeted(listener.port);
     await client.command('MAIL FROM:<a@b.test>');
@@ -254,9 +254,9 @@ describe('failures', () => {
   });
 
   test.each([
-    ['storage immediately', { storage: { putStream: boom } }],
+    ['storage fails immediately', { storage: { putStream: boom } }],
     [
-      'storage midway',
+      'storage fails midway',
       {
         storage: {
           async putStream(_key: string, source: Readable) {
@@ -266,8 +266,8 @@ describe('failures', () => {
         },
       },
     ],
-    ['the database', { receipts: { commit: boom } }],
-  ])('%s: 451 after the last byte, nothing is left behind, the session continues', async (_what, broken) => {
+    ['the database fails', { receipts: { commit: boom } }],
+  ])('%s: replies 451 after the last byte, cleans up and continues the session', async (_what, broken) => {
     const { listener, objects, committed } = await listen(broken);
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -279,7 +279,7 @@ describe('failures', () => {
     expect(await client.command('NOOP')).toMatch(/^250/);
   });
 
-  test('a commit with an unknown result: 451, and the object is kept', async () => {
+  test('a commit with an unknown result: replies 451 and keeps the object', async () => {
     const commit = () => Promise.reject(new Error('Connection terminated unexpectedly'));
     const { listener, objects } = await listen({ receipts: { commit } });
     const client = await greeted(listener.port);

@@ -43,10 +43,10 @@ describe('a received message', () => {
     });
   });
 
-  test('is stored and announced once, however often ingestion runs', async () => {
+  test('is stored and announced once, no matter how often ingestion runs', async () => {
     const { receive, ingest, inbox } = await arrange();
     const { receiptId } = await receive(mail({ Subject: 'Once' }));
-    await expect(ingest.ingest(receiptId)).resolves.toBe('processed before');
+    await expect(ingest.ingest(receiptId)).resolves.toBe('already processed');
     const [messages, events] = await database.systemTransaction(async ({ em }) => [
       await em.count(MessageEntity, { inboxId: inbox.id }),
       await em.count(EventEntity, { inboxId: inbox.id }),
@@ -80,14 +80,14 @@ describe('a received message', () => {
       fields: { Subject: 'Re: Topic', From: 'eve@people.example' },
       joins: false,
     },
-  ])('that refers to $names joins the thread: $joins', async ({ fields, joins }) => {
+  ])('that references $names joins the thread: $joins', async ({ fields, joins }) => {
     const { receive } = await arrange();
     const first = await receive(mail({ Subject: 'Topic', 'Message-ID': '<first@people.example>' }));
     const second = await receive(mail(fields as unknown as Record<string, string>));
     expect(second.message?.threadId === first.message?.threadId).toBe(joins);
   });
 
-  test('that refers to two threads joins that of In-Reply-To', async () => {
+  test('that refers to two threads joins the thread of In-Reply-To', async () => {
     const { receive } = await arrange();
     const one = await receive(mail({ Subject: 'One', 'Message-ID': '<one@people.example>' }));
     const two = await receive(mail({ Subject: 'Two', 'Message-ID': '<two@people.example>' }));
@@ -117,7 +117,7 @@ describe('a received message', () => {
     expect(second.message?.threadId).not.toBe(first.message?.threadId);
   });
 
-  test('keeps files with any names', async () => {
+  test('stores files with any names', async () => {
     const { receive, objects } = await arrange();
     const { message } = await receive(
       mail(

@@ -61,8 +61,8 @@ async function check(
   });
 }
 
-describe('a received mail', () => {
-  test('from a host of its domain, signed, passes all checks', async () => {
+describe('a received message', () => {
+  test('that is signed and sent by a host of its domain passes all checks', async () => {
     const mail = await build({ from: 'ada@sender.test', signed: true });
     expect(await check(mail)).toEqual({
       spf: 'pass',
@@ -73,7 +73,7 @@ describe('a received mail', () => {
     });
   });
 
-  test('from another host, signed, passes by its signature', async () => {
+  test('that is signed and sent by another host passes by its signature', async () => {
     const mail = await build({ from: 'ada@sender.test', signed: true });
     expect(await check(mail, { clientIp: '8.8.8.8' })).toMatchObject({
       spf: 'fail',
@@ -101,7 +101,7 @@ describe('a received mail', () => {
     });
   });
 
-  test('of a domain without DMARC has the result none', async () => {
+  test('from a domain without DMARC has the result none', async () => {
     const mail = await build({ from: 'ada@plain.test', signed: false });
     expect(await check(mail, { mailFrom: 'ada@plain.test' })).toMatchObject({
       spf: 'fail',
@@ -136,7 +136,7 @@ describe('a received mail', () => {
     expect(result).toMatchObject({ spf: 'fail', dkim: 'temperror', dmarc: 'temperror' });
   });
 
-  test('from a private address, signed, passes by its signature', async () => {
+  test('that is signed and sent from a private address passes by its signature', async () => {
     const mail = await build({ from: 'ada@sender.test', signed: true });
     expect(await check(mail, { clientIp: '10.1.2.3' })).toMatchObject({
       spf: 'none',

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** An SMTP client on the level of lines, so that a test controls commands, timing and disconnects. */
+/** A line-level SMTP client, so that tests control commands, timing and disconnects. */
 export class RawSmtpClient {
   readonly socket: Socket;
   #buffered = '';

@@ -122,7 +122,7 @@ describe('spam', () => {
     { action: 'greylist', is_skipped: false, verdict: 'ham' },
     { action: 'soft reject', is_skipped: false, verdict: 'ham' },
     { action: 'no action', is_skipped: true, verdict: 'ham' },
-  ])('the action $action of the scanner gives $verdict', async ({ verdict, ...body }) => {
+  ])('maps the scanner action $action to $verdict', async ({ verdict, ...body }) => {
     rspamd.answerWith({ body: { ...body, score: 15 } });
     const { receive } = await arrangeInbox(database, scanned());
     const { message } = await receive(mail({ Subject: 'Judged' }));
@@ -190,7 +190,7 @@ describe('a repeated message', () => {
   const count = (inboxId: string) =>
     database.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
 
-  test('with other trace fields is not stored or announced again; its receipt refers to the first', async () => {
+  test('with different trace fields is not stored or announced again; its receipt refers to the first message', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const first = await receive(`Received: from a by b\r\n${one}`);
     const second = await receive(`Received: from c by d\r\nDelivered-To: x@y.example\r\n${one}`);
@@ -228,7 +228,7 @@ describe('a repeated message', () => {
     ]);
   });
 
-  test('after the window, or after deletion of the first, is a new message', async () => {
+  test('after the window, or after deletion of the first message, is a new message', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const weekAgo = new Date(Date.now() - 8 * 24 * 3_600_000);
     await receive(one, { receivedAt: weekAgo });
@@ -309,7 +309,7 @@ describe('a looping thread', () => {
     return { answer, gate, inbox };
   }
 
-  test('is paused for one hour after more than 20 messages in each direction; other threads are not', async () => {
+  test('is paused for one hour after more than 20 messages in each direction, without affecting other threads', async () => {
     const { answer, gate, inbox } = await arrangeLoop(21, new Date());
     for (let n = 0; n < 19; n += 1) await answer(n);
     expect(await gate()).toBeNull();

@@ -9,7 +9,7 @@ const database = useWorkerDatabase();
 
 const sample = (name: string) => readFileSync(new URL(`../fixtures/bounces/${name}.eml`, import.meta.url));
 
-/** A sent message, and an inbox for mail about it. */
+/** A sent message, and an inbox that receives mail about it. */
 async function arrange() {
   const { dispatch, send, inbox: sender } = await arrangeSending(database);
   const messageId = await send('gone@people.example');
@@ -57,7 +57,7 @@ describe('mail to a signed return path', () => {
     expect(await state()).toBe('bounced');
   });
 
-  test('a delay report changes nothing', async () => {
+  test('a delay report has no effect', async () => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample('exim-delay'))).outcome).toBe('report applied');
     expect([await state(), await bounces()]).toEqual(['sent', []]);
@@ -69,7 +69,7 @@ describe('mail to a signed return path', () => {
     ['not-vacation-full'],
     ['not-challenge'],
     ['not-receipt'],
-  ])('mail that is no bounce (%s) is stored as a message and changes nothing', async (name) => {
+  ])('mail that is not a bounce (%s) is stored as a message and has no effect', async (name) => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample(name))).outcome).toMatch(/^stored/);
     expect([await state(), await bounces()]).toEqual(['sent', []]);
@@ -83,7 +83,7 @@ test('a report to an inbox is an ordinary message', async () => {
   expect([await state(), await bounces()]).toEqual(['sent', []]);
 });
 
-test('mail that is no report joins the thread of the return path', async () => {
+test('mail that is not a report joins the thread of the return path', async () => {
   const { receive } = await arrangeInbox(database);
   const raw = Buffer.from(
     'From: a@people.example\r\nMessage-ID: <first@people.example>\r\nSubject: One\r\n\r\nx',

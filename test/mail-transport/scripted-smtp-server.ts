@@ -37,7 +37,7 @@ export class ScriptedSmtpServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Waits until every connection is closed; after a `finish` the client has noticed the end. */
+  /** Waits until every connection is closed; after a `finish`, the client has detected the end. */
   async hungUp(): Promise<void> {
     await Promise.all([...this.#sockets].map((socket) => once(socket, 'close')));
   }
@@ -59,7 +59,7 @@ export class ScriptedSmtpServer {
     let body: Buffer[] | null = null;
     let bodyBytes = 0;
 
-    /** Runs the script for this step. Returns true if the session does not continue by itself. */
+    /** Runs the script for this step. Returns true if the script has handled the step. */
     const deviates = (step: Step): boolean => {
       const { step: at, deviation } = this.#script;
       if (at !== step || deviation === undefined) return false;

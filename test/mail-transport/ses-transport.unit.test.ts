@@ -74,7 +74,7 @@ describe('SES', () => {
     [403, 'UnrecognizedClientException', 'deferred'],
     [503, 'ServiceUnavailable', 'deferred'],
     [500, 'InternalFailure', 'ambiguous'],
-  ])('responding %s %s makes the message %s after one request', async (status, type, kind) => {
+  ])('with the response %s %s makes the message %s after one request', async (status, type, kind) => {
     let requests = 0;
     const endpoint = await fakeSes((_request, response) => {
       requests += 1;

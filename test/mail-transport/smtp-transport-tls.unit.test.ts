@@ -78,7 +78,7 @@ describe('a relay with TLS and authentication', () => {
     expect(received).toEqual([{ session: { secure: true, user: false }, raw: RAW }]);
   });
 
-  test('is used without TLS for none', async () => {
+  test('is used without TLS with the mode none', async () => {
     const { port, received } = await relay({});
     expect(await transmit(port, { SMTP_RELAY_TLS: 'none' })).toMatchObject({ kind: 'accepted' });
     expect(received[0]?.session.secure).toBe(false);
@@ -96,7 +96,7 @@ describe('a relay with TLS and authentication', () => {
     },
   );
 
-  test('gets the configured credentials', async () => {
+  test('receives the configured credentials', async () => {
     const { port, received } = await relay({ authOptional: false });
     const user = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'right' };
     expect(await transmit(port, user)).toMatchObject({ kind: 'accepted' });

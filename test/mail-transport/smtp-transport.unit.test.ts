@@ -15,7 +15,7 @@ const LONG = Buffer.concat([
   Buffer.from('Subject: long\r\n\r\n'),
   Buffer.from(`${'x'.repeat(76)}\r\n`.repeat(250_000)),
 ]);
-/** Only silence takes the timeout; other failures show immediately, even on a busy machine. */
+/** Only silence lasts for the whole timeout; other failures are detected immediately, even on a busy machine. */
 const PATIENT = { connectMs: 10_000, greetingMs: 10_000, idleMs: 10_000 };
 /** The server reads a long message in the same process. */
 const SHORT_OF = {
@@ -279,7 +279,7 @@ describe('local failures', () => {
     expect(server.commands).toEqual(['EHLO agents.test']);
   });
 
-  test('refuse an address that SMTP cannot carry before sending a command', async () => {
+  test('refuse an address that SMTP does not support before sending a command', async () => {
     const { server, transport } = await relay({});
     const result = await transport.transmit(transmission(SHORT, { recipient: 'a\r\nDATA@example.com' }));
     expect(result).toMatchObject({ kind: 'refused', scope: 'recipient', statusCode: '5.1.3' });
@@ -310,7 +310,7 @@ describe('local failures', () => {
     expect(server.commands).not.toContainEqual(expect.stringMatching(/^MAIL/));
   });
 
-  test('on close finish transmissions in flight and reject new ones', async () => {
+  test('closing completes transmissions in flight and rejects new ones', async () => {
     const { server, transport } = await relay({});
     const transmitted = transport.transmit(transmission(LONG));
     await eventually(() => expect(server.commands).toContain('DATA'));

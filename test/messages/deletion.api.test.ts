@@ -83,7 +83,7 @@ describe('deleting a message', () => {
     },
   );
 
-  test('answers 404 for a message of another organization', async () => {
+  test('returns 404 for a message of another organization', async () => {
     const message = await sent();
     const other = await createOrganization(app.worker);
     for (const path of [`/messages/${message.id}`, `/threads/${message.thread_id}`])
@@ -108,7 +108,7 @@ test('deleting a thread deletes all its messages', async () => {
 describe('deleting an inbox with purge', () => {
   const purges = () => createPurgeService({ database: app.worker });
 
-  test('deletes its messages, also if the inbox was deleted before, and keeps those of other inboxes', async () => {
+  test('deletes its messages, even if the inbox was already deleted, and keeps those of other inboxes', async () => {
     const inbox = (await createInbox(app.worker, organization)).id;
     const messages = [await sent({ inbox }), await sent({ inbox })];
     const other = await sent();

@@ -65,7 +65,7 @@ test('keeps a label on the thread while another message has it', async () => {
   expect((await get(`/threads/${message.thread_id}`)).labels).toEqual(['other']);
 });
 
-test('shows a received message taken out of spam and records its event once', async () => {
+test('shows a received message once its spam label is removed, and records its event once', async () => {
   const message = await send();
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(
@@ -135,7 +135,7 @@ test('limits a message to 100 labels', async () => {
   expectProblem(await post(`/messages/${message.id}/labels`, { labels: ['one more'] }), 'unprocessable');
 });
 
-test('answers 404 for an inaccessible message', async () => {
+test('returns 404 for an inaccessible message', async () => {
   const other = await createOrganization(app.worker);
   const message = await send();
   for (const method of ['labels', 'labels/remove'])

@@ -67,7 +67,7 @@ test('returns the next message exactly as GET by id does', async () => {
   expect(found).toEqual((await app.call(`/messages/${message.id}`, { token })).json());
 });
 
-test('filters by sender and part of the subject, without case', async () => {
+test('filters by sender and part of the subject, case-insensitively', async () => {
   const { wait, receive } = await arrange();
   const { answer } = await wait('?timeout_seconds=20&from=BOB@people.example&subject=YOUR%20code');
   await receive(mail({ Subject: 'Your code is 1' }));
@@ -85,11 +85,11 @@ test('matches accented letters whether composed or decomposed', async () => {
   expect((await answer).id).toBe(message?.id);
 });
 
-test('with since a message, returns messages that arrived between two calls immediately, in order and once', async () => {
+test('with a message id in since, returns messages that arrived between two calls immediately, in order and once', async () => {
   const { call, got, wait } = await arrange();
   const seen = await got('Seen');
   const [second, third] = [await got('Second'), await got('Third')];
-  // Accepted before the others but stored after them: ordered by id it would be missed.
+  // Accepted before the others but stored after them: it would be missed if ordered by id.
   const late = await got('Late', { receivedAt: new Date(Date.now() - 60_000) });
   const ids = [];
   for (let since = seen.id; ids.length < 3; ) {
@@ -103,7 +103,7 @@ test('with since a message, returns messages that arrived between two calls imme
   expect((await answer).id).toBe(next.id);
 });
 
-test('with since a time, returns messages received after it', async () => {
+test('with a time in since, returns messages received after it', async () => {
   const { call, got } = await arrange();
   await got('Long ago');
   const time = await eventually(() => {
@@ -130,7 +130,7 @@ test('ignores spam until its label is removed', async () => {
   expect((await answer).id).toBe(freed.message?.id);
 });
 
-test('answers timed_out when no message arrives in time', async () => {
+test('returns timed_out when no message arrives in time', async () => {
   const { call } = await arrange();
   const begun = performance.now();
   const response = await call('?timeout_seconds=1&from=nobody@example.test');
@@ -156,7 +156,7 @@ test('ends the wait when the key is revoked', async () => {
   expect(await answer).toMatchObject({ code: 'unauthenticated' });
 });
 
-test('answers immediately when the process shuts down', async () => {
+test('returns immediately when the process shuts down', async () => {
   const leaving = await startTestApp({ config: { METRICS_TOKEN } });
   const url = await listen(leaving);
   const { inbox, token } = await arrange();
@@ -178,7 +178,7 @@ test.each([
   expectProblem(await app.call(`${path}${query}`, { token }), code);
 });
 
-test('answers 404 for inaccessible inboxes and messages', async () => {
+test('returns 404 for inaccessible inboxes and messages', async () => {
   const [own, other] = await Promise.all([arrange(), arrange()]);
   const stranger = await createOrganization(app.worker);
   expectProblem(await app.call(own.path, stranger), 'not_found');

@@ -89,7 +89,7 @@ async function receive(fromEmail: string, subject: string): Promise<{ id: string
 }
 
 describe('sending a message', () => {
-  test('answers 201 with the complete message', async () => {
+  test('returns 201 with the complete message', async () => {
     const response = await send({
       to: [{ email: 'ann@example.test', name: 'Ann' }],
       subject: 'Hello',
@@ -116,11 +116,11 @@ describe('sending a message', () => {
     expect((await get(`/messages/${message.id}`)).json()).toEqual(message);
   });
 
-  test('answers 422 without recipients', async () => {
+  test('returns 422 without recipients', async () => {
     expectProblem(await send({ subject: 'x' }), 'no_recipients');
   });
 
-  test('is rejected with the reason from a paused inbox, and forbidden from a suspended one', async () => {
+  test('is rejected with the reason for a paused inbox, and forbidden for a suspended inbox', async () => {
     const inbox = await createInbox(app.worker, organization);
     const change = (data: object) =>
       app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inbox.id }, data));
@@ -226,7 +226,7 @@ describe('an inbound message', () => {
 });
 
 describe('a message that could not be parsed completely', () => {
-  test('has parse_error, also in lists', async () => {
+  test('has parse_error, including in lists', async () => {
     const { id, threadId } = await receive('sender@example.test', 'Broken');
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id }, { parseError: 'x'.repeat(5000) }),

@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { foldWords, MAX_QUERY_LENGTH, parseSearch, quoteLexeme } from '../../domain/messages/search-query.ts';
+import {
+  foldWords,
+  MAX_QUERY_LENGTH,
+  parseSearchQuery,
+  quoteLexeme,
+} from '../../domain/messages/search-query.ts';
 import { AppError } from '../../platform/errors.ts';
 
 describe('words of q', () => {
@@ -20,12 +25,12 @@ describe('words of q', () => {
     ['"never closed', `'never closed'`],
     ['- -', ''],
     ['＇', `''''`],
-  ])('parses %j', (q, words) => expect(parseSearch(q)).toEqual({ words, facets: [] }));
+  ])('parses %j', (q, words) => expect(parseSearchQuery(q)).toEqual({ words, facets: [] }));
 });
 
 describe('operators of q', () => {
   test('turns labels and attachments into facets', () => {
-    expect(parseSearch('label:urgent -label:"to do" has:attachment -has:attachments')).toEqual({
+    expect(parseSearchQuery('label:urgent -label:"to do" has:attachment -has:attachments')).toEqual({
       words: '',
       facets: [
         { lexeme: 'l:urgent', negated: false },
@@ -36,8 +41,8 @@ describe('operators of q', () => {
     });
   });
 
-  test('uses the stricter of several times', () => {
-    const query = parseSearch(
+  test('uses the stricter bound if a time is given more than once', () => {
+    const query = parseSearchQuery(
       'after:2026-01-01 after:2026-02-01T12:00:00+01:00 before:2026-03-01 before:2026-04-01',
     );
     expect(query.after).toEqual(new Date('2026-02-01T11:00:00Z'));
@@ -54,8 +59,8 @@ describe('operators of q', () => {
     ['-before:2026-01-01', 'cannot negate before:'],
     [Array.from({ length: 51 }, () => 'a').join(' '), 'at most 50'],
   ])('rejects %j', (q, message) => {
-    expect(() => parseSearch(q)).toThrow(expect.objectContaining({ code: 'validation_error' }));
-    expect(() => parseSearch(q)).toThrow(message);
+    expect(() => parseSearchQuery(q)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+    expect(() => parseSearchQuery(q)).toThrow(message);
   });
 });
 
@@ -63,7 +68,7 @@ test('parses any text or rejects it with an error', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: MAX_QUERY_LENGTH, unit: 'grapheme' }), (q) => {
       try {
-        const { words } = parseSearch(q);
+        const { words } = parseSearchQuery(q);
         // Quotes are paired: no part of the text is parsed as an operator.
         expect((words.match(/'/g) ?? []).length % 2).toBe(0);
       } catch (error) {

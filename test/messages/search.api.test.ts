@@ -158,7 +158,7 @@ describe('search results', () => {
 });
 
 describe('search pages', () => {
-  test('contain every match once, also across windows, while messages arrive', async () => {
+  test('contain every match once, even across windows and while messages arrive', async () => {
     const other = await createOrganization(app.worker);
     const inbox = (await createInbox(app.worker, other)).id;
     const first = await store({ subject: 'zebra zebra', textBody: 'zebra' }, other, inbox);
@@ -242,7 +242,7 @@ describe('isolation', () => {
     expect(sandbox.json<Listed>().data).toEqual([]);
   });
 
-  test('search_messages serves only the organization of the transaction', async () => {
+  test('search_messages returns only messages of the transaction’s organization', async () => {
     const other = await createOrganization(app.worker);
     const search = app.database.transaction({ organizationId: other.organizationId }, ({ em }) =>
       em.execute(

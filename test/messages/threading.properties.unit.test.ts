@@ -1,6 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { candidateMessageIds, messageIdsIn, toSubjectMatch } from '../../domain/messages/message-ids.ts';
+import {
+  extractMessageIds,
+  getCandidateMessageIds,
+  toSubjectMatch,
+} from '../../domain/messages/message-ids.ts';
 import { decodeText } from '../../domain/mime/charset.ts';
 import { getFileName, sanitizeFileName } from '../../domain/mime/file-name.ts';
 import { joinFlowedLines } from '../../domain/mime/format-flowed.ts';
@@ -15,7 +19,7 @@ describe('threading with arbitrary references', () => {
   test('uses In-Reply-To first, then References from last to first, each once', () => {
     fc.assert(
       fc.property(messageId, fc.uniqueArray(messageId, { maxLength: 40 }), (parent, chain) => {
-        const candidates = candidateMessageIds({
+        const candidates = getCandidateMessageIds({
           inReplyTo: `<${parent}>`,
           references: chain.map((id) => `<${id}>`),
         });
@@ -50,10 +54,10 @@ describe('threading with arbitrary references', () => {
         fc.string({ unit: 'binary' }),
         fc.array(fc.string({ unit: 'binary' })),
         (inReplyTo, references) => {
-          const ids = candidateMessageIds({ inReplyTo, references });
+          const ids = getCandidateMessageIds({ inReplyTo, references });
           expect(ids.length).toBeLessThanOrEqual(100);
           for (const id of ids) expect(id).not.toMatch(/[<>\s\p{Cc}]/u);
-          for (const id of ids) expect(messageIdsIn(`<${id}>`)).toEqual([id]);
+          for (const id of ids) expect(extractMessageIds(`<${id}>`)).toEqual([id]);
         },
       ),
     );
@@ -61,7 +65,7 @@ describe('threading with arbitrary references', () => {
 });
 
 describe('arbitrary subjects', () => {
-  test('have a base without prefix, and a reply with exactly one', () => {
+  test('have a base subject without a prefix, and a reply subject with exactly one', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (subject) => {
         const base = getBaseSubject(subject);
@@ -108,7 +112,7 @@ describe('arbitrary bytes', () => {
     );
   });
 
-  test('give a safe file name or none', () => {
+  test('produce a safe file name or none', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (filename) => {
         const name = sanitizeFileName(

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  candidateMessageIds,
-  messageIdsIn,
-  providerMessageIdIn,
+  extractMessageIds,
+  extractProviderMessageId,
+  getCandidateMessageIds,
   toSubjectMatch,
 } from '../../domain/messages/message-ids.ts';
 
-describe('candidateMessageIds', () => {
+describe('getCandidateMessageIds', () => {
   test.each([
     ['no references', null, [], []],
     ['a parent', '<p@x>', [], ['p@x']],
@@ -21,21 +21,21 @@ describe('candidateMessageIds', () => {
     ['ids that differ by case', '<P@x>', ['<p@x>'], ['P@x', 'p@x']],
     ['empty brackets', '<>', ['<>', ' ', '<a@x>'], ['a@x']],
   ])('handles %s', (_what, inReplyTo, references, expected) => {
-    expect(candidateMessageIds({ inReplyTo, references })).toEqual(expected);
+    expect(getCandidateMessageIds({ inReplyTo, references })).toEqual(expected);
   });
 
-  test('returns few, distinct and clean ids for any input', () => {
+  test('returns a bounded number of distinct, normalized ids for any input', () => {
     fc.assert(
       fc.property(fc.option(fc.string()), fc.array(fc.string()), (inReplyTo, references) => {
-        const ids = candidateMessageIds({ inReplyTo, references });
+        const ids = getCandidateMessageIds({ inReplyTo, references });
         expect(new Set(ids).size).toBe(ids.length);
         expect(ids.every((id) => /^[^<>\s]{1,998}$/.test(id))).toBe(true);
       }),
     );
     const chain = Array.from({ length: 5_000 }, (_, index) => `<${index}@x>`);
-    const ids = candidateMessageIds({ inReplyTo: null, references: chain });
+    const ids = getCandidateMessageIds({ inReplyTo: null, references: chain });
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([100, '4999@x', '4900@x']);
-    expect(messageIdsIn(`<${'x'.repeat(1_000)}@y>`)).toEqual([]);
+    expect(extractMessageIds(`<${'x'.repeat(1_000)}@y>`)).toEqual([]);
   });
 });
 
@@ -69,5 +69,5 @@ test.each([
   ['@email.amazonses.com', null],
   ['1@shop.example', null],
 ])('%s has the SES message id %s', (id, expected) => {
-  expect(providerMessageIdIn(id)).toBe(expected);
+  expect(extractProviderMessageId(id)).toBe(expected);
 });

@@ -59,12 +59,12 @@ describe('a message', () => {
     expect(fieldNames(await build({ autoSubmitted: false }))).not.toContain('Auto-Submitted');
   });
 
-  test('has the same bytes, boundaries included, if built again', async () => {
+  test('has the same bytes, including boundaries, if built again', async () => {
     const changes = { html: '<p>é</p>', attachments: [attachment('a.txt', 'x')] };
     expect(await build(changes)).toBe(await build({ ...changes, attachments: [attachment('a.txt', 'x')] }));
   });
 
-  test('keeps the case of custom header names', async () => {
+  test('preserves the case of custom header names', async () => {
     const headers = {
       'X-MS': '1',
       'x-tenant-ID': '2',

@@ -93,7 +93,7 @@ describe('verifies a message with', () => {
   });
 });
 
-test('verifies any lines, wherever the chunks end', async () => {
+test('verifies any lines, regardless of chunk boundaries', async () => {
   const line = fc.stringMatching(/^[ \t\x21-\x7e\x80-\xff]{0,80}$/);
   await fc.assert(
     fc.asyncProperty(
@@ -121,17 +121,17 @@ describe('the signature breaks with', () => {
 
   test.each([
     ['another body', (mail: string) => mail.replace('Hello', 'Hullo')],
-    ['something after the body', (mail: string) => `${mail}more\r\n`],
+    ['text after the body', (mail: string) => `${mail}more\r\n`],
     ['another subject', (mail: string) => mail.replace('Subject: ', 'Subject: Not ')],
     ['a second From', (mail: string) => `From: eve@shop.example\r\n${mail}`],
-    ['a Reply-To that was not there', (mail: string) => `Reply-To: eve@evil.example\r\n${mail}`],
+    ['an added Reply-To', (mail: string) => `Reply-To: eve@evil.example\r\n${mail}`],
     ['a second Subject', (mail: string) => mail.replace('\r\nSubject:', '\r\nSubject: Pay\r\nSubject:')],
   ])('%s', async (_, change) => {
     const [result] = await verify(change(await signed()));
     expect(result).toMatch(/^shop\.example (fail|neutral)/);
   });
 
-  test('survives what relays do: added fields, refolded lines', async () => {
+  test('survives changes that relays make: added fields, refolded lines', async () => {
     const mail = (await signed()).replace('Subject: ', 'Subject:\r\n   ');
     expect(await verify(`Received: from a by b; now\r\n${mail}`)).toEqual(PASS);
   });

@@ -10,7 +10,7 @@ const names = readdirSync(FOLDER)
   .filter((name) => name.endsWith('.eml'))
   .map((name) => name.slice(0, -'.eml'.length));
 
-/** The `.json` of a sample. Fields it does not name are not checked. */
+/** The `.json` of a sample. Omitted fields are not checked. */
 type Expected = Partial<Omit<ParsedMail, 'attachments'>> & {
   textStart?: string;
   subjectLength?: number;

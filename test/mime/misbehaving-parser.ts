@@ -1,7 +1,7 @@
 import { FRAME } from '../../domain/mime/parser/protocol.ts';
 import { readFrames, writeFrame } from '../../platform/frames.ts';
 
-/** A parser process that sends a header and then misbehaves as the message says. */
+/** A parser process that sends a header and then misbehaves as the message specifies. */
 const hoard: Buffer[] = [];
 for await (const { type, payload } of readFrames(process.stdin)) {
   if (type !== FRAME.raw) continue;

@@ -113,7 +113,7 @@ describe('the parser pool', () => {
     expect(await pool.parse(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
   });
 
-  test('leaves nothing of a truncated message to the next one', async () => {
+  test('does not leak a truncated message into the next one', async () => {
     const endless = `${mailWith().toString().replace('--b--', '--b\r\n\r\npart\r\n'.repeat(5_000))}${'x'.repeat(2_000_000)}`;
     const [cut, next] = [
       await pool.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
@@ -152,9 +152,9 @@ describe('the parser pool, with a misbehaving parser,', () => {
       limits: { maxResidentBytes: 128 * 1024 * 1024 },
       why: 'it used more than 128 MiB',
     },
-    { what: 'notices a parser that dies', order: 'die', limits: {}, why: 'its process ended' },
+    { what: 'detects a parser that crashes', order: 'die', limits: {}, why: 'its process ended' },
     {
-      what: 'aborts the upload when a parser dies within a file',
+      what: 'aborts the upload when a parser crashes within a file',
       order: 'break a file off',
       limits: {},
       why: 'its process ended',

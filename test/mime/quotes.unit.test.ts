@@ -162,7 +162,7 @@ describe('for any message', () => {
     );
   });
 
-  test('text without a quote is kept', () => {
+  test('text without a quote is unchanged', () => {
     const words = fc.array(
       fc.constantFrom('Yes,', 'noon', 'is fine', 'ünï', '3 pm', '', 'to him: no', 'from me'),
     );
@@ -282,7 +282,7 @@ describe('time and size', () => {
     expect(extractReply(bodies).length).toBeLessThanOrEqual(524_288);
   });
 
-  /** The rules of `extractReply` without its time limits, which would hide a rule that never ends. */
+  /** The rules of `extractReply` without its time limits, which would hide a rule that never terminates. */
   const applyRules = ({ text, html }: Bodies) =>
     extractReplyLines(
       html === null
@@ -298,7 +298,7 @@ describe('time and size', () => {
         reply = runWithTimeout(60_000, () => applyRules(bodies));
       });
       expect(reply).not.toBeNull();
-      // A superlinear rule takes minutes; garbage collection in a busy process may take seconds.
+      // A superlinear rule would take minutes; garbage collection in a busy process may take seconds.
       expect(costMs).toBeLessThan(20_000);
     },
     70_000,

@@ -57,12 +57,12 @@ describe('base subject', () => {
     );
   });
 
-  test('of a subject of many prefixes takes little time', () => {
+  test('of a subject with many prefixes is computed quickly', () => {
     const cost = cpuTimeMs(() => {
       expect(getBaseSubject(`${'Re: [list] '.repeat(20_000)}Lunch`)).toBe('[list] Lunch');
       expect(getBaseSubject(`Re${' '.repeat(200_000)}x`)).toBe('Re x');
     });
-    // Superlinear time would be minutes; garbage collection in a busy process may take seconds.
+    // Superlinear work would take minutes; garbage collection in a busy process may take seconds.
     expect(cost).toBeLessThan(20_000);
   });
 });
@@ -115,7 +115,7 @@ test('never repeats a prefix', () => {
   );
 });
 
-test('writes one prefix', () => {
+test('adds exactly one prefix', () => {
   expect(toReplySubject('AW: Re: Lunch')).toBe('Re: Lunch');
   expect(toReplySubject('')).toBe('Re:');
   expect(toForwardSubject('Re: Lunch')).toBe('Fwd: Lunch');

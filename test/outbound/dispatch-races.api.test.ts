@@ -41,7 +41,7 @@ describe('a report that arrives before the send is recorded', () => {
     expect(await stateOf(id)).toMatchObject({ recipients: ['delivered', 'sent', 'sent'] });
   });
 
-  test('does not block the others while a recipient is ambiguous, which a person still resolves', async () => {
+  test('does not block the others while a recipient is ambiguous and awaits an operator’s decision', async () => {
     const world = await arrangeSending(database);
     const id = await world.send(...TO);
     world.transport.answerWith(async ({ recipient }) => {
@@ -93,7 +93,7 @@ describe('a result that arrives while its attempt is being recorded as ambiguous
   });
 });
 
-describe('a partly transmitted message', () => {
+describe('a partially transmitted message', () => {
   /** The first recipient is accepted, the second one deferred. */
   async function arrangeHalfSent() {
     const world = await arrangeSending(database);
@@ -103,7 +103,7 @@ describe('a partly transmitted message', () => {
     return { world, id };
   }
 
-  test('is final when the gate refuses the remaining recipients, which are rejected', async () => {
+  test('is final after the gate has rejected the remaining recipients', async () => {
     const { world, id } = await arrangeHalfSent();
     await database.systemTransaction(({ em }) =>
       em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
@@ -118,7 +118,7 @@ describe('a partly transmitted message', () => {
     expect(state.events[1]?.data).toMatchObject({ to_addresses: [TO[1]] });
   });
 
-  test('is final when an operator ends its run; the remaining recipients are not sent to', async () => {
+  test('is final when an operator ends its run, without sending to the remaining recipients', async () => {
     const { world, id } = await arrangeHalfSent();
     await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('canceled');
     const state = await stateOf(id);
@@ -141,7 +141,7 @@ describe('a partly transmitted message', () => {
   });
 });
 
-test('detects a worker crash during transmission even if the gate refuses the message since', async () => {
+test('detects a worker crash during transmission even if the gate refuses the message afterwards', async () => {
   const world = await arrangeSending(database);
   const id = await world.send(...TO.slice(0, 2));
   await world.dispatch.prepare(id);
@@ -161,7 +161,7 @@ test('detects a worker crash during transmission even if the gate refuses the me
   expect(world.transport.transmissions).toHaveLength(1);
 });
 
-test('honors the resolution “resend” however long the message waited', async () => {
+test('honors the resolution “resend” no matter how long the message has waited', async () => {
   const world = await arrangeSending(database);
   world.transport.answerWith(async () => ambiguous);
   const id = await world.send('first@people.example');
@@ -181,7 +181,7 @@ describe('the simulator’s addresses', () => {
     ['bounced', 'bounced', ['message.sent', 'message.bounced']],
     ['complained', 'complained', ['message.sent', 'message.delivered', 'message.complained']],
     ['rejected', 'rejected', ['message.rejected']],
-  ])('%s@ ends as %s without sending anything, also in production', async (localPart, status, types) => {
+  ])('%s@ ends as %s without sending anything, even in production', async (localPart, status, types) => {
     for (const environment of ['production', 'sandbox'] as const) {
       const world = await arrangeSending(database, { environment });
       const id = await world.send(`${localPart}+tag@simulator.mail.test`);

@@ -147,7 +147,7 @@ describe('dispatch', () => {
     });
   });
 
-  test('ranks a late bounce over a delivery and a complaint over both', async () => {
+  test('gives a late bounce precedence over a delivery, and a complaint precedence over both', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
@@ -196,7 +196,7 @@ describe('dispatch', () => {
     await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
   });
 
-  test('corrects an ambiguous attempt when its worker turns out to be alive, and signals the run', async () => {
+  test('corrects an ambiguous attempt if its worker is still running, and signals the run', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     const answer = Promise.withResolvers<typeof accepted>();
@@ -218,7 +218,7 @@ describe('dispatch', () => {
     expect(world.transport.transmissions).toHaveLength(1);
   });
 
-  test('answers too_late to a cancel during transmission, from the API and from an operator', async () => {
+  test('returns too_late for a cancel during transmission, from the API and from an operator', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     let release: () => void = () => undefined;
@@ -241,7 +241,7 @@ describe('dispatch', () => {
   test.each([
     { what: 'a paused inbox', pause: true },
     { what: 'a suspended organization', pause: false },
-  ])('refuses at dispatch because of $what since the request', async ({ pause }) => {
+  ])('refuses at dispatch because of $what after the request', async ({ pause }) => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
     await database.systemTransaction(async ({ em }) => {

@@ -36,7 +36,7 @@ const KEEP = { maxBytes: 100_000, keepInlineImages: true };
 const written = (textBody: string | null, htmlBody: string | null = null) => ({ textBody, htmlBody });
 
 describe('the body of a reply', () => {
-  test('in text quotes the text below', () => {
+  test('in text quotes the original below', () => {
     expect(buildReplyBodies(written('I am.'), original())).toEqual({
       textBody:
         'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada Müller <ada@people.example> wrote:\n> Are you there?\n>\n>> Earlier\n',
@@ -57,7 +57,7 @@ describe('the body of a reply', () => {
     expect(htmlBody).toMatch(/<blockquote type="cite"[^>]*><p>Are <b>you<\/b> there\?<\/p><\/blockquote>/);
   });
 
-  test('in both formats quotes in both, whatever the original has', () => {
+  test('in both formats quotes in both, regardless of the original’s formats', () => {
     const fromText = buildReplyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
     expect(fromText.textBody).toContain('\n> 1 < 2');
     expect(fromText.htmlBody).toContain('1 &lt; 2');
@@ -133,7 +133,7 @@ describe('the body of a forward', () => {
     expect(buildForwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
   });
 
-  test('keeps HTML and its images, also below a text note', () => {
+  test('keeps HTML and its images, even below a text note', () => {
     const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
     const forwarded = buildForwardBodies(written('1 < 2'), html, true);
     expect(forwarded.htmlBody).toMatch(

@@ -112,7 +112,7 @@ async function received({ files = [], ...facts }: Received = {}, into = inbox) {
 }
 
 describe('a reply', () => {
-  test('to a message deleted concurrently answers 404 and starts no thread', async () => {
+  test('to a message deleted concurrently returns 404 and starts no thread', async () => {
     const { id, threadId } = await received();
     let answer: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
@@ -178,7 +178,7 @@ describe('a reply', () => {
     expect(response.json().recipients).toHaveLength(5);
   });
 
-  test('to an outbound message goes to its recipients', async () => {
+  test('to an outbound message is addressed to its recipients', async () => {
     const sent = (
       await post(`/inboxes/${inbox.id}/messages`, {
         to: [{ email: 'a@x.test' }],
@@ -261,7 +261,7 @@ describe('a reply', () => {
     expectProblem(await post(`/messages/${original.id}/reply`, body), 'validation_error');
   });
 
-  test('and a forward are refused to a key that may not read', async () => {
+  test('and a forward are refused for a key that may not read', async () => {
     const original = await received();
     const { token } = await createKey(app.worker, { ...organization, permissions: ['messages:send'] });
     for (const [path, body] of [
@@ -297,7 +297,7 @@ describe('a reply', () => {
 });
 
 describe('a forward', () => {
-  test('of a message deleted concurrently answers 404 and is not sent without its files', async () => {
+  test('of a message deleted concurrently returns 404 and is not sent without its files', async () => {
     const { id } = await received({ files: [{ filename: 'menu.png' }] });
     let answer: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
@@ -349,7 +349,7 @@ describe('a forward', () => {
     expect((await keys(made.id)).slice(0, 2)).toEqual(await keys(original.id));
   });
 
-  test('omits the files with include_attachments false', async () => {
+  test('omits the files if include_attachments is false', async () => {
     const original = await received({ htmlBody: html, files });
     const made = (
       await post(`/messages/${original.id}/forward`, {
@@ -397,7 +397,7 @@ describe('the raw message', () => {
     expect(await file.text()).toBe('From: a\r\n\r\n');
   });
 
-  test('of a message that is not built yet answers 409 with a fix', async () => {
+  test('of a message that is not built yet returns 409 with a fix', async () => {
     const sent = (
       await post(`/inboxes/${inbox.id}/messages`, { to: [{ email: 'a@x.test' }], text_body: 'x' })
     ).json();

@@ -21,10 +21,15 @@ const outbound = (changes: Partial<RepliedMessage>): RepliedMessage =>
   inbound({ direction: 'outbound', fromEmail: OWN, fromName: null, to: [], ...changes });
 const ADA = { email: 'ada@people.example', name: 'Ada' };
 
-describe('a reply goes', () => {
+describe('a reply is addressed', () => {
   test.each<[string, RepliedMessage, boolean, { to: unknown; cc: unknown }]>([
     ['to From', inbound(), false, { to: [ADA], cc: [] }],
-    ['to Reply-To before From', inbound({ replyTo: at('l@x.test') }), false, { to: at('l@x.test'), cc: [] }],
+    [
+      'to Reply-To rather than From',
+      inbound({ replyTo: at('l@x.test') }),
+      false,
+      { to: at('l@x.test'), cc: [] },
+    ],
     ['to From if Reply-To is the inbox itself', inbound({ replyTo: at(OWN) }), false, { to: [ADA], cc: [] }],
     [
       'to From if Reply-To is undeliverable',

@@ -13,7 +13,7 @@ async function submit(chunks: string[] | string): Promise<string> {
 }
 
 describe('the header of a submitted message', () => {
-  test('gets missing fields and loses Bcc and the fields of receiving servers', async () => {
+  test('gains missing fields, and loses Bcc and the fields of receiving servers', async () => {
     expect(
       await submit(
         'Return-Path: <x@y>\nbcc: one@x.test,\n two@x.test\nFrom: a@mail.test\nDelivered-To: z\n\nHello\n',

@@ -114,7 +114,7 @@ describe('a signed raw message', () => {
     expect(await response.json()).toEqual({ accepted: [inbox.email], unknown: [] });
   });
 
-  test('is accepted once, however often it is handed over', async () => {
+  test('is accepted once, no matter how often it is sent', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
     const answers = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
@@ -147,7 +147,7 @@ describe('over a real connection', () => {
 
   const largeMail = (to: string) =>
     Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);
-  /** Runs the script of docs/mail.md as Postfix does. */
+  /** Runs the script from docs/mail.md the way Postfix does. */
   const handOver = async (args: string[], raw: Buffer, settings: string) => {
     const script = resolve(import.meta.dirname, '../../docs/hand-over.sh');
     const child = spawn('sh', [script, ...args], { env: { ...process.env, HAND_OVER_SETTINGS: settings } });
@@ -165,7 +165,7 @@ describe('over a real connection', () => {
     ['with another secret', 75],
     ['over the size limit', 69],
     ['without settings', 75],
-  ])('the Postfix script hands over a message %s: %i', async (what, status) => {
+  ])('the Postfix script delivers a message %s: %i', async (what, status) => {
     const inbox = await arrange();
     const folder = await mkdtemp(join(tmpdir(), 'agent-email-hand-over-'));
     const settings = join(folder, 'settings');
@@ -193,7 +193,7 @@ describe('a raw message is rejected without storing anything', () => {
     ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
     ['signed for a future time', { timestamp: seconds(3_600) }, 'unauthenticated'],
-    ['with other bytes than the signed ones', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
+    ['with bytes that differ from the signed bytes', { sent: { mail: `${MAIL}more` } }, 'unauthenticated'],
     [
       'with another sender than the signed one',
       { sent: { mailFrom: 'eve@people.example' } },
@@ -232,7 +232,7 @@ describe('a raw message is rejected without storing anything', () => {
     expect(expectProblem(response, 'unsupported_media_type').fix).toContain('message/rfc822');
   });
 
-  test('a reused signature with other bytes does not affect the accepted message', async () => {
+  test('a signature that is reused for other bytes does not affect the accepted message', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
     await hand([inbox.email], { timestamp });

@@ -139,7 +139,7 @@ describe('a message that SES received', () => {
       recipients: [inbox.email.toUpperCase(), 'nobody@mail.test'],
       action: inS3(key),
     });
-    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await service.process(signed(notification))).toBe('stored');
     const [receipt] = await receipts();
     expect(receipt).toMatchObject({
       kind: 'mail',
@@ -156,7 +156,7 @@ describe('a message that SES received', () => {
     });
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toString()).toBe(MAIL);
     expect(unknown).toEqual(['nobody@mail.test']);
-    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await service.process(signed(notification))).toBe('stored');
     expect(await receipts()).toHaveLength(1);
     expect(opened).toEqual([`${BUCKET}/${key}`]);
   });
@@ -165,8 +165,8 @@ describe('a message that SES received', () => {
     const { inbox, service, receipts } = await arrange();
     const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
     const outcomes = await Promise.allSettled([
-      service.take(signed(notification)),
-      service.take(signed(notification)),
+      service.process(signed(notification)),
+      service.process(signed(notification)),
     ]);
     for (const outcome of outcomes)
       if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'unavailable' });
@@ -186,8 +186,8 @@ describe('a message that SES received', () => {
       action: { type: 'SNS', encoding },
       content: asText ? raw : bytes.toString('base64'),
     });
-    expect(await service.take(signed(notification))).toBe('stored');
-    await service.take(signed(notification));
+    expect(await service.process(signed(notification))).toBe('stored');
+    await service.process(signed(notification));
     const [receipt, ...others] = await receipts();
     expect(others).toEqual([]);
     expect(receipt?.mailFrom).toBe('');
@@ -195,10 +195,10 @@ describe('a message that SES received', () => {
     expect(opened).toEqual([]);
   });
 
-  test('for unknown recipients is ignored, unread and logged', async () => {
+  test('for unknown recipients is ignored without being read, and is logged', async () => {
     const { service, opened, unknown } = await arrange();
     const notification = received({ recipients: ['nobody@mail.test'], action: inS3(await putMail()) });
-    expect(await service.take(signed(notification))).toBe('ignored');
+    expect(await service.process(signed(notification))).toBe('ignored');
     expect(opened).toEqual([]);
     expect(unknown).toEqual(['nobody@mail.test']);
   });
@@ -207,7 +207,7 @@ describe('a message that SES received', () => {
     'is ignored in the notification of the action %s',
     async (type) => {
       const { inbox, service, receipts } = await arrange();
-      expect(await service.take(signed(received({ recipients: [inbox.email], action: { type } })))).toBe(
+      expect(await service.process(signed(received({ recipients: [inbox.email], action: { type } })))).toBe(
         'ignored',
       );
       expect(await receipts()).toEqual([]);
@@ -215,7 +215,7 @@ describe('a message that SES received', () => {
   );
 });
 
-describe('the verdicts of SES are on the message, without further lookups:', () => {
+describe('uses the verdicts of SES without further lookups:', () => {
   const failed = { status: 'FAIL' };
   test.each<[string, object, Partial<Authentication>, string[]]>([
     [
@@ -247,7 +247,7 @@ describe('the verdicts of SES are on the message, without further lookups:', () 
   ])('%s', async (_what, verdicts, authentication, labels) => {
     const { inbox, service, receipts } = await arrange();
     const action = inS3(await putMail());
-    await service.take(signed(received({ recipients: [inbox.email], action, verdicts })));
+    await service.process(signed(received({ recipients: [inbox.email], action, verdicts })));
     const [receipt] = await receipts();
     const { ingest, messageOf } = await arrangeInbox(
       app.worker,
@@ -267,13 +267,13 @@ describe('the verdicts of SES are on the message, without further lookups:', () 
 });
 
 describe('rejected without storing anything:', () => {
-  test('an unlisted bucket, unread, whatever the signature', async () => {
+  test('an unlisted bucket, without reading it, even with a valid signature', async () => {
     const { inbox, service, opened, receipts } = await arrange();
     const notification = received({
       recipients: [inbox.email],
       action: inS3(await putMail(), 'somebody-elses'),
     });
-    await expect(service.take(signed(notification))).rejects.toMatchObject({
+    await expect(service.process(signed(notification))).rejects.toMatchObject({
       code: 'permission_denied',
       fix: expect.stringContaining('SES_INBOUND_BUCKETS'),
     });
@@ -290,7 +290,7 @@ describe('rejected without storing anything:', () => {
   ])('a notification that was %s', async (_what, change) => {
     const { inbox, service, opened, receipts } = await arrange();
     const body = signed(received({ recipients: [inbox.email], action: inS3(await putMail()) }));
-    await expect(service.take(await change(body))).rejects.toMatchObject({ code: 'unauthenticated' });
+    await expect(service.process(await change(body))).rejects.toMatchObject({ code: 'unauthenticated' });
     expect(opened).toEqual([]);
     expect(await receipts()).toEqual([]);
   });
@@ -318,7 +318,7 @@ describe('rejected without storing anything:', () => {
   ])('%s', async (_what, action, code) => {
     const { inbox, service, receipts } = await arrange();
     const notification = received({ recipients: [inbox.email], action: await action() });
-    await expect(service.take(signed(notification))).rejects.toMatchObject({ code });
+    await expect(service.process(signed(notification))).rejects.toMatchObject({ code });
     expect(await receipts()).toEqual([]);
   });
 
@@ -338,9 +338,9 @@ describe('rejected without storing anything:', () => {
       open: (name, object) => (attempts.next().value ?? sesObjects).open(name, object),
     });
     const notification = received({ recipients: [inbox.email], action: inS3(key) });
-    await expect(service.take(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(service.process(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
     expect(await receipts()).toEqual([]);
-    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await service.process(signed(notification))).toBe('stored');
     const [receipt] = await receipts();
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 100_000)).toString()).toBe(MAIL);
   });
@@ -349,7 +349,7 @@ describe('rejected without storing anything:', () => {
     const unauthorized = createSesObjects({ ...app.config, SES_SECRET_ACCESS_KEY: 'wrong' });
     const { inbox, service, receipts } = await arrange(unauthorized);
     const notification = received({ recipients: [inbox.email], action: inS3(await putMail()) });
-    await expect(service.take(signed(notification))).rejects.toMatchObject({
+    await expect(service.process(signed(notification))).rejects.toMatchObject({
       code: 'unavailable',
       cause: expect.objectContaining({ message: expect.stringContaining('403') }),
     });
@@ -357,13 +357,13 @@ describe('rejected without storing anything:', () => {
     unauthorized.close();
   });
 
-  test('nothing forever: a missing object is accepted when SNS retries', async () => {
+  test('a missing object, until SNS retries after it exists', async () => {
     const { inbox, service, receipts } = await arrange();
     const objectKey = `ses/${randomUUID()}`;
     const notification = received({ recipients: [inbox.email], action: inS3(objectKey) });
-    await expect(service.take(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(service.process(signed(notification))).rejects.toMatchObject({ code: 'unavailable' });
     await bucket.send(new PutObjectCommand({ Bucket: BUCKET, Key: objectKey, Body: MAIL }));
-    expect(await service.take(signed(notification))).toBe('stored');
+    expect(await service.process(signed(notification))).toBe('stored');
     expect(await receipts()).toHaveLength(1);
   });
 });

@@ -38,7 +38,7 @@ describe('a reply to a message whose Message-ID SES replaced', () => {
     }
   });
 
-  test('joins the thread of In-Reply-To, whether an alias or not', async () => {
+  test('joins the thread of In-Reply-To, whether or not the id is an alias', async () => {
     const { receive, sesIds, threadId } = await arrange('ada@people.example');
     const other = await receive(mail({ Subject: 'Other', 'Message-ID': `<${sesIds[0]}@people.example>` }));
     const byAlias = await receive(
@@ -71,7 +71,7 @@ describe('a reply to a message whose Message-ID SES replaced', () => {
     expect([theirs.threadId, mine.threadId]).not.toContain(message?.threadId);
   });
 
-  test('a message that uses the alias as Message-ID attracts no replies', async () => {
+  test('does not join the thread of a message that uses the alias as its Message-ID', async () => {
     const { receive, sesIds, threadId } = await arrange('ada@people.example');
     const id = `<${sesIds[0]}@email.amazonses.com>`;
     const copy = await receive(mail({ Subject: 'Copied', 'Message-ID': id }, 'Copy'));

@@ -51,7 +51,7 @@ async function arrange(certificate = pair.cert) {
       simulatorDomain: 'simulator.mail.test',
     }),
     sesMail: {
-      take: async () => {
+      accept: async () => {
         throw new Error('No mail was received.');
       },
     },
@@ -95,14 +95,14 @@ describe('a signed notification', () => {
     ['DeliveryDelay', { deliveryDelay: { delayedRecipients: [{ ...recipient, status: '4.4.1' }] } }, 'sent'],
   ])('of %s (%j) makes the message %s once, in both formats and versions', async (type, more, status) => {
     const { service, event, fetched, state } = await arrange();
-    expect(await service.take(JSON.stringify(snsMessage(event(type, more))))).toBe('folded');
+    expect(await service.process(JSON.stringify(snsMessage(event(type, more))))).toBe('folded');
     const first = await state();
     expect(first.status).toBe(status);
     const again = snsMessage(event(type, more, 'notificationType'), {
       SignatureVersion: '1',
       Subject: 'SES',
     });
-    await service.take(again);
+    await service.process(again);
     expect(await state()).toEqual(first);
     expect(fetched).toEqual([CERTIFICATE_URL]);
   });
@@ -111,22 +111,22 @@ describe('a signed notification', () => {
     const { service, event } = await arrange();
     const unknown = { ...event('Bounce', bounce('Permanent', 'General')) };
     const at = (timestamp: string) => ({ ...unknown, mail: { messageId: 'other', timestamp } });
-    expect(await service.take(snsMessage(at('2026-01-01T00:00:00Z')))).toBe('ignored');
-    await expect(service.take(snsMessage(at(new Date().toISOString())))).rejects.toMatchObject({
+    expect(await service.process(snsMessage(at('2026-01-01T00:00:00Z')))).toBe('ignored');
+    await expect(service.process(snsMessage(at(new Date().toISOString())))).rejects.toMatchObject({
       code: 'unavailable',
     });
   });
 
   test.each([['Send'], ['Open'], ['Click'], ['Rendering Failure']])('of %s is ignored', async (type) => {
     const { service, event, state } = await arrange();
-    expect(await service.take(snsMessage(event(type, {})))).toBe('ignored');
+    expect(await service.process(snsMessage(event(type, {})))).toBe('ignored');
     expect((await state()).status).toBe('sent');
   });
 
-  test('confirms a subscription only at SNS', async () => {
+  test('confirms a subscription only at an SNS URL', async () => {
     const { service, fetched } = await arrange();
     const over = { Type: 'SubscriptionConfirmation', Token: 't' } as const;
-    expect(await service.take(snsMessage('hello', { ...over, SubscribeURL: SUBSCRIBE_URL }))).toBe(
+    expect(await service.process(snsMessage('hello', { ...over, SubscribeURL: SUBSCRIBE_URL }))).toBe(
       'confirmed',
     );
     expect(fetched).toEqual([CERTIFICATE_URL, SUBSCRIBE_URL]);
@@ -134,7 +134,9 @@ describe('a signed notification', () => {
       'https://evil.example/?Action=ConfirmSubscription',
       `${SUBSCRIBE_URL}`.replace('https', 'http'),
     ])
-      await expect(service.take(snsMessage('hello', { ...over, SubscribeURL: url }))).rejects.toMatchObject({
+      await expect(
+        service.process(snsMessage('hello', { ...over, SubscribeURL: url })),
+      ).rejects.toMatchObject({
         code: 'unauthenticated',
       });
     expect(fetched).toHaveLength(2);
@@ -165,26 +167,26 @@ describe('rejected without any change:', () => {
         snsMessage(signed.Message, { SigningCertURL: CERTIFICATE_URL.replace('sns.eu', 'evil.eu') }),
       'unauthenticated',
     ],
-    ['not a message of SNS', () => '{"Type":"Notification"}', 'validation_error'],
+    ['not an SNS message', () => '{"Type":"Notification"}', 'validation_error'],
     ['invalid JSON', () => 'hello', 'validation_error'],
   ])('%s', async (_what, change, code) => {
     const { service, event, state } = await arrange();
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')));
-    await expect(service.take(change(signed))).rejects.toMatchObject({ code });
+    await expect(service.process(change(signed))).rejects.toMatchObject({ code });
     expect((await state()).status).toBe('sent');
   });
 
   test('a message signed with an expired certificate', async () => {
     const { service, event, state } = await arrange(expired.cert);
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
-    await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
+    await expect(service.process(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
     expect((await state()).status).toBe('sent');
   });
 
   test('a message with a foreign signature', async () => {
     const { service, event } = await arrange();
     const signed = snsMessage(event('Bounce', bounce('Permanent', 'NoEmail')), {}, expired);
-    await expect(service.take(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
+    await expect(service.process(signed)).rejects.toMatchObject({ code: 'unauthenticated' });
   });
 });
 
@@ -197,11 +199,11 @@ test.each([
   ['https://bucket.s3.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem', false],
   ['https://sns.eu-west-1.amazonaws.com/other.pem', false],
   ['https://sns.eu-west-1.amazonaws.com:8443/SimpleNotificationService-0123456789abcdef.pem', false],
-])('%s is a certificate URL of SNS: %s', (url, expected) => {
+])('%s is an SNS certificate URL: %s', (url, expected) => {
   expect(isSnsCertificateUrl(url)).toBe(expected);
 });
 
-test('the route accepts text/plain of SNS, and rejects other topics', async () => {
+test('the route accepts text/plain from SNS and rejects unknown topics', async () => {
   const app = await startTestApp({ config: { SES_TOPIC_ARNS: TOPIC } });
   try {
     const post = (raw: string, type = 'text/plain; charset=UTF-8') =>

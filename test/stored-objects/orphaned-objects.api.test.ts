@@ -61,7 +61,7 @@ const makeDue = (keys: string[]) =>
   database.query(sql`update unclaimed_objects set due_at = now() where storage_key in (${keys})`);
 
 describe('finding orphaned objects', () => {
-  test('registers an orphan after a week and deletes it later; keeps objects with a row or an unknown key', async () => {
+  test('registers an orphan after a week and deletes it later, but keeps objects with a row or an unknown key', async () => {
     await withBucket(async (storage, search) => {
       const inbox = await createInbox(database, await createOrganization(database));
       const [lost, owned, waiting, sentLost] = [
@@ -122,7 +122,7 @@ describe('finding orphaned objects', () => {
     });
   });
 
-  test('covers every page, also when a retry continues after a crash', async () => {
+  test('covers every page, even when a retry continues after a crash', async () => {
     const keys = Array.from({ length: 2_500 }, () => `raw/2026/11/01/${newId('receipt')}.eml`).sort();
     // The object storage of the tests would return fewer pages.
     const listed: (string | undefined)[] = [];

@@ -123,7 +123,7 @@ describe('is refused without queueing anything', () => {
 
   test.each<[string, SendMailOptions, RegExp]>([
     [
-      'another From',
+      'a different From',
       { from: 'boss@people.example', envelope: undefined, to: 'a@people.example' },
       /553 5\.7\.1/,
     ],
@@ -151,7 +151,7 @@ describe('is refused without queueing anything', () => {
     expect(await count()).toBe(before);
   });
 
-  test('for the 51st recipient', async () => {
+  test('for a 51st recipient', async () => {
     const to = Array.from({ length: 51 }, (_, index) => `someone-${index}@people.example`);
     const info = await submit(account, { to });
     expect(info.rejected).toEqual(['someone-50@people.example']);
