@@ -13,9 +13,9 @@ test('tokens have the specified format and are unique', () => {
 
 test('the checksum detects a mistyped character at any position', () => {
   const token = createApiKeyToken('live');
-  for (let place = 0; place < token.length; place += 1) {
-    const other = token[place] === 'x' ? 'y' : 'x';
-    expect(isApiKeyToken(token.slice(0, place) + other + token.slice(place + 1))).toBe(false);
+  for (let index = 0; index < token.length; index += 1) {
+    const other = token[index] === 'x' ? 'y' : 'x';
+    expect(isApiKeyToken(token.slice(0, index) + other + token.slice(index + 1))).toBe(false);
   }
 });
 

@@ -67,29 +67,29 @@ test('a key cannot grant permissions it lacks', async () => {
     'permission_denied',
   );
   expect(problem.permission).toBe('messages:send');
-  const silent = (await create({ name: 'x' }, token)).json<Created>();
-  expect(silent.permissions).toEqual(['inboxes:read']);
+  const defaulted = (await create({ name: 'x' }, token)).json<Created>();
+  expect(defaulted.permissions).toEqual(['inboxes:read']);
 });
 
-test('a bound key creates keys within its own binding only', async () => {
+test('a bound key creates keys only within its own binding', async () => {
   const inbox = await createInbox(app.worker, organization);
   const environmentId = organization.productionEnvironmentId;
-  const bound = await createKey(app.worker, { ...organization, environmentId });
-  expect((await create({ name: 'x' }, bound.token)).json()).toMatchObject({ env_id: environmentId });
+  const environmentKey = await createKey(app.worker, { ...organization, environmentId });
+  expect((await create({ name: 'x' }, environmentKey.token)).json()).toMatchObject({ env_id: environmentId });
   const sandbox = { name: 'x', env_id: organization.sandboxEnvironmentId };
-  expectProblem(await create(sandbox, bound.token), 'not_found');
-  const single = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
-  expect((await create({ name: 'x' }, single.token)).json()).toMatchObject({ inbox_id: inbox.id });
+  expectProblem(await create(sandbox, environmentKey.token), 'not_found');
+  const inboxKey = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
+  expect((await create({ name: 'x' }, inboxKey.token)).json()).toMatchObject({ inbox_id: inbox.id });
   const other = await createInbox(app.worker, organization);
-  expectProblem(await create({ name: 'x', inbox_id: other.id }, single.token), 'not_found');
-  const list = await app.call('/api-keys', { token: single.token });
+  expectProblem(await create({ name: 'x', inbox_id: other.id }, inboxKey.token), 'not_found');
+  const list = await app.call('/api-keys', { token: inboxKey.token });
   const listed = list.json<{ data: Created[] }>().data;
   expect(listed.length).toBeGreaterThan(0);
   expect(new Set(listed.map(({ inbox_id }) => inbox_id))).toEqual(new Set([inbox.id]));
-  expectProblem(await app.call(`/api-keys/${bound.keyId}`, { token: single.token }), 'not_found');
+  expectProblem(await app.call(`/api-keys/${environmentKey.keyId}`, { token: inboxKey.token }), 'not_found');
 });
 
-test('an organization-wide key can bind a new key to an inbox of a named environment', async () => {
+test('an organization-wide key can bind a new key to an inbox of a given environment', async () => {
   const inbox = await createInbox(app.worker, organization, {
     environmentId: organization.sandboxEnvironmentId,
   });

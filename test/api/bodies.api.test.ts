@@ -16,7 +16,7 @@ const post = (path: string, call: Call) =>
   app.call(path, { method: 'POST', token: organization.token, ...call });
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-describe('request bodies', () => {
+describe('body parsing', () => {
   test.each(['{', '{"username":}', '[1,', 'nonsense', '\u0000', '{"a":1}{"b":2}'])(
     'rejects %j as malformed JSON',
     async (raw) => {
@@ -33,7 +33,7 @@ describe('request bodies', () => {
     expect(problem.detail).toContain('UTF-8');
   });
 
-  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('accept charset=%s', async (charset) => {
+  test.each(['utf-8', 'UTF-8', '"utf-8"', 'utf8'])('accepts charset=%s', async (charset) => {
     const headers = { 'content-type': `application/json; charset=${charset}` };
     expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
   });
@@ -47,7 +47,7 @@ describe('request bodies', () => {
     expectProblem(await post('/inboxes', { raw: '{}', headers }), 'unsupported_media_type');
   });
 
-  test('accept the content encoding identity', async () => {
+  test('accepts the content encoding identity', async () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'Identity' };
     expect((await post('/inboxes', { raw: '{}', headers })).statusCode).toBe(201);
   });
@@ -56,7 +56,7 @@ describe('request bodies', () => {
     ['{"__proto__":{"x":1}}', '/body/__proto__'],
     ['{"headers":{"\\u005f_proto__":"x"}}', '/body/headers/__proto__'],
     ['{"headers":{"constructor":{"prototype":{}}}}', '/body/headers/constructor/prototype'],
-  ])('%s is rejected by name', async (raw, path) => {
+  ])('rejects %s and reports the path', async (raw, path) => {
     const call = { raw, headers: JSON_TYPE };
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
     expect(problem.errors).toEqual([{ path, message: 'is not allowed as a field name' }]);
@@ -69,7 +69,7 @@ describe('request bodies', () => {
     [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('not a header name')],
     [{ subject: 'a\nb' }, '/body/subject', 'must not contain control characters, such as line breaks'],
     [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
-  ])('of %j only the wrong field is reported', async (body, path, message) => {
+  ])('reports only the invalid field of %j', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
     expect(problem.errors).toEqual([{ path, message }]);
   });
@@ -79,7 +79,7 @@ describe('request bodies', () => {
     expect(problem.errors).toEqual([{ path: '/body', message: expect.any(String) }]);
   });
 
-  test('unknown fields are rejected by name, and all errors are reported together', async () => {
+  test('reports unknown fields and all other errors together', async () => {
     const problem = expectProblem(
       await post('/inboxes', { body: { usrname: 'x', username: 7, client_id: '' } }),
       'validation_error',
@@ -91,7 +91,7 @@ describe('request bodies', () => {
     ]);
   });
 
-  test('types are not converted', async () => {
+  test('does not convert types', async () => {
     expectProblem(await post('/inboxes', { body: { username: 12345 } }), 'validation_error');
     expectProblem(await post('/webhooks/endpoints', { body: { url: 1, events: 'x' } }), 'validation_error');
   });
@@ -100,11 +100,11 @@ describe('request bodies', () => {
     ['NUL', { display_name: 'a\u0000b' }],
     ['half a surrogate pair', { display_name: 'a\ud800b' }],
     ['NUL in a name', { 'a\u0000': 1 }],
-  ])('reject %s anywhere', async (_name, body) => {
+  ])('rejects %s', async (_name, body) => {
     expectProblem(await post('/inboxes', { body }), 'validation_error');
   });
 
-  test('NUL is rejected in queries and paths too', async () => {
+  test('rejects NUL in queries and paths too', async () => {
     const { token } = organization;
     expectProblem(await app.call('/messages?subject=a%00b', { token }), 'validation_error');
     expectProblem(await app.call('/inboxes/inb_%00', { token }), 'validation_error');
@@ -115,21 +115,21 @@ describe('request bodies', () => {
     'application/xml',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
-  ])('reject the content type %s', async (type) => {
+  ])('rejects the content type %s', async (type) => {
     expectProblem(
       await post('/inboxes', { raw: 'username=x', headers: { 'content-type': type } }),
       'unsupported_media_type',
     );
   });
 
-  test('an operation without a body rejects one, but accepts a content type without a body', async () => {
+  test('rejects a body for an operation without one, but accepts a content type without a body', async () => {
     const send = (raw: string) => post('/drafts/drf_none/send', { raw, headers: JSON_TYPE });
     expectProblem(await send(''), 'not_found');
     expectProblem(await send('{}'), 'not_found');
     expectProblem(await send('{"now":true}'), 'validation_error');
   });
 
-  test('a body with too many values is rejected without listing every error', async () => {
+  test('rejects a body with too many values without listing every error', async () => {
     const to = Array.from({ length: 30_000 }, () => 1);
     const problem = expectProblem(
       await post(`/inboxes/${inboxId}/messages`, { body: { to } }),
@@ -138,18 +138,18 @@ describe('request bodies', () => {
     expect(problem.errors).toHaveLength(1);
   });
 
-  test('are limited to 1 MiB, and to 8 MiB for messages', async () => {
+  test('limits bodies to 1 MiB, and to 8 MiB for messages', async () => {
     const large = { text_body: 'x'.repeat(2 * 1024 * 1024), to: [{ email: 'a@example.test' }] };
     expect((await post(`/inboxes/${inboxId}/messages`, { body: large })).statusCode).toBe(201);
-    const small = expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
-    expect(small.fix).toBe('Send at most 1 MiB.');
+    const smallLimitProblem = expectProblem(await post('/inboxes', { body: large }), 'payload_too_large');
+    expect(smallLimitProblem.fix).toBe('Send at most 1 MiB.');
     const huge = { ...large, text_body: 'x'.repeat(5 * 1024 * 1024 + 1) };
     expectProblem(await post(`/inboxes/${inboxId}/messages`, { body: huge }), 'validation_error');
-    const gross = { ...large, text_body: 'x'.repeat(9 * 1024 * 1024) };
-    const most = expectProblem(
-      await post(`/inboxes/${inboxId}/messages`, { body: gross }),
+    const oversized = { ...large, text_body: 'x'.repeat(9 * 1024 * 1024) };
+    const oversizedProblem = expectProblem(
+      await post(`/inboxes/${inboxId}/messages`, { body: oversized }),
       'payload_too_large',
     );
-    expect(most.fix).toBe('Send at most 8 MiB.');
+    expect(oversizedProblem.fix).toBe('Send at most 8 MiB.');
   });
 });

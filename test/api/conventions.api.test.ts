@@ -39,7 +39,7 @@ describe('queries', () => {
     ['GET', '/org'],
     ['GET', '/messages/msg_none'],
     ['DELETE', '/inboxes/inb_none'],
-  ] as const)('%s %s refuses a parameter it does not know', async (method, path) => {
+  ] as const)('%s %s rejects an unknown parameter', async (method, path) => {
     const call = { method, token: organization.token };
     const problem = expectProblem(await app.call(`${path}?retry=1`, call), 'validation_error');
     expect(problem.errors).toEqual([{ path: '/query/retry', message: expect.any(String) }]);
@@ -80,19 +80,19 @@ describe('over a socket', () => {
   const LARGE_BODY_BYTES = 30 * 1024 * 1024;
 
   test.each([
-    ['with its length', { 'content-length': LARGE_BODY_BYTES }],
+    ['with a Content-Length', { 'content-length': LARGE_BODY_BYTES }],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
-  ])('30 MiB %s are rejected without being read', async (_name, headers) => {
+  ])('a body of 30 MiB %s is rejected without being read', async (_name, headers) => {
     const response = await sendLargeBody({ authorization: `Bearer ${organization.token}`, ...headers });
     expect(response).toMatchObject({ status: 413, connection: 'close' });
     expect(JSON.parse(response.body)).toMatchObject({ code: 'payload_too_large' });
     expect(response.writtenBytes).toBeLessThan(LARGE_BODY_BYTES);
   });
 
-  test('nor are they read if the credential is missing', async () => {
-    const answer = await sendLargeBody({ 'content-length': LARGE_BODY_BYTES });
-    expect(answer).toMatchObject({ status: 401, connection: 'close' });
-    expect(answer.writtenBytes).toBeLessThan(LARGE_BODY_BYTES);
+  test('a body of 30 MiB is not read if the credential is missing', async () => {
+    const response = await sendLargeBody({ 'content-length': LARGE_BODY_BYTES });
+    expect(response).toMatchObject({ status: 401, connection: 'close' });
+    expect(response.writtenBytes).toBeLessThan(LARGE_BODY_BYTES);
   });
 
   test.each([
@@ -116,11 +116,14 @@ describe('over a socket', () => {
   );
 
   test('a small rejected request keeps its connection', async () => {
-    const { status, connection } = await sendNothing();
+    const { status, connection } = await sendUnauthenticated();
     expect({ status, connection }).toEqual({ status: 401, connection: 'keep-alive' });
   });
 
-  async function sendNothing(): Promise<{ status: number | undefined; connection: string | undefined }> {
+  async function sendUnauthenticated(): Promise<{
+    status: number | undefined;
+    connection: string | undefined;
+  }> {
     const request = httpRequest({ port, method: 'POST', path: '/api/v1/inboxes', headers: JSON_TYPE });
     request.end('{}');
     const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -131,10 +134,12 @@ describe('over a socket', () => {
   test('input that is not HTTP gets a problem document too', async () => {
     const socket = connect(port, '127.0.0.1');
     socket.end('NONSENSE\r\n\r\n');
-    const answer = await text(socket);
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-    expect(answer).toContain('application/problem+json');
-    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({ code: 'validation_error' });
+    const response = await text(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 400 /);
+    expect(response).toContain('application/problem+json');
+    expect(JSON.parse(response.slice(response.indexOf('\r\n\r\n')))).toMatchObject({
+      code: 'validation_error',
+    });
   });
 });
 
@@ -173,19 +178,19 @@ describe('paths and methods', () => {
     ['TRACE', '/health/live', 'GET, HEAD'],
     ['PROPFIND', '/api/v1/inboxes', 'GET, HEAD, POST'],
     ['QUERY', '/api/v1/messages/msg_none', 'GET, HEAD, DELETE'],
-  ])('%s %s gets the supported methods', async (method, path, allow) => {
+  ])('%s %s responds with the supported methods', async (method, path, allow) => {
     const raw = { body: '<x/>', type: 'application/xml' };
-    const answer = await speak(method, path, raw);
-    expect(answer).toMatchObject({ status: 405, allow, code: 'method_not_allowed' });
+    const response = await sendRaw(method, path, raw);
+    expect(response).toMatchObject({ status: 405, allow, code: 'method_not_allowed' });
   });
 
   test('an unknown path does not list methods', async () => {
-    expect(await speak('PROPFIND', '/api/v1/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
-    expect(await speak('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await sendRaw('PROPFIND', '/api/v1/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await sendRaw('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
   });
 
   /** Uses a socket, because the injector supports only common methods. */
-  async function speak(
+  async function sendRaw(
     method: string,
     path: string,
     { body = '', type = '' } = {},
@@ -209,12 +214,12 @@ describe('paths and methods', () => {
 });
 
 describe('request id', () => {
-  test('every response has an id generated by the service, whatever the client sends', async () => {
+  test('every response has an id generated by the service, regardless of what the client sends', async () => {
     const ids = new Set<unknown>();
     for (const path of ['/inboxes', '/nowhere', '/inboxes/%zz']) {
       const response = await app.call(path, {
         token: organization.token,
-        headers: { 'x-request-id': 'theirs' },
+        headers: { 'x-request-id': 'from-client' },
       });
       expect(response.headers['x-request-id']).toMatch(/^req_[0-9a-z]{26}$/);
       ids.add(response.headers['x-request-id']);
@@ -235,9 +240,9 @@ describe('permissions', () => {
 describe('environments', () => {
   test('x-env-id selects an environment for an organization-wide key, not for a bound one', async () => {
     const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
-    const there = await post('/inboxes', { body: {}, headers: sandbox });
-    expect(there.json()).toMatchObject({ env_id: organization.sandboxEnvironmentId });
-    const { id } = there.json<{ id: string }>();
+    const created = await post('/inboxes', { body: {}, headers: sandbox });
+    expect(created.json()).toMatchObject({ env_id: organization.sandboxEnvironmentId });
+    const { id } = created.json<{ id: string }>();
     expectProblem(await app.call(`/inboxes/${id}`, { token: organization.token }), 'not_found');
     const { token } = await createKey(app.worker, {
       ...organization,
@@ -255,8 +260,11 @@ describe('environments', () => {
   );
 
   test("another organization's environment is not found", async () => {
-    const stranger = await createOrganization(app.worker);
-    const call = { token: organization.token, headers: { 'x-env-id': stranger.productionEnvironmentId } };
+    const otherOrganization = await createOrganization(app.worker);
+    const call = {
+      token: organization.token,
+      headers: { 'x-env-id': otherOrganization.productionEnvironmentId },
+    };
     expectProblem(await app.call('/inboxes', call), 'not_found');
   });
 });

@@ -31,7 +31,7 @@ const post = (path: string, key: string, body: unknown, token = organization.tok
   app.call(path, { method: 'POST', token, body, headers: { 'idempotency-key': key } });
 const send = (key: string, body: unknown = { to: [{ email: 'someone@example.test' }], subject: 'Once' }) =>
   post(`/inboxes/${inboxId}/messages`, key, body);
-const messages = () => app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
+const countMessages = () => app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
 
 test('a repeated request gets the same bytes and changes nothing', async () => {
   app.commands.length = 0;
@@ -42,7 +42,7 @@ test('a repeated request gets the same bytes and changes nothing', async () => {
   expect(second.headers['content-type']).toBe(first.headers['content-type']);
   expect(first.headers['idempotent-replayed']).toBeUndefined();
   expect(second.headers['idempotent-replayed']).toBe('true');
-  expect(await messages()).toBe(1);
+  expect(await countMessages()).toBe(1);
   expect(app.commands).toHaveLength(1);
 });
 
@@ -86,20 +86,20 @@ test('a key is scoped to its credential, path and environment', async () => {
   expectProblem(elsewhere, 'idempotency_key_reused');
 });
 
-test('a query string does not make it a different request', async () => {
-  const bare = await startRejectingApp();
+test('the query string and the encoding of the path do not distinguish requests', async () => {
+  const server = await startRejectingApp();
   const headers = { 'idempotency-key': 'query' };
-  const first = await bare.app.inject({ method: 'POST', url: '/change', headers });
+  const first = await server.app.inject({ method: 'POST', url: '/change', headers });
   for (const url of ['/change?retry=1', '/change#again', '/%63hange']) {
-    const repeat = await bare.app.inject({ method: 'POST', url, headers });
+    const repeat = await server.app.inject({ method: 'POST', url, headers });
     expect(repeat.headers['idempotent-replayed']).toBe('true');
     expect(repeat.body).toBe(first.body);
   }
-  expect(bare.runs()).toBe(1);
-  await bare.app.close();
+  expect(server.runs()).toBe(1);
+  await server.app.close();
 });
 
-test('of ten concurrent requests one runs; the others conflict or get its response', async () => {
+test('one of ten concurrent requests runs; the others conflict or get its response', async () => {
   const responses = await Promise.all(Array.from({ length: 10 }, () => send('race')));
   const [running, answered] = [409, 201].map((status) =>
     responses.filter(({ statusCode }) => statusCode === status),
@@ -108,7 +108,7 @@ test('of ten concurrent requests one runs; the others conflict or get its respon
   for (const response of running) expectProblem(response, 'request_in_progress');
   expect(new Set(answered.map(({ body }) => body)).size).toBe(1);
   expect(answered.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
-  expect(await messages()).toBe(1);
+  expect(await countMessages()).toBe(1);
 });
 
 test('a rejection is stored with its request id', async () => {
@@ -122,14 +122,14 @@ test('a rejection is stored with its request id', async () => {
   expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
 });
 
-/** An app with a route that changes data, starts a workflow, and then rejects the request. */
+/** Starts an app with a route that changes data, starts a workflow, and then rejects the request. */
 async function startRejectingApp(): Promise<{ app: FastifyInstance; started: string[]; runs: () => number }> {
   const started: string[] = [];
   let runs = 0;
-  const bare = Fastify();
-  installErrors(bare, { publicUrl: 'http://api.test' });
-  bare.decorateRequest('scope');
-  bare.addHook('onRequest', async (request) => {
+  const server = Fastify();
+  installErrors(server, { publicUrl: 'http://api.test' });
+  server.decorateRequest('scope');
+  server.addHook('onRequest', async (request) => {
     request.scope = {
       organizationId: organization.organizationId,
       environmentId: organization.productionEnvironmentId,
@@ -140,12 +140,12 @@ async function startRejectingApp(): Promise<{ app: FastifyInstance; started: str
     };
   });
   const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
-  installIdempotency(bare, {
+  installIdempotency(server, {
     database: app.database,
     store: createIdempotencyStore({ secretBox }),
     publicUrl: 'http://api.test',
   });
-  bare.post('/change', ({ scope }) =>
+  server.post('/change', ({ scope }) =>
     app.database.transaction(scope, async ({ em, afterCommit }) => {
       runs += 1;
       afterCommit(() => started.push('a workflow'));
@@ -153,26 +153,26 @@ async function startRejectingApp(): Promise<{ app: FastifyInstance; started: str
       throw new AppError('conflict', { detail: 'No.', fix: 'None.' });
     }),
   );
-  await bare.ready();
-  return { app: bare, started, runs: () => runs };
+  await server.ready();
+  return { app: server, started, runs: () => runs };
 }
 
 test('a rejection rolls back its changes, starts nothing and is not retried', async () => {
-  const rejecting = await startRejectingApp();
+  const server = await startRejectingApp();
   const headers = { 'idempotency-key': 'k' };
-  const first = await rejecting.app.inject({ method: 'POST', url: '/change', headers });
-  const second = await rejecting.app.inject({ method: 'POST', url: '/change', headers });
+  const first = await server.app.inject({ method: 'POST', url: '/change', headers });
+  const second = await server.app.inject({ method: 'POST', url: '/change', headers });
   expect([first.statusCode, second.statusCode]).toEqual([409, 409]);
   expect(second.body).toBe(first.body);
   expect(second.headers['idempotent-replayed']).toBe('true');
-  expect(rejecting.runs()).toBe(1);
-  expect(rejecting.started).toEqual([]);
+  expect(server.runs()).toBe(1);
+  expect(server.started).toEqual([]);
   const inbox = await app.call(`/inboxes/${inboxId}`, { token: organization.token });
   expect(inbox.json()).toMatchObject({ display_name: null });
-  await rejecting.app.close();
+  await server.app.close();
 });
 
-test('a rejection that must be recorded is committed once', async () => {
+test('a rejection that must be recorded is recorded once', async () => {
   await app.worker.systemTransaction(({ em }) =>
     em.nativeUpdate(InboxEntity, { id: inboxId }, { sendPaused: true, sendPausedReason: 'Bounces' }),
   );
@@ -185,7 +185,7 @@ test('a rejection that must be recorded is committed once', async () => {
   expect(rejected).toBe(1);
 });
 
-test('a recorded rejection that may change later is kept, and a repeat runs again', async () => {
+test('a rejection that may change later is recorded, but a repeated request runs again', async () => {
   const setStatus = (status: 'active' | 'suspended') =>
     app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inboxId }, { status }));
   await setStatus('suspended');

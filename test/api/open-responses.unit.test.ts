@@ -10,7 +10,7 @@ let app: FastifyInstance;
 let openResponses: OpenResponses;
 afterEach(() => app.close());
 
-/** A route that runs `beforeAdmission` and then stays open until its client disconnects. */
+/** Starts an app whose route runs `beforeAdmission` and then stays open until its client disconnects. */
 async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Promise<Socket> {
   app = Fastify();
   openResponses = installOpenResponses(app, { perCredential: 3, perProcess: 3 });
@@ -19,7 +19,7 @@ async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Pro
     await beforeAdmission(request.raw.socket);
     const signal = openResponses.admit(request, reply);
     if (!signal.aborted) await once(signal, 'abort');
-    return 'over';
+    return 'done';
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
@@ -42,7 +42,7 @@ test('a client that disconnected during authentication is not counted', async ()
   expect(openResponses.count).toBe(0);
 });
 
-test('pipelined requests end with the request before them', async () => {
+test('pipelined requests end when their connection closes', async () => {
   const client = await start(async () => undefined);
   client.write(REQUEST.repeat(3));
   await eventually(() => expect(openResponses.count).toBe(3));

@@ -19,7 +19,7 @@ const app = useTestApp({
 
 const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });
 
-test('live reports that the process responds, ready that its dependencies do', async () => {
+test('live reports that the process responds, and ready that its dependencies respond', async () => {
   expect((await get('/health/live')).json()).toEqual({ status: 'ok' });
   expect((await get('/health/ready')).json()).toEqual({
     status: 'ok',
@@ -47,24 +47,24 @@ test('metrics require the token', async () => {
 });
 
 test('metrics do not exist without a configured token', async () => {
-  const plain = await startTestApp();
+  const withoutToken = await startTestApp();
   try {
-    expectProblem(await plain.app.inject('/metrics'), 'not_found');
+    expectProblem(await withoutToken.app.inject('/metrics'), 'not_found');
   } finally {
-    await plain.close();
+    await withoutToken.close();
   }
 });
 
-test('without its database the API reports unavailable and no details', async () => {
-  const cut = await startTestApp({ databaseUrl: 'postgresql://someone:secret@127.0.0.1:1/none' });
+test('without its database the API responds with unavailable and reveals no details', async () => {
+  const disconnected = await startTestApp({ databaseUrl: 'postgresql://someone:secret@127.0.0.1:1/none' });
   try {
-    const response = await cut.call('/inboxes', { token: createApiKeyToken('live') });
+    const response = await disconnected.call('/inboxes', { token: createApiKeyToken('live') });
     expectProblem(response, 'unavailable');
     expect(response.headers['retry-after']).toBe('5');
     expect(response.body).not.toMatch(/secret|127\.0\.0\.1:1|ECONN/);
-    expectProblem(await cut.app.inject('/health/ready'), 'unavailable');
+    expectProblem(await disconnected.app.inject('/health/ready'), 'unavailable');
   } finally {
-    await cut.close();
+    await disconnected.close();
   }
 });
 
@@ -89,7 +89,9 @@ test('every response has a description', () => {
       ([status, { description }]) => `${operationId} ${status}: ${description}`,
     ),
   );
-  expect(descriptions.filter((answer) => /: (?:Default Response|undefined|)$/.test(answer))).toEqual([]);
+  expect(
+    descriptions.filter((description) => /: (?:Default Response|undefined|)$/.test(description)),
+  ).toEqual([]);
   expect(descriptions).toContain('messages.get 200: The message.');
   expect(descriptions).toContain('webhookEndpoints.create 201: The created webhook endpoint.');
   expect(descriptions).toContain('threads.list 200: One page, newest first by default.');

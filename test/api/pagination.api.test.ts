@@ -12,12 +12,13 @@ beforeAll(async () => {
   for (let index = 0; index < 7; index += 1) await createInbox(app.worker, organization);
 });
 
-interface Listed {
+interface ListResponse {
   data: { id: string }[];
   has_more: boolean;
   next_cursor: string | null;
 }
-const list = async (path: string) => (await app.call(path, { token: organization.token })).json<Listed>();
+const list = async (path: string) =>
+  (await app.call(path, { token: organization.token })).json<ListResponse>();
 
 async function collectPages(path: string, limit: number): Promise<string[]> {
   const seen: string[] = [];
@@ -39,13 +40,13 @@ test('pages of any size contain every row once, newest first or oldest first', a
   expect(await collectPages('/inboxes?order=asc', 3)).toEqual([...all].reverse());
 });
 
-test('rows added while paginating neither repeat nor hide others', async () => {
+test('rows added during pagination do not cause repeated or skipped rows', async () => {
   const before = (await list('/inboxes')).data.map(({ id }) => id);
   const first = await list('/inboxes?limit=3');
-  const late = await createInbox(app.worker, organization);
+  const newest = await createInbox(app.worker, organization);
   const rest = await list(`/inboxes?limit=100&cursor=${first.next_cursor}`);
   expect([...first.data, ...rest.data].map(({ id }) => id)).toEqual(before);
-  expect((await list('/inboxes?limit=1')).data.map(({ id }) => id)).toEqual([late.id]);
+  expect((await list('/inboxes?limit=1')).data.map(({ id }) => id)).toEqual([newest.id]);
 });
 
 test('threads of the same millisecond are ordered by id', async () => {
@@ -76,15 +77,15 @@ test('threads of the same millisecond are ordered by id', async () => {
 
 test('a cursor is valid only for its list, filters, order and tenant', async () => {
   const { next_cursor: cursor } = await list('/inboxes?limit=1');
-  const stranger = await createOrganization(app.worker);
-  const wrong = (path: string, token = organization.token) => app.call(path, { token });
-  expectProblem(await wrong(`/api-keys?cursor=${cursor}`), 'invalid_cursor');
-  expectProblem(await wrong(`/inboxes?order=asc&cursor=${cursor}`), 'invalid_cursor');
-  expectProblem(await wrong(`/inboxes?cursor=${cursor}`, stranger.token), 'invalid_cursor');
+  const otherOrganization = await createOrganization(app.worker);
+  const request = (path: string, token = organization.token) => app.call(path, { token });
+  expectProblem(await request(`/api-keys?cursor=${cursor}`), 'invalid_cursor');
+  expectProblem(await request(`/inboxes?order=asc&cursor=${cursor}`), 'invalid_cursor');
+  expectProblem(await request(`/inboxes?cursor=${cursor}`, otherOrganization.token), 'invalid_cursor');
   const tampered = `${cursor?.slice(0, -2)}AA`;
-  for (const made of [tampered, `${cursor}=`, `${cursor}A`, 'x', 'e30', '%00', 'ä'])
-    expect((await wrong(`/inboxes?cursor=${encodeURIComponent(made)}`)).statusCode).toBe(400);
-  expectProblem(await wrong(`/inboxes?cursor=${tampered}`), 'invalid_cursor');
+  for (const invalid of [tampered, `${cursor}=`, `${cursor}A`, 'x', 'e30', '%00', 'ä'])
+    expect((await request(`/inboxes?cursor=${encodeURIComponent(invalid)}`)).statusCode).toBe(400);
+  expectProblem(await request(`/inboxes?cursor=${tampered}`), 'invalid_cursor');
   expect((await list(`/inboxes?limit=50&cursor=${cursor}`)).data.length).toBeGreaterThan(0);
 });
 

@@ -11,8 +11,11 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((app) => app.close()));
 });
 
-/** One request per second: while a test runs, one token per second is refilled. */
-const TIGHT: NonNullable<TestAppOptions['config']> = { RATE_LIMIT_PER_SECOND: '1', RATE_LIMIT_BURST: '20' };
+/** One token per second is refilled while a test runs. */
+const SMALL_LIMIT: NonNullable<TestAppOptions['config']> = {
+  RATE_LIMIT_PER_SECOND: '1',
+  RATE_LIMIT_BURST: '20',
+};
 
 async function start(config: TestAppOptions['config']): Promise<TestApp> {
   const app = await startTestApp({ config });
@@ -25,21 +28,21 @@ async function sendRequests(
   token: string,
   requests: number,
 ): Promise<{ passed: number; rejected: number; refilled: number }> {
-  const beganAt = performance.now();
+  const startedAt = performance.now();
   const responses = await Promise.all(
     Array.from({ length: requests }, (_, index) => apps[index % apps.length]?.call('/org', { token })),
   );
   const passed = responses.filter((response) => response?.statusCode === 200).length;
   for (const response of responses) if (response?.statusCode === 429) expectProblem(response, 'rate_limited');
-  const refilled = Math.ceil((performance.now() - beganAt) / 1000);
+  const refilled = Math.ceil((performance.now() - startedAt) / 1000);
   return { passed, rejected: requests - passed, refilled };
 }
 
-const tenant = (): Promise<TestOrganization> => createOrganization(seeder.worker);
+const createTenant = (): Promise<TestOrganization> => createOrganization(seeder.worker);
 
-test('every response states the limit, and a rejection when to retry', async () => {
-  const app = await start(TIGHT);
-  const { token } = await tenant();
+test('every response states the limit, and a rejection states when to retry', async () => {
+  const app = await start(SMALL_LIMIT);
+  const { token } = await createTenant();
   const first = await app.call('/org', { token });
   expect(first.headers).toMatchObject({
     'ratelimit-limit': '20',
@@ -47,36 +50,36 @@ test('every response states the limit, and a rejection when to retry', async () 
     'ratelimit-reset': '1',
   });
   await sendRequests([app], token, 60);
-  const refused = await app.call('/org', { token });
-  expectProblem(refused, 'rate_limited');
-  expect(refused.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
-  expect((await app.call('/org', { token: (await tenant()).token })).statusCode).toBe(200);
+  const rejected = await app.call('/org', { token });
+  expectProblem(rejected, 'rate_limited');
+  expect(rejected.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
+  expect((await app.call('/org', { token: (await createTenant()).token })).statusCode).toBe(200);
 });
 
 test('a full burst passes, plus at most a tenth of it', async () => {
-  const app = await start(TIGHT);
-  const { passed, refilled } = await sendRequests([app], (await tenant()).token, 80);
+  const app = await start(SMALL_LIMIT);
+  const { passed, refilled } = await sendRequests([app], (await createTenant()).token, 80);
   expect(passed).toBeGreaterThanOrEqual(20);
   expect(passed).toBeLessThanOrEqual(22 + refilled);
 });
 
 test('two processes share one bucket, each exceeding it by at most a tenth', async () => {
-  const apps = [await start(TIGHT), await start(TIGHT)];
-  const { passed, refilled } = await sendRequests(apps, (await tenant()).token, 120);
+  const apps = [await start(SMALL_LIMIT), await start(SMALL_LIMIT)];
+  const { passed, refilled } = await sendRequests(apps, (await createTenant()).token, 120);
   expect(passed).toBeGreaterThanOrEqual(16);
   expect(passed).toBeLessThanOrEqual(24 + refilled);
 });
 
 test('tokens are refilled over time', async () => {
   const app = await start({ RATE_LIMIT_PER_SECOND: '20', RATE_LIMIT_BURST: '20' });
-  const { token } = await tenant();
+  const { token } = await createTenant();
   expect((await sendRequests([app], token, 80)).rejected).toBeGreaterThan(0);
   await eventually(async () => expect((await app.call('/org', { token })).statusCode).toBe(200));
 });
 
 test('the credentials of an organization share its limit', async () => {
   const app = await start({ ORGANIZATION_RATE_LIMIT_PER_SECOND: '1', ORGANIZATION_RATE_LIMIT_BURST: '20' });
-  const organization = await tenant();
+  const organization = await createTenant();
   const second = await createKey(seeder.worker, organization);
   const results = await Promise.all([
     sendRequests([app], organization.token, 40),
@@ -91,9 +94,9 @@ test('callers without a credential are limited by address; probes are not limite
   const app = await start({ TRUST_PROXY: '127.0.0.1' });
   const from = (ip: string) => app.call('/org', { headers: { 'x-forwarded-for': ip } });
   const responses = await Promise.all(Array.from({ length: 120 }, () => from('192.0.2.1')));
-  const refused = responses.filter(({ statusCode }) => statusCode === 429);
-  expect(refused.length).toBeGreaterThan(40);
-  expect(responses.length - refused.length).toBeGreaterThanOrEqual(50);
+  const rejected = responses.filter(({ statusCode }) => statusCode === 429);
+  expect(rejected.length).toBeGreaterThan(40);
+  expect(responses.length - rejected.length).toBeGreaterThanOrEqual(50);
   expectProblem(await from('192.0.2.2'), 'unauthenticated');
   const probes = await Promise.all(Array.from({ length: 120 }, () => app.app.inject('/health/live')));
   expect(new Set(probes.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));

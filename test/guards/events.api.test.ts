@@ -34,7 +34,7 @@ const events = createWebhookEvents({ outbox });
 
 const RECIPIENT = 'ada@people.example';
 
-/** Makes the service emit an event of each type, and returns its organization. A new type needs an entry to compile. */
+/** Each makes the service emit an event of its type, and returns the organization. A new type needs an entry to compile. */
 const EMITTERS: Record<EventType, () => Promise<string>> = {
   'message.received': async () => {
     const { inbox, receive } = await arrangeInbox(database);
@@ -78,7 +78,7 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
   'usage.exceeded': () => sendMessages(1_000),
 };
 
-/** Sends one message, and applies a report about it. */
+/** Sends one message and applies an outcome, if given. */
 async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticCode'>): Promise<string> {
   const sending = await arrangeSending(database);
   const messageId = await sending.send(RECIPIENT);
@@ -90,7 +90,7 @@ async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticC
   return sending.scope.organizationId;
 }
 
-/** Counts messages against a limit of 1,000. */
+/** Records usage against a limit of 1,000 messages. */
 async function sendMessages(amount: number): Promise<string> {
   const { organizationId } = await createOrganization(database);
   await setLimit(createLimitService({ database }), organizationId, {

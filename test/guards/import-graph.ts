@@ -12,13 +12,13 @@ export interface Import {
 const STATEMENT = /^\s*(?:import|export)\s+(type\s)?(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
 const DYNAMIC = /\bimport\(\s*['"]([^'"]+)['"]/g;
 
-/** Every TypeScript file below these folders, sorted. */
-export function sourceFiles(folders: readonly string[]): string[] {
+/** Lists every TypeScript file in these folders and their subfolders, sorted. */
+export function listSourceFiles(folders: readonly string[]): string[] {
   return folders.flatMap((folder) => globSync(`${folder}/**/*.ts`)).sort();
 }
 
-/** What a source file imports or re-exports, statically and dynamically. */
-export function importsIn(file: string, source = readFileSync(file, 'utf8')): Import[] {
+/** Finds the imports and re-exports of a source file, static and dynamic. */
+export function parseImports(file: string, source = readFileSync(file, 'utf8')): Import[] {
   const found = [
     ...[...source.matchAll(STATEMENT)].map(([, type, name]) => ({
       name: name ?? '',
@@ -33,14 +33,14 @@ export function importsIn(file: string, source = readFileSync(file, 'utf8')): Im
   }));
 }
 
-/** The room of a file of `domain/`: its folder there. Undefined for files outside, and for those that no room owns. */
+/** The room of a file: its folder in `domain/`. Undefined for files outside `domain/` and files directly in it. */
 export function roomOf(path: string): string | undefined {
   const [folder, room, rest] = path.split('/');
   return folder === 'domain' && rest !== undefined ? room : undefined;
 }
 
-/** Imports between rooms; a foreign key from entity to entity is the one kind that may point either way. */
-export function roomEdges(imports: readonly Import[]): [string, string][] {
+/** Finds the imports between rooms, except foreign keys between entities, which may point in either direction. */
+export function findRoomImports(imports: readonly Import[]): [string, string][] {
   const isEntity = (path: string) => path.endsWith('.entity.ts');
   return imports.flatMap(({ file, target }) => {
     const [from, to] = [roomOf(file), roomOf(target)];
@@ -49,15 +49,15 @@ export function roomEdges(imports: readonly Import[]): [string, string][] {
   });
 }
 
-/** Circles of a directed graph, each written as the path around it. */
-export function circlesIn(edges: readonly (readonly [string, string])[]): string[] {
+/** Finds the cycles of a directed graph, each as a path: `a → b → a`. */
+export function findCycles(edges: readonly (readonly [string, string])[]): string[] {
   const targets = Map.groupBy(edges, ([from]) => from);
   const state = new Map<string, 'open' | 'done'>();
-  const circles = new Set<string>();
+  const cycles = new Set<string>();
   const visit = (node: string, trail: readonly string[]): void => {
     if (state.get(node) === 'done') return;
     if (state.get(node) === 'open') {
-      circles.add([...trail.slice(trail.indexOf(node)), node].join(' → '));
+      cycles.add([...trail.slice(trail.indexOf(node)), node].join(' → '));
       return;
     }
     state.set(node, 'open');
@@ -65,13 +65,13 @@ export function circlesIn(edges: readonly (readonly [string, string])[]): string
     state.set(node, 'done');
   };
   for (const node of targets.keys()) visit(node, []);
-  return [...circles];
+  return [...cycles];
 }
 
-/** Folders that hold more than `max` files themselves, with their number. */
-export function crowdedFolders(files: readonly string[], max: number): string[] {
+/** Finds folders that directly contain more than `max` files, with their number of files. */
+export function findCrowdedFolders(files: readonly string[], max: number): string[] {
   const byFolder = Map.groupBy(files, (file) => dirname(file));
   return [...byFolder]
-    .filter(([, held]) => held.length > max)
-    .map(([folder, held]) => `${folder}: ${held.length}`);
+    .filter(([, contents]) => contents.length > max)
+    .map(([folder, contents]) => `${folder}: ${contents.length}`);
 }

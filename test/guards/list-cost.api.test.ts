@@ -8,15 +8,15 @@ import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resou
 import { testScope } from '../support/test-scope.ts';
 import { useResource } from '../support/use-resource.ts';
 
-const MANY = 12_000;
-const NEWER = 3_000;
+const MESSAGES = 12_000;
+const NEIGHBOR_MESSAGES = 3_000;
 const api = useApiDatabase();
 const worker = useWorkerDatabase();
 const owner = usePostgres('ownerUrl');
 let organization: TestOrganization;
 let inboxId: string;
 
-/** One organization has most of the messages, its neighbor has all of the newest. */
+/** One organization has most of the messages, and another has all of the newest. */
 useResource(createInboxes, (inboxIds) =>
   owner.query('delete from messages where inbox_id = any($1)', [inboxIds]),
 );
@@ -26,8 +26,8 @@ async function createInboxes(): Promise<string[]> {
   const neighbor = await createOrganization(worker);
   inboxId = (await createInbox(worker, organization)).id;
   const neighborInboxId = (await createInbox(worker, neighbor)).id;
-  await fill('msg_y', organization, inboxId, MANY);
-  await fill('msg_z', neighbor, neighborInboxId, NEWER);
+  await fill('msg_y', organization, inboxId, MESSAGES);
+  await fill('msg_z', neighbor, neighborInboxId, NEIGHBOR_MESSAGES);
   await owner.query('vacuum analyze messages');
   return [inboxId, neighborInboxId];
 }
@@ -48,8 +48,8 @@ async function fill(prefix: string, of: TestOrganization, inbox: string, count: 
   );
 }
 
-/** Rows of `messages` that a page reads, by the statistics of the transaction. */
-async function rowsReadFor(
+/** Counts the rows of `messages` that a page reads, using the statistics of the transaction. */
+async function measurePage(
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<{ read: number; shown: number }> {
@@ -62,7 +62,7 @@ async function rowsReadFor(
       );
       return Number(row?.read);
     };
-    // Earlier reads of the connection may not be flushed to the statistics yet.
+    // Earlier reads of this connection may be included.
     const before = await rowsRead();
     const { items } = await messages.list({ ...scope, transaction }, filter, page);
     return { read: (await rowsRead()) - before, shown: items.length };
@@ -73,10 +73,10 @@ test.each(['an inbox', 'the environment'])(
   'a page of %s reads only what it returns, regardless of other data',
   async (of) => {
     const filter = of === 'an inbox' ? { inboxId } : {};
-    const middle = `msg_y${inboxId.slice(-6)}${String(MANY / 2).padStart(8, '0')}`;
+    const middle = `msg_y${inboxId.slice(-6)}${String(MESSAGES / 2).padStart(8, '0')}`;
     for (const order of ['desc', 'asc'] as const) {
       for (const after of [undefined, [middle]]) {
-        const { read, shown } = await rowsReadFor(filter, { limit: 25, order, ...(after ? { after } : {}) });
+        const { read, shown } = await measurePage(filter, { limit: 25, order, ...(after ? { after } : {}) });
         expect(shown).toBe(25);
         expect(read).toBeGreaterThanOrEqual(shown);
         expect({ of, order, after, few: read <= 60 }).toEqual({ of, order, after, few: true });

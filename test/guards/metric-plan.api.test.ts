@@ -33,18 +33,18 @@ beforeAll(async () => {
   await owner.query('analyze metric_hours, metric_deltas, inboxes');
 });
 
-/** With the API's login, under row-level security. */
-async function planOf(query: Sql): Promise<string> {
+/** Returns the query plan for the API's login, under row-level security. */
+async function explain(query: Sql): Promise<string> {
   const { organizationId } = organization;
   const lines = await api.transaction({ organizationId }, async ({ em }) => {
-    // Few rows are as fast without an index. If a policy prevented its use, this setting would not help.
+    // A small table does not need an index. If a policy prevented the use of an index, this setting would not help.
     await em.execute(sql`set local enable_seqscan = off`);
     return em.execute<{ 'QUERY PLAN': string }[]>(sql`explain ${query}`);
   });
   return lines.map((line) => line['QUERY PLAN']).join('\n');
 }
 
-function questionOf(subject: MetricSubject): Sql {
+function buildHourlyQuery(subject: MetricSubject): Sql {
   const { productionEnvironmentId: environmentId } = organization;
   const end = new Date(startOfHour(new Date()).getTime() + 3_600_000);
   const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };
@@ -58,22 +58,22 @@ test('reads hours as one range of the primary key for every query, regardless of
     { kind: 'domain', name: inbox.domain },
   ];
   for (const subject of subjects) {
-    const plan = await planOf(questionOf(subject));
+    const plan = await explain(buildHourlyQuery(subject));
     expect(plan).toMatch(
       /metric_hours_pkey[\s\S]*?Index Cond: \(\(env_id = [^)]+\) AND \(subject = [^)]+\) AND \(hour >= [^)]+\) AND \(hour < /,
     );
-    // Deltas are read by the environment's index, or by the newest if there are very few.
+    // Deltas are read with the environment's index, or with the primary key if there are very few.
     expect(plan).toMatch(/metric_deltas_env_id_hour_index|metric_deltas_pkey/);
     expect(plan).not.toContain('Seq Scan');
   }
 });
 
-test('an export continues with the hours by the primary key', async () => {
+test('an export reads the next hours with the primary key', async () => {
   const table = EXPORTED_HISTORY.find((entry) => entry.table === 'metric_hours');
   if (!table) throw new Error('Hours are not exported');
   const { productionEnvironmentId: parentId } = organization;
   const key = JSON.stringify([parentId, inbox.id, startOfHour(new Date()).toISOString()]);
-  const plan = await planOf(
+  const plan = await explain(
     buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { parentId, key }),
   );
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);

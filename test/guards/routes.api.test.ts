@@ -26,7 +26,7 @@ beforeAll(async () => {
 const inApi = () => app.contract.operations.filter(({ path }) => path.startsWith('/api/v1/'));
 type Schema = Record<string, unknown>;
 
-/** Every schema within a schema and its references, with its path. */
+/** Yields every schema within a schema and its references, with its path. */
 function* walk(schema: unknown, path: string): Generator<[string, Schema]> {
   if (typeof schema !== 'object' || schema === null) return;
   if ('$ref' in schema && typeof schema.$ref === 'string') {
@@ -49,7 +49,7 @@ function schemasOf({ operationId, parameters = [], requestBody, responses }: Ope
   ];
 }
 
-describe('the description', () => {
+describe('the OpenAPI document', () => {
   test('has a unique SDK name for every operation', () => {
     const ids = app.contract.operations.map(({ operationId }) => operationId);
     expect(ids.length).toBeGreaterThan(35);
@@ -104,18 +104,18 @@ describe('the description', () => {
 
 describe('access', () => {
   test('the API does not start with a route that has no permission and is not public', async () => {
-    const bare = Fastify();
+    const server = Fastify();
     const limiter = createRateLimiter({ lease: leaseFromMemory(), logger: pino({ level: 'silent' }) });
     const authentication: AuthenticationService = { authenticate: () => Promise.reject(new Error('unused')) };
     const limit = { perSecond: 1, burst: 1 };
-    installAccess(bare, {
+    installAccess(server, {
       authentication,
       limiter,
       addressLimiter: limiter,
       limits: { credential: limit, organization: limit, address: limit },
     });
-    bare.get('/forgotten', async () => 'open');
-    await expect(bare.ready()).rejects.toThrow('/forgotten');
+    server.get('/forgotten', async () => 'open');
+    await expect(server.ready()).rejects.toThrow('/forgotten');
   });
 
   const request = (operation: Operation, id: string): [string, Call] => [
@@ -131,24 +131,24 @@ describe('access', () => {
     },
   ];
 
-  /** Routes for mail servers and providers, whose requests are signed by other means. */
-  const SIGNED_OTHERWISE = ['providers.takeRawMail', 'providers.takeSesNotification'];
-  const isOpen = ({ security }: Operation) => security?.length === 0;
+  /** Routes for mail servers and providers, which sign their requests instead of sending an API key. */
+  const SIGNED_OPERATIONS = ['providers.takeRawMail', 'providers.takeSesNotification'];
+  const isPublic = ({ security }: Operation) => security?.length === 0;
 
-  test('only routes with their own signatures are public', () => {
+  test('only operations with signed requests are public', () => {
     expect(
       inApi()
-        .filter(isOpen)
+        .filter(isPublic)
         .map(({ operationId }) => operationId),
-    ).toEqual(SIGNED_OTHERWISE);
+    ).toEqual(SIGNED_OPERATIONS);
   });
 
   test('every operation requires a credential with its permission', async () => {
     const { token } = await createKey(app.worker, { ...organization, permissions: [] });
     for (const [index, operation] of inApi().entries()) {
-      if (isOpen(operation)) continue;
+      if (isPublic(operation)) continue;
       const [path, call] = request(operation, 'x');
-      // Each from another address, since callers without a credential are rate-limited by address.
+      // Each request comes from a different address, because callers without a credential are rate-limited by address.
       const headers = { ...call.headers, 'x-forwarded-for': `192.0.2.${index}` };
       expectProblem(await app.call(path, { ...call, headers }), 'unauthenticated');
       const problem = expectProblem(await app.call(path, { ...call, token }), 'permission_denied');
@@ -156,13 +156,13 @@ describe('access', () => {
     }
   });
 
-  interface Reach {
+  interface AccessCase {
     caller: string;
     victim: { token: string; environmentId: string; keyId: string };
   }
 
-  /** Callers, and rows that must be invisible to them. Row-level security covers only the first case. */
-  const CASES: [string, () => Promise<Reach>][] = [
+  /** Callers and rows that they must not see. Row-level security covers only the first case. */
+  const FOREIGN_ROWS: [string, () => Promise<AccessCase>][] = [
     [
       'another organization',
       async () => {
@@ -197,18 +197,18 @@ describe('access', () => {
     ],
   ];
 
-  test.each(CASES)('rows of %s are not found in any operation', async (_name, arrange) => {
+  test.each(FOREIGN_ROWS)('rows of %s are not found in any operation', async (_name, arrange) => {
     const { caller, victim } = await arrange();
-    const ids = await someOfEach(victim);
-    let tried = 0;
+    const ids = await createOneOfEach(victim);
+    let calls = 0;
     for (const operation of inApi().filter(({ path }) => path.includes('{'))) {
       for (const id of ids) {
         const [path, call] = request(operation, id);
         expectProblem(await app.call(path, { ...call, token: caller }), 'not_found');
-        tried += 1;
+        calls += 1;
       }
     }
-    expect(tried).toBeGreaterThan(100);
+    expect(calls).toBeGreaterThan(100);
     for (const path of [
       '/inboxes',
       '/messages',
@@ -223,18 +223,18 @@ describe('access', () => {
     }
   });
 
-  /** The id of one row of each kind. */
-  async function someOfEach({ token, environmentId, keyId }: Reach['victim']): Promise<string[]> {
-    const make = async (path: string, body: unknown) => {
+  /** Creates one row of each kind. Returns their ids. */
+  async function createOneOfEach({ token, environmentId, keyId }: AccessCase['victim']): Promise<string[]> {
+    const create = async (path: string, body: unknown) => {
       const headers = { 'x-env-id': environmentId };
       const response = await app.call(path, { method: 'POST', token, headers, body });
       expect(response.statusCode).toBe(201);
       return response.json<{ id: string; thread_id?: string }>();
     };
-    const inbox = await make('/inboxes', {});
-    const message = await make(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
-    const draft = await make(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
-    const endpoint = await make('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
+    const inbox = await create('/inboxes', {});
+    const message = await create(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
+    const draft = await create(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
+    const endpoint = await create('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
     const test = { method: 'POST' as const, token, headers: { 'x-env-id': environmentId } };
     const endpointPath = `/webhooks/endpoints/${endpoint.id}`;
     const delivery = (await app.call(`${endpointPath}/test`, { ...test, body: {} })).json<{
@@ -249,7 +249,7 @@ describe('access', () => {
   }
 });
 
-/** A valid body for operations that validate it before they search for the row. */
+/** Valid bodies for operations that validate the body before they find the row. */
 const BODIES: Record<string, unknown> = {
   'messages.reply': { text_body: 'x' },
   'messages.forward': { to: [{ email: 'someone@example.test' }] },

@@ -6,29 +6,29 @@ import { testStack } from '../support/stack.ts';
 import { connect } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
 
-const NAME = 'schema_guard';
+const DATABASE_NAME = 'schema_guard';
 
-const atOwnDatabase = () =>
-  Object.assign(new URL(testStack().postgres.ownerUrl), { pathname: `/${NAME}` }).toString();
+const isolatedDatabaseUrl = () =>
+  Object.assign(new URL(testStack().postgres.ownerUrl), { pathname: `/${DATABASE_NAME}` }).toString();
 
-useIsolatedDatabase(NAME);
+useIsolatedDatabase(DATABASE_NAME);
 const owner = useResource(
-  () => connect(atOwnDatabase()),
+  () => connect(isolatedDatabaseUrl()),
   (database) => database.close(),
 );
 const client = useResource(
   async () => {
-    const connected = new pg.Client({ connectionString: atOwnDatabase() });
+    const connected = new pg.Client({ connectionString: isolatedDatabaseUrl() });
     await connected.connect();
     return connected;
   },
   (connected) => connected.end(),
 );
 
-/** Statements that would make the database what the entities describe. */
-async function difference(): Promise<string[]> {
+/** Returns the statements that would change the database to match the entities. */
+async function findDifferences(): Promise<string[]> {
   const statements = await owner.orm.schema.getUpdateSchemaSQL({ wrap: false });
-  // The ORM knows none of the functions; the test of functions below does.
+  // The ORM does not know the functions; another test compares them.
   return statements
     .split('\n')
     .filter((line) => line.trim() !== '' && !/^drop function if exists "\w+"/.test(line));
@@ -39,8 +39,8 @@ async function readText(statement: string, name: string): Promise<string | undef
   return rows[0]?.text;
 }
 
-/** Runs `work` and undoes it. */
-async function inTransaction(work: () => Promise<void>): Promise<void> {
+/** Runs `work` in a transaction and rolls it back. */
+async function withRollback(work: () => Promise<void>): Promise<void> {
   await client.query('begin');
   try {
     await work();
@@ -55,7 +55,7 @@ interface Declared {
   statement: string;
 }
 
-function declared(kind: 'indexes' | 'uniques' | 'triggers'): Declared[] {
+function listDeclared(kind: 'indexes' | 'uniques' | 'triggers'): Declared[] {
   return [...owner.orm.getMetadata().getAll().values()].flatMap((entity) =>
     entity[kind].flatMap(({ name, expression }) =>
       typeof expression === 'string'
@@ -66,8 +66,8 @@ function declared(kind: 'indexes' | 'uniques' | 'triggers'): Declared[] {
 }
 
 describe('a freshly migrated database', () => {
-  test('has exactly the tables the entities describe', async () => {
-    expect(await difference()).toEqual([]);
+  test('matches the entities', async () => {
+    expect(await findDifferences()).toEqual([]);
   });
 
   test.each([
@@ -95,14 +95,14 @@ describe('a freshly migrated database', () => {
       'alter table dkim_keys add constraint extra foreign key (org_id) references organizations (id)',
       'alter table dkim_keys drop constraint extra',
     ],
-  ])('is found to differ if it has %s more', async (_what, alter, undo) => {
+  ])('differs from the entities if %s is added', async (_what, alter, undo) => {
     await client.query(alter);
     try {
-      expect(await difference()).not.toEqual([]);
+      expect(await findDifferences()).not.toEqual([]);
     } finally {
       await client.query(undo);
     }
-    expect(await difference()).toEqual([]);
+    expect(await findDifferences()).toEqual([]);
   });
 
   test.each([
@@ -152,22 +152,22 @@ describe('a freshly migrated database', () => {
       'alter table inboxes alter column email drop not null',
       'alter table inboxes alter column email set not null',
     ],
-  ])('is found to differ if it lacks %s', async (_what, alter, undo) => {
+  ])('differs from the entities if %s is missing', async (_what, alter, undo) => {
     await client.query(alter);
     try {
-      expect(await difference()).not.toEqual([]);
+      expect(await findDifferences()).not.toEqual([]);
     } finally {
       await client.query(undo);
     }
-    expect(await difference()).toEqual([]);
+    expect(await findDifferences()).toEqual([]);
   });
 
-  // The ORM compares what an expression declares by its name alone.
-  test('has the indexes the entities declare as SQL', async () => {
-    const indexes = [...declared('indexes'), ...declared('uniques')];
+  // The ORM compares indexes and triggers that are declared as SQL only by name.
+  test('has the indexes that the entities declare as SQL', async () => {
+    const indexes = [...listDeclared('indexes'), ...listDeclared('uniques')];
     expect(indexes.length).toBeGreaterThan(25);
     const read = (name: string) => readText('select pg_get_indexdef($1::regclass) as text', name);
-    await inTransaction(async () => {
+    await withRollback(async () => {
       for (const { name, statement } of indexes) {
         const present = await read(name);
         await client.query(`drop index "${name}"`);
@@ -177,13 +177,13 @@ describe('a freshly migrated database', () => {
     });
   });
 
-  test('has the triggers the entities declare', async () => {
-    const triggers = declared('triggers');
+  test('has the triggers that the entities declare', async () => {
+    const triggers = listDeclared('triggers');
     const { rows } = await client.query('select tgname as name from pg_trigger where not tgisinternal');
     expect(triggers.map(({ name }) => name).sort()).toEqual(rows.map(({ name }) => name).sort());
     const read = (name: string) =>
       readText('select pg_get_triggerdef(oid) as text from pg_trigger where tgname = $1', name);
-    await inTransaction(async () => {
+    await withRollback(async () => {
       for (const { table, name, statement } of triggers) {
         const present = await read(name);
         await client.query(`drop trigger "${name}" on "${table}"`);
@@ -200,7 +200,7 @@ describe('a freshly migrated database', () => {
     expect(rows.map(({ name }) => name)).toEqual(listSqlFunctions());
     const read = (name: string) =>
       readText('select pg_get_functiondef(oid) as text from pg_proc where proname = $1', name);
-    await inTransaction(async () => {
+    await withRollback(async () => {
       for (const name of listSqlFunctions()) {
         const present = await read(name);
         await client.query(readSqlFunction(name));

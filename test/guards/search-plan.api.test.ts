@@ -28,20 +28,20 @@ async function createFullInbox() {
      from generate_series(1, ${MESSAGES}) n`,
     [org, env, inboxId, `thr_${inboxId}`],
   );
-  // Otherwise the plan would depend on how far other test files have filled the GIN pending list.
+  // Otherwise the plan would depend on how many entries other test files have added to the GIN pending list.
   await owner.query(`select gin_clean_pending_list('message_search_document_index')`);
   await owner.query(`load 'auto_explain'`);
   await owner.query(`set auto_explain.log_min_duration = 0`);
   await owner.query(`set auto_explain.log_nested_statements = on`);
   await owner.query(`set client_min_messages = log`);
-  // Few rows are as fast without an index. If a policy prevented its use, this setting would not help.
+  // A small table does not need an index. If a policy prevented the use of an index, this setting would not help.
   await owner.query('set enable_seqscan = off');
   await owner.query(`select set_config('app.org_id', $1, false)`, [org]);
   return inbox;
 }
 
-/** The plan of the statement inside the function, with the policies that apply there. */
-async function planOf(
+/** Returns the plan of the statement inside the SQL function, with the policies that apply there. */
+async function explainSearch(
   words: string,
   { status = null }: { status?: string | null } = {},
 ): Promise<{ plan: string; rows: number }> {
@@ -56,28 +56,28 @@ async function planOf(
 }
 
 test('finds a rare word in the full-text index', async () => {
-  const { plan, rows } = await planOf(`'sesquipedalian'`);
+  const { plan, rows } = await explainSearch(`'sesquipedalian'`);
   expect(rows).toBe(MESSAGES / 1000);
   expect(plan).toContain('Bitmap Index Scan on message_search_document_index');
   expect(plan).not.toContain('Seq Scan on message_search');
 });
 
-test('finds a frequent word by walking the inbox', async () => {
-  const { plan, rows } = await planOf(`'ordinary'`);
+test('finds a frequent word by scanning the inbox in order', async () => {
+  const { plan, rows } = await explainSearch(`'ordinary'`);
   expect(rows).toBe(100);
   expect(plan).toMatch(/Index Scan Backward using message_search_pkey[\s\S]*?Index Cond: \(inbox_id = /);
   expect(plan).not.toContain('Sort');
 });
 
 test('does not read messages without a filter on them', async () => {
-  const { plan } = await planOf(`'sesquipedalian'`);
+  const { plan } = await explainSearch(`'sesquipedalian'`);
   expect(plan).toContain('message_search');
   expect(plan).not.toMatch(/ on messages|messages_pkey/);
 });
 
 test('reads each match by primary key with a filter on messages, never the messages of all tenants', async () => {
   for (const words of [`'sesquipedalian'`, `'ordinary'`]) {
-    const { plan, rows } = await planOf(words, { status: 'received' });
+    const { plan, rows } = await explainSearch(words, { status: 'received' });
     expect(rows).toBeGreaterThan(0);
     expect(plan).toMatch(
       /Index Scan using messages_pkey on \w*\.?messages m\b[\s\S]*Index Cond: \(\w*\.?id = s\.message_id\)/,

@@ -5,11 +5,11 @@ export interface TableWrite {
   table: string;
 }
 
-/** Table and entity names by the file that defines them. */
+/** The tables and the entities that define them. */
 export interface Tables {
-  /** Path of the entity file, by table. */
+  /** Path of the entity file by table. */
   definedIn: ReadonlyMap<string, string>;
-  /** Table, by entity name. */
+  /** Table by entity name. */
   ofEntity: ReadonlyMap<string, string>;
 }
 
@@ -29,8 +29,8 @@ export function readTables(files: readonly string[], read = readSource): Tables 
   return { definedIn, ofEntity };
 }
 
-/** Tables that a file writes, by SQL or by calls of the entity manager that name the entity. */
-export function writesIn(file: string, tables: Tables, read = readSource): TableWrite[] {
+/** Finds the tables that a file writes, in SQL or in calls of the entity manager that name the entity. */
+export function findTableWrites(file: string, tables: Tables, read = readSource): TableWrite[] {
   const source = read(file);
   const bySql = [...source.matchAll(STATEMENT)].map(([, name = '']) => name);
   const byOrm = [...source.matchAll(ORM_CALL)].map(([, entity = '']) => tables.ofEntity.get(entity) ?? '');
@@ -38,12 +38,12 @@ export function writesIn(file: string, tables: Tables, read = readSource): Table
   return [...written].sort().map((table) => ({ file, table }));
 }
 
-/** Whether a statement takes the name of the table it writes from a variable. */
+/** Whether a statement writes to a table whose name is in a variable. */
 export function hasDynamicTable(file: string, read = readSource): boolean {
   return /\b(?:insert\s+into|update|delete\s+from)\s+\$\{/i.test(read(file));
 }
 
-/** The room of `domain/`, or the folder of another part, that a file belongs to. */
+/** The folder that owns a file: a room of `domain/`, a folder of `platform/`, or a top-level folder. */
 export function ownerOf(path: string): string {
   const [folder = '', part = ''] = path.split('/');
   return folder === 'domain' || folder === 'platform' ? `${folder}/${part}` : folder;

@@ -4,12 +4,12 @@ import { createMemoryStorage } from '../support/mail-services.ts';
 import { usePostgres } from '../support/resources.ts';
 import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
 
-/** Tables without a tenant, with the reason. */
+/** Tables without a tenant, and why. */
 const WITHOUT_TENANT = new Map([
   ['users', 'a user may belong to several organizations'],
   ['unattributed_reports', 'their organization is unknown'],
-  ['rate_buckets', 'only tokens, by credential or organization id'],
-  ['mikro_orm_migrations', 'belongs to the schema'],
+  ['rate_buckets', 'they contain only tokens, by credential or organization id'],
+  ['mikro_orm_migrations', 'it belongs to the schema'],
 ]);
 
 const owner = usePostgres('ownerUrl');
@@ -45,7 +45,7 @@ describe('the rows of a tenant', () => {
 
   const tenantTables = async () => (await tables()).filter(({ name }) => !WITHOUT_TENANT.has(name));
 
-  test('are in every table, so that the tests below can fail', async () => {
+  test('exist in every table, without which the tests below could not fail', async () => {
     for (const { name, tenantColumn } of await tenantTables()) {
       const { rows } = await owner.query(
         `select count(*)::int as count from "${name}" where ${tenantColumn ? 'org_id' : 'id'} = $1`,

@@ -56,14 +56,14 @@ test('a password is created on demand, shown once and replaces the previous one'
   expect(await service.authenticate(inbox.email, second.password)).toBeNull();
 });
 
-test('two concurrent rotations leave one valid password', async () => {
+test('concurrent rotations leave one valid password', async () => {
   const inbox = await createInbox(app.worker, organization);
-  const answers = await Promise.all([rotate(inbox.id), rotate(inbox.id), rotate(inbox.id)]);
+  const responses = await Promise.all([rotate(inbox.id), rotate(inbox.id), rotate(inbox.id)]);
   const service = createCredentialService({ database: app.worker });
-  const working = await Promise.all(
-    answers.map((answer) => service.authenticate(inbox.email, answer.json<Credentials>().password)),
+  const authenticated = await Promise.all(
+    responses.map((answer) => service.authenticate(inbox.email, answer.json<Credentials>().password)),
   );
-  expect(working.filter(Boolean)).toHaveLength(1);
+  expect(authenticated.filter(Boolean)).toHaveLength(1);
 });
 
 test('a key without messages:send cannot create a password', async () => {
@@ -73,6 +73,6 @@ test('a key without messages:send cannot create a password', async () => {
     permissions: ['inboxes:read', 'inboxes:write'],
   });
   expectProblem(await rotate(inbox.id, token), 'permission_denied');
-  const stranger = await createOrganization(app.worker);
-  expectProblem(await rotate(inbox.id, stranger.token), 'not_found');
+  const otherOrganization = await createOrganization(app.worker);
+  expectProblem(await rotate(inbox.id, otherOrganization.token), 'not_found');
 });

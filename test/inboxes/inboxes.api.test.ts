@@ -51,7 +51,7 @@ test('an inbox created by email uses name as its display name', async () => {
   });
 });
 
-test('without an address a readable one is generated', async () => {
+test('a readable address is generated if none is given', async () => {
   const addresses = await Promise.all([create({}), create({ display_name: 'Random' })]);
   for (const response of addresses)
     expect(response.json<{ email: string }>().email).toMatch(/^[a-z]+-[a-z]+-\d{4}@mail\.test$/);
@@ -95,17 +95,17 @@ test('an address is unique across organizations, ignoring case', async () => {
   const username = unique('taken');
   expect((await create({ username })).statusCode).toBe(201);
   expectProblem(await create({ username: username.toUpperCase() }), 'already_exists');
-  const stranger = await createOrganization(app.worker);
-  expectProblem(await create({ username }, stranger.token), 'already_exists');
+  const otherOrganization = await createOrganization(app.worker);
+  expectProblem(await create({ username }, otherOrganization.token), 'already_exists');
 });
 
-test('the same client_id returns 200 and the existing inbox, whatever the other input', async () => {
+test('the same client_id returns 200 and the existing inbox, regardless of the other input', async () => {
   const first = await create({ username: unique('client'), client_id: 'again' });
   const second = await create({ username: unique('other'), client_id: 'again' });
   expect([first.statusCode, second.statusCode]).toEqual([201, 200]);
   expect(second.json()).toEqual(first.json());
-  const stranger = await createOrganization(app.worker);
-  expect((await create({ client_id: 'again' }, stranger.token)).statusCode).toBe(201);
+  const otherOrganization = await createOrganization(app.worker);
+  expect((await create({ client_id: 'again' }, otherOrganization.token)).statusCode).toBe(201);
 });
 
 test('20 concurrent creations with one client_id create exactly one inbox', async () => {
@@ -161,11 +161,11 @@ test('a deleted inbox is gone, and its address stays reserved for its organizati
   expect([response.statusCode, response.body]).toEqual([204, '']);
   expectProblem(await remove(), 'not_found');
   expectProblem(await app.call(`/inboxes/${id}`, { token: organization.token }), 'not_found');
-  const stranger = await createOrganization(app.worker);
-  expectProblem(await create({ username }, stranger.token), 'already_exists');
-  const again = await create({ username, client_id: 'deleted' });
-  expect(again.statusCode).toBe(201);
-  expect(again.json<{ id: string }>().id).not.toBe(id);
+  const otherOrganization = await createOrganization(app.worker);
+  expectProblem(await create({ username }, otherOrganization.token), 'already_exists');
+  const recreated = await create({ username, client_id: 'deleted' });
+  expect(recreated.statusCode).toBe(201);
+  expect(recreated.json<{ id: string }>().id).not.toBe(id);
 });
 
 test('deleting an inbox cancels its queued messages', async () => {
@@ -188,11 +188,12 @@ test('deleting an inbox cancels its queued messages', async () => {
   });
 });
 
-test('the feedback address cannot become an inbox, wherever it is configured', async () => {
-  const own = await startTestApp({ config: { FEEDBACK_ADDRESS: 'FBL@mail.test' } });
-  const ask = (body: unknown) => own.call('/inboxes', { method: 'POST', token: organization.token, body });
-  expectProblem(await ask({ username: 'fbl' }), 'validation_error');
-  expectProblem(await ask({ email: 'Fbl@Mail.test' }), 'validation_error');
-  expectProblem(await ask({ username: 'complaints' }), 'validation_error');
-  await own.close();
+test('no inbox can use the configured feedback address', async () => {
+  const customApp = await startTestApp({ config: { FEEDBACK_ADDRESS: 'FBL@mail.test' } });
+  const createInCustomApp = (body: unknown) =>
+    customApp.call('/inboxes', { method: 'POST', token: organization.token, body });
+  expectProblem(await createInCustomApp({ username: 'fbl' }), 'validation_error');
+  expectProblem(await createInCustomApp({ email: 'Fbl@Mail.test' }), 'validation_error');
+  expectProblem(await createInCustomApp({ username: 'complaints' }), 'validation_error');
+  await customApp.close();
 });

@@ -22,7 +22,7 @@ test('follows a CNAME and uses TCP for truncated responses', async () => {
   expect(server.questions.filter((question) => question === 'TXT alias.example')).toHaveLength(2);
 });
 
-test('queries only what it needs', async () => {
+test('limits the number and the length of records', async () => {
   const long = Array.from({ length: 20 }, () => 'x'.repeat(250));
   server.set('huge.example', 'TXT', long, ...Array.from({ length: 60 }, (_, at) => `record ${at}`));
   const answer = await dns.txt('huge.example');

@@ -11,7 +11,7 @@ const character = fc.oneof(
 const text = fc.array(character).map((characters) => characters.join(''));
 
 test('quotes a literal like the PostgreSQL client and the ORM', () => {
-  // The ORM's method is private: this fails once it can no longer be replaced.
+  // The ORM's method is private. This fails if it can no longer be replaced.
   const orm = new PostgreSqlPlatform() as unknown as { escapeLiteral(value: string): string };
   fc.assert(
     fc.property(text, (value) => {

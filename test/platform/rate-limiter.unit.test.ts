@@ -10,8 +10,8 @@ const LIMIT = { perSecond: 10, burst: 100 };
 const BLOCK = LIMIT.burst / 10;
 const logger = pino({ level: 'silent' });
 
-/** A test clock, one shared bucket and any number of processes that use it. */
-function world(processes: number) {
+/** Starts rate limiters of several processes with one shared bucket and a test clock. */
+function startProcesses(processes: number) {
   let time = 1_000_000;
   const now = () => time;
   const shared = leaseFromMemory(now);
@@ -24,7 +24,7 @@ function world(processes: number) {
   const limiters = Array.from({ length: processes }, () => createRateLimiter({ lease, logger, now }));
   return {
     leases,
-    pass: (milliseconds: number) => {
+    advance: (milliseconds: number) => {
       time += milliseconds;
     },
     async count(requests: number): Promise<number> {
@@ -41,18 +41,18 @@ function world(processes: number) {
 
 describe.each([1, 2, 5])('%i processes', (processes) => {
   test('allow a burst, and at most one block per process beyond it', async () => {
-    const allowed = await world(processes).count(1000);
+    const allowed = await startProcesses(processes).count(1000);
     expect(allowed).toBeGreaterThanOrEqual(LIMIT.burst - processes * BLOCK);
     expect(allowed).toBeLessThanOrEqual(LIMIT.burst + processes * BLOCK);
   });
 
   test('keep the average rate', async () => {
-    const { count, pass } = world(processes);
+    const { count, advance } = startProcesses(processes);
     const seconds = 60;
     let allowed = 0;
     for (let tick = 0; tick < seconds * 10; tick += 1) {
       allowed += await count(20);
-      pass(100);
+      advance(100);
     }
     const granted = LIMIT.burst + seconds * LIMIT.perSecond;
     expect(allowed).toBeLessThanOrEqual(granted + processes * BLOCK);
@@ -61,20 +61,20 @@ describe.each([1, 2, 5])('%i processes', (processes) => {
 });
 
 test('queries the shared bucket once per block, not per request', async () => {
-  const { count, leases } = world(1);
+  const { count, leases } = startProcesses(1);
   await count(80);
   expect(leases.length).toBeLessThanOrEqual(10);
 });
 
 test('fills the bucket while idle', async () => {
-  const { count, pass } = world(1);
+  const { count, advance } = startProcesses(1);
   await count(1000);
-  pass(10_000);
+  advance(10_000);
   expect(await count(1000)).toBeGreaterThanOrEqual(LIMIT.burst - BLOCK);
 });
 
 test('returns the remaining tokens and when to retry', async () => {
-  const { count, take } = world(1);
+  const { count, take } = startProcesses(1);
   expect(await take()).toEqual({
     allowed: true,
     limit: 100,
@@ -93,22 +93,22 @@ test('allows requests while the shared bucket is unreachable', async () => {
 });
 
 test('does not wait for a lease while tokens are left', async () => {
-  let answer: (granted: number) => void = () => undefined;
+  let grant: (granted: number) => void = () => undefined;
   const limiter = createRateLimiter({
     lease: () =>
       new Promise((resolve) => {
-        answer = resolve;
+        grant = resolve;
       }),
     logger,
   });
   for (let index = 0; index < BLOCK; index += 1)
     expect((await limiter.take('bucket', LIMIT)).allowed).toBe(true);
   let settled = false;
-  const beyond = limiter.take('bucket', LIMIT).finally(() => {
+  const overCredit = limiter.take('bucket', LIMIT).finally(() => {
     settled = true;
   });
   await new Promise(setImmediate);
   expect(settled).toBe(false);
-  answer(BLOCK);
-  expect((await beyond).allowed).toBe(true);
+  grant(BLOCK);
+  expect((await overCredit).allowed).toBe(true);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createSemaphore } from '../../platform/semaphore.ts';
 
-/** Whether a promise has settled once all pending microtasks and timers ran. */
+/** Whether a promise settles within the current turn of the event loop. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const later = new Promise((done) => setImmediate(() => done('later')));
   return (await Promise.race([promise.then(() => 'settled'), later])) === 'settled';
@@ -33,11 +33,11 @@ describe('semaphore', () => {
   test('skips waiters that were aborted', async () => {
     const slots = createSemaphore(1);
     const release = await slots.acquire();
-    const patience = new AbortController();
-    const impatient = slots.acquire(patience.signal);
-    patience.abort(new Error('too long'));
-    await expect(impatient).rejects.toThrow('too long');
-    await expect(slots.acquire(patience.signal)).rejects.toThrow('too long');
+    const controller = new AbortController();
+    const aborted = slots.acquire(controller.signal);
+    controller.abort(new Error('too long'));
+    await expect(aborted).rejects.toThrow('too long');
+    await expect(slots.acquire(controller.signal)).rejects.toThrow('too long');
     release();
     expect(await isSettled(slots.acquire())).toBe(true);
   });

@@ -36,7 +36,7 @@ describe('storage', () => {
 
   test.each([0, 1, 5 * MEBIBYTE, 12 * MEBIBYTE + 1])('streams %i bytes in and out', async (sizeBytes) => {
     const bytes = randomBytes(sizeBytes);
-    const stored = await storage.putStream(`stream/${sizeBytes}`, Readable.from(inPieces(bytes)), {
+    const stored = await storage.putStream(`stream/${sizeBytes}`, Readable.from(splitIntoChunks(bytes)), {
       contentType: 'message/rfc822',
     });
     expect(stored).toEqual({ sizeBytes, sha256: createHash('sha256').update(bytes).digest() });
@@ -62,19 +62,19 @@ describe('storage', () => {
     expect(await storage.sizeOf('pieces/none')).toBeUndefined();
   });
 
-  test('uploads parts from any process; the last upload of each part counts', async () => {
+  test('uploads parts; the last upload of each part replaces earlier ones', async () => {
     const { multipartUploads } = storage;
     const parts = [randomBytes(5 * MEBIBYTE), randomBytes(5 * MEBIBYTE), randomBytes(10)];
     const uploadId = await multipartUploads.create('parts/1', 'application/zip');
     await multipartUploads.uploadPart('parts/1', uploadId, 2, randomBytes(5 * MEBIBYTE));
-    const put = [];
+    const uploaded = [];
     for (const [index, bytes] of parts.entries())
-      put.push(await multipartUploads.uploadPart('parts/1', uploadId, index + 1, bytes));
+      uploaded.push(await multipartUploads.uploadPart('parts/1', uploadId, index + 1, bytes));
     expect(await storage.sizeOf('parts/1')).toBeUndefined();
-    await multipartUploads.complete('parts/1', uploadId, put);
+    await multipartUploads.complete('parts/1', uploadId, uploaded);
     const read = await buffer(await storage.getStream('parts/1'));
     expect(read.equals(Buffer.concat(parts))).toBe(true);
-    await expect(multipartUploads.complete('parts/1', uploadId, put)).rejects.toMatchObject({
+    await expect(multipartUploads.complete('parts/1', uploadId, uploaded)).rejects.toMatchObject({
       failure: 'missing',
     });
   });
@@ -94,21 +94,21 @@ describe('storage', () => {
     expect(await storage.sizeOf('parts/2')).toBeUndefined();
   });
 
-  test('stores no object from a failing source and passes its error on', async () => {
+  test('stores no object from a failing source and rethrows its error', async () => {
     const broken = Readable.from(
       (async function* () {
         yield randomBytes(7 * MEBIBYTE);
-        throw new Error('sender went away');
+        throw new Error('sender disconnected');
       })(),
     );
     await expect(
       storage.putStream('broken', broken, { contentType: 'application/octet-stream' }),
-    ).rejects.toThrow('sender went away');
+    ).rejects.toThrow('sender disconnected');
     await expect(storage.getStream('broken')).rejects.toMatchObject({ failure: 'missing' });
   });
 
   test('fails the upload and destroys the source when the server is unreachable', async () => {
-    const nowhere = createStorage({
+    const unreachable = createStorage({
       ...server.environment,
       S3_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
       S3_FORCE_PATH_STYLE: true,
@@ -118,13 +118,13 @@ describe('storage', () => {
         this.push(Buffer.alloc(MEBIBYTE));
       },
     });
-    await expect(nowhere.putStream('k', endless, { contentType: 'text/plain' })).rejects.toMatchObject({
+    await expect(unreachable.putStream('k', endless, { contentType: 'text/plain' })).rejects.toMatchObject({
       name: 'StorageError',
       failure: 'unavailable',
     });
     expect(endless.destroyed).toBe(true);
-    await expect(nowhere.ping()).rejects.toThrow('Storage could not ping');
-    nowhere.close();
+    await expect(unreachable.ping()).rejects.toThrow('Storage could not ping');
+    unreachable.close();
   });
 
   test('reads bytes up to a limit', async () => {
@@ -141,29 +141,29 @@ describe('storage', () => {
       contentType: 'application/pdf',
       expiresInSeconds: 60,
     });
-    const answer = await fetch(link);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('content-type')).toBe('application/pdf');
-    expect(answer.headers.get('content-disposition')).toBe(buildContentDisposition('Überblick "Q3".pdf'));
-    expect(await answer.text()).toBe('%PDF');
+    const response = await fetch(link);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/pdf');
+    expect(response.headers.get('content-disposition')).toBe(buildContentDisposition('Überblick "Q3".pdf'));
+    expect(await response.text()).toBe('%PDF');
     const forged = await fetch(link.replace(/X-Amz-Signature=..../, 'X-Amz-Signature=0000'));
     expect(forged.status).toBe(403);
     await forged.body?.cancel();
   });
 
-  test('creates links to the public endpoint if one is configured', async () => {
-    const published = createStorage({
+  test('creates links to the public endpoint, if configured', async () => {
+    const publicStorage = createStorage({
       ...server.environment,
       S3_PUBLIC_ENDPOINT: 'https://files.example.com',
       S3_FORCE_PATH_STYLE: true,
     });
-    const link = await published.presignGet('a', {
+    const link = await publicStorage.presignGet('a', {
       filename: 'a',
       contentType: 'text/plain',
       expiresInSeconds: 9,
     });
     expect(new URL(link).origin).toBe('https://files.example.com');
-    published.close();
+    publicStorage.close();
   });
 
   test('deletes one, several and missing objects', async () => {
@@ -175,18 +175,18 @@ describe('storage', () => {
   });
 
   test('reports errors without credentials', async () => {
-    const wronglyConfigured = createStorage({
+    const misconfigured = createStorage({
       ...server.environment,
       S3_SECRET_ACCESS_KEY: 'wrong-secret-key',
       S3_FORCE_PATH_STYLE: true,
     });
-    const error = await wronglyConfigured
+    const error = await misconfigured
       .putBytes('k', Buffer.from('x'), 'text/plain')
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ failure: 'unavailable' });
     expect(JSON.stringify({ ...(error as Error) }) + String(error)).not.toContain('wrong-secret-key');
     expect((error as Error).cause).toBeUndefined();
-    wronglyConfigured.close();
+    misconfigured.close();
   });
 });
 
@@ -204,6 +204,6 @@ describe('buildContentDisposition', () => {
   });
 });
 
-function* inPieces(bytes: Buffer): Generator<Buffer> {
+function* splitIntoChunks(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
 }

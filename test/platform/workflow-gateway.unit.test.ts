@@ -12,22 +12,22 @@ const START = {
 };
 
 /** @returns the options passed to Temporal's client. */
-async function optionsOf(start: typeof START & { fairnessKey?: string }) {
-  const given: unknown[] = [];
+async function getStartOptions(start: typeof START & { fairnessKey?: string }) {
+  const received: unknown[] = [];
   const workflow = {
-    start: async (_type: string, options: unknown) => given.push(options),
+    start: async (_type: string, options: unknown) => received.push(options),
   } as unknown as Client['workflow'];
   await createWorkflowGateway({ workflow }).dispatch({ start });
-  return given[0];
+  return received[0];
 }
 
 test('passes the fairness key as priority', async () => {
-  expect(await optionsOf({ ...START, fairnessKey: 'whe_1' })).toMatchObject({
+  expect(await getStartOptions({ ...START, fairnessKey: 'whe_1' })).toMatchObject({
     workflowId: 'webhook/whd_1',
     priority: { fairnessKey: 'whe_1' },
   });
 });
 
 test('passes no priority without a fairness key', async () => {
-  expect(await optionsOf(START)).not.toHaveProperty('priority');
+  expect(await getStartOptions(START)).not.toHaveProperty('priority');
 });

@@ -25,12 +25,12 @@ const modifiedAt = Date.UTC(2026, 10, 21, 10, 20, 30);
 
 interface Source {
   name: string;
-  /** More than one: written in pieces. */
+  /** Several chunks are written as a streamed entry. */
   pieces: Buffer[];
   zip64?: boolean;
 }
 
-/** Like an export: stores the state between two pieces and reads it back. */
+/** Writes an archive like an export does: serializes the state between two chunks. */
 async function write(path: string, sources: Source[]): Promise<void> {
   const archive: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -65,14 +65,14 @@ async function write(path: string, sources: Source[]): Promise<void> {
   writeFileSync(path, Buffer.concat(archive));
 }
 
-const here = (program: string, argument: string) => spawnSync(program, [argument]).status === 0;
-/** .ci/run prints skipped tests. */
-const testWith = (present: boolean) => (present ? test : test.skip);
-const testPython = testWith(here('python3', '--version'));
-const testUnzip = testWith(here('unzip', '-v'));
+const isInstalled = (program: string, argument: string) => spawnSync(program, [argument]).status === 0;
+/** Skips a test if its program is missing. `.ci/run` prints skipped tests. */
+const testIf = (present: boolean) => (present ? test : test.skip);
+const testPython = testIf(isInstalled('python3', '--version'));
+const testUnzip = testIf(isInstalled('unzip', '-v'));
 
-/** Names, sizes and CRC-32 as Python reads them. */
-function python(path: string): { name: string; size: number; crc: number; time: number[] }[] {
+/** Reads names, sizes, CRC-32 and times with Python. */
+function readWithPython(path: string): { name: string; size: number; crc: number; time: number[] }[] {
   const script = `import json, sys, zipfile, zlib
 with zipfile.ZipFile(sys.argv[1]) as z:
     assert z.testzip() is None
@@ -92,7 +92,7 @@ const MIXED: Source[] = [
   { name: 'random.bin', pieces: [randomBytes(100_000)] },
   { name: 'in/pieces.jsonl', pieces: Array.from({ length: 20 }, (_, n) => Buffer.from(`{"n":${n}}\n`)) },
   { name: 'large.bin', pieces: [randomBytes(70_000), Buffer.alloc(0), randomBytes(70_000)], zip64: true },
-  // Stored in blocks, deflated, stored in one piece.
+  // Stored in several blocks, deflated, and stored in one block.
   {
     name: 'mixed.tar',
     pieces: [randomBytes(200_000), Buffer.alloc(200_000, 'text'), randomBytes(65_535), Buffer.from('end')],
@@ -107,13 +107,13 @@ describe('an archive', () => {
     // Five bytes for each block of 65,535.
     expect(await lengthOf(randomBytes(200_000))).toBe(200_000 + 4 * 5);
     expect(await lengthOf(Buffer.alloc(200_000, 'text'))).toBeLessThan(2_000);
-    // Base64 in messages: deflate saves a quarter.
+    // Deflate reduces base64, as in messages, by a quarter.
     expect(await lengthOf(Buffer.from(randomBytes(150_000).toString('base64')))).toBeLessThan(160_000);
     const whole = await completeEntry({ name: 'whole', modifiedAt, offset: 0 }, randomBytes(100_000));
     expect(Buffer.concat(whole.bytes)).toHaveLength(30 + 'whole'.length + 100_000);
   });
 
-  test('with any entries is read as written', async () => {
+  test('contains the entries that were written, for any entries', async () => {
     const source = fc.record({
       pieces: fc.array(
         fc.uint8Array({ maxLength: 3_000 }).map((bytes) => Buffer.from(bytes)),
@@ -139,14 +139,14 @@ describe('an archive', () => {
     const path = join(folder, 'python.zip');
     await write(path, MIXED);
     const files = await readZip(path);
-    const read = python(path);
+    const read = readWithPython(path);
     expect(read.map(({ name, size }) => ({ name, sizeBytes: size }))).toEqual(
       files.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
     );
     expect(new Set(read.map(({ time }) => time.join('-')))).toEqual(new Set(['2026-11-21-10-20-30']));
   });
 
-  testUnzip('passes the test of Info-ZIP', async () => {
+  testUnzip('passes unzip -t', async () => {
     const path = join(folder, 'unzip.zip');
     await write(path, MIXED);
     const { stdout, status } = spawnSync('unzip', ['-t', path], { encoding: 'utf8' });
@@ -154,7 +154,7 @@ describe('an archive', () => {
   });
 
   testPython(
-    'of more than 65,535 entries has a Zip64 end',
+    'of more than 65,535 entries has a Zip64 end record',
     async () => {
       const path = join(folder, 'many.zip');
       const sources = Array.from({ length: 65_600 }, (_, n) => ({
@@ -163,7 +163,7 @@ describe('an archive', () => {
       }));
       await write(path, sources);
       expect(await readZip(path)).toHaveLength(65_600);
-      const read = python(path);
+      const read = readWithPython(path);
       expect(read).toHaveLength(65_600);
       expect(read.at(-1)).toMatchObject({ name: '65599', size: 5 });
     },
@@ -171,7 +171,7 @@ describe('an archive', () => {
   );
 
   /** The first entry is a hole in a sparse file: it uses no disk space and is never read. */
-  testPython('with an entry beyond 4 GiB, and one that begins behind it, has Zip64 fields', async () => {
+  testPython('has Zip64 fields for an entry larger than 4 GiB and for an entry after it', async () => {
     const path = join(folder, 'sparse.zip');
     const sizeBytes = 4.5 * 2 ** 30;
     const huge: ZipEntry = {
@@ -210,11 +210,11 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     expect(stdout.trim()).toBe(`${sizeBytes} far away b'\\x00\\x00\\x00'`);
   });
 
-  test('describes a streamed entry correctly that unexpectedly exceeds 4 GiB', () => {
+  test('has Zip64 sizes for a streamed entry that unexpectedly exceeds 4 GiB', () => {
     const { entry } = openEntry({ name: 'grown', modifiedAt, offset: 5 * 2 ** 30, zip64: false });
     const closed = closeEntry({ ...entry, sizeBytes: 6 * 2 ** 30, compressedBytes: 10 });
     const [bytes, { directoryRecord: directory }] = [Buffer.concat(closed.bytes), closed];
-    // Two bytes end the data; then come signature, CRC-32 and sizes of 8 bytes.
+    // Two bytes end the data, followed by the signature, CRC-32 and two sizes of 8 bytes.
     expect(bytes).toHaveLength(2 + 24);
     expect(bytes.readBigUInt64LE(2 + 16)).toBe(BigInt(6 * 2 ** 30));
     expect(directory.readUInt32LE(24)).toBe(0xffffffff);

@@ -15,7 +15,7 @@ import { START_RETENTION } from '../../workflows/retention/start-retention.contr
 import { eventually } from '../support/eventually.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
 
-const BEFORE = '2026-11-01T03:00:00.000Z';
+const CUTOFF = '2026-11-01T03:00:00.000Z';
 const CURSOR = { environmentId: 'env_1', after: 'msg_1' };
 
 let environment: WorkflowTestEnvironment;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => environment?.stop());
 
 type Deletion = (from: DeletionProgress) => DeletionSlice | Promise<DeletionSlice>;
-const reached = (from: DeletionProgress, end: DeletionSlice['end'], detail = ''): DeletionSlice => ({
+const deletedUntil = (from: DeletionProgress, end: DeletionSlice['end'], detail = ''): DeletionSlice => ({
   messages: from.messages + 200,
   threads: from.threads + 10,
   cursor: CURSOR,
@@ -33,9 +33,9 @@ const reached = (from: DeletionProgress, end: DeletionSlice['end'], detail = '')
   detail,
 });
 
-/** Fake activities: the review returns `cutoff`, and each deletion runs the next of `deletions`, repeating the last. */
-function fakes({ cutoff = BEFORE as string | null, deletions = [] as Deletion[] } = {}) {
-  const froms: DeletionProgress[] = [];
+/** The review returns `cutoff`. Each deletion runs the next of `deletions`; the last one repeats. */
+function createFakeActivities({ cutoff = CUTOFF as string | null, deletions = [] as Deletion[] } = {}) {
+  const startPoints: DeletionProgress[] = [];
   const postponements: number[] = [];
   let reviews = 0;
   const activities: RetentionActivities = {
@@ -44,9 +44,9 @@ function fakes({ cutoff = BEFORE as string | null, deletions = [] as Deletion[] 
       return { cutoff, warnings: 1 };
     },
     async deleteExpiredMail({ from }) {
-      froms.push(from);
+      startPoints.push(from);
       const deletion = deletions.length > 1 ? deletions.shift() : deletions[0];
-      return deletion ? deletion(from) : reached(from, 'done');
+      return deletion ? deletion(from) : deletedUntil(from, 'done');
     },
     async postponeRetention({ days }) {
       postponements.push(days);
@@ -54,7 +54,7 @@ function fakes({ cutoff = BEFORE as string | null, deletions = [] as Deletion[] 
     },
     startRetentionRuns: async () => 3,
   };
-  return { activities, froms, postponements, reviews: () => reviews };
+  return { activities, startPoints, postponements, reviews: () => reviews };
 }
 
 const start = (taskQueue: string, workflowId = `retention/${randomUUID()}`) =>
@@ -67,29 +67,31 @@ const start = (taskQueue: string, workflowId = `retention/${randomUUID()}`) =>
 describe('applyRetention', () => {
   test('warns and deletes nothing before the first deletion', async () => {
     const queue = randomUUID();
-    const { activities, froms } = fakes({ cutoff: null });
+    const { activities, startPoints } = createFakeActivities({ cutoff: null });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).resolves.toBe('1 warning(s) sent; nothing to delete');
       expect((await handle.fetchHistory()).events).toHaveLength(11);
     });
-    expect(froms).toEqual([]);
+    expect(startPoints).toEqual([]);
   });
 
   test('deletes in slices, each continuing after the last, with a pause in between', async () => {
     const queue = randomUUID();
-    const more: Deletion = (from) => reached(from, 'more');
-    const { activities, froms } = fakes({ deletions: [more, more, (from) => reached(from, 'done')] });
+    const more: Deletion = (from) => deletedUntil(from, 'more');
+    const { activities, startPoints } = createFakeActivities({
+      deletions: [more, more, (from) => deletedUntil(from, 'done')],
+    });
     await environment.withWorker(queue, activities, async () => {
       const startedAt = await environment.temporal.currentTimeMs();
       const handle = await start(queue);
       await expect(handle.result()).resolves.toBe(
-        `1 warning(s) sent; deleted 600 message(s), 30 thread(s) from before ${BEFORE}`,
+        `1 warning(s) sent; deleted 600 message(s), 30 thread(s) from before ${CUTOFF}`,
       );
       const tookMs = (await environment.temporal.currentTimeMs()) - startedAt;
       expect(tookMs).toBeGreaterThanOrEqual(2 * DELETION_PAUSE_MS);
     });
-    expect(froms.map(({ messages, cursor }) => [messages, cursor])).toEqual([
+    expect(startPoints.map(({ messages, cursor }) => [messages, cursor])).toEqual([
       [0, null],
       [200, CURSOR],
       [400, CURSOR],
@@ -98,13 +100,15 @@ describe('applyRetention', () => {
 
   test('leaves the rest to the next daily run and keeps its history small', async () => {
     const queue = randomUUID();
-    const { activities, froms } = fakes({ deletions: [(from) => reached(from, 'more')] });
+    const { activities, startPoints } = createFakeActivities({
+      deletions: [(from) => deletedUntil(from, 'more')],
+    });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).resolves.toContain('the next daily run continues');
       expect((await handle.fetchHistory()).events?.length).toBeLessThan(3_000);
     });
-    expect(froms).toHaveLength(MAX_SLICES_PER_RUN);
+    expect(startPoints).toHaveLength(MAX_SLICES_PER_RUN);
   }, 170_000);
 
   test('retries a failed deletion and continues', async () => {
@@ -112,23 +116,23 @@ describe('applyRetention', () => {
     const fail: Deletion = () => {
       throw ApplicationFailure.create({ type: 'Down', message: 'the database is down' });
     };
-    const { activities, froms, reviews } = fakes({
-      deletions: [fail, fail, (from) => reached(from, 'done')],
+    const { activities, startPoints, reviews } = createFakeActivities({
+      deletions: [fail, fail, (from) => deletedUntil(from, 'done')],
     });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).resolves.toContain('deleted 200 message(s)');
     });
-    expect(froms).toHaveLength(3);
+    expect(startPoints).toHaveLength(3);
     expect(reviews()).toBe(1);
   });
 
-  test('fails if its deletion fails all day, so that the next daily run can start', async () => {
+  test('fails if deletion fails all day, which lets the next daily run start', async () => {
     const queue = randomUUID();
     const fail: Deletion = () => {
       throw ApplicationFailure.create({ type: 'Down', message: 'down' });
     };
-    const { activities } = fakes({ deletions: [fail] });
+    const { activities } = createFakeActivities({ deletions: [fail] });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
@@ -139,12 +143,12 @@ describe('applyRetention', () => {
     const queue = randomUUID();
     const postponed = Promise.withResolvers<void>();
     const isDeleting = Promise.withResolvers<void>();
-    const { activities, postponements } = fakes({
+    const { activities, postponements } = createFakeActivities({
       deletions: [
         async (from) => {
           isDeleting.resolve();
           await postponed.promise;
-          return reached(from, 'stopped', 'Postponed until then.');
+          return deletedUntil(from, 'stopped', 'Postponed until then.');
         },
       ],
     });
@@ -158,7 +162,7 @@ describe('applyRetention', () => {
       await isDeleting.promise;
       await handle.signal(POSTPONE_RETENTION, { days: 14 });
       await expect(handle.result()).resolves.toBe(
-        `1 warning(s) sent; deleted 200 message(s), 10 thread(s) from before ${BEFORE}; stopped: Postponed until then.; postponed for 14 days`,
+        `1 warning(s) sent; deleted 200 message(s), 10 thread(s) from before ${CUTOFF}; stopped: Postponed until then.; postponed for 14 days`,
       );
     });
     expect(postponements).toEqual([14]);
@@ -166,7 +170,7 @@ describe('applyRetention', () => {
 
   test('ignores invalid postponements', async () => {
     const queue = randomUUID();
-    const { activities, postponements } = fakes();
+    const { activities, postponements } = createFakeActivities();
     const handle = await start(queue);
     // No worker runs yet, so all signals arrive before the run's first step.
     for (const request of [{ days: 0 }, { days: 91 }, { days: '7' }, {}, undefined, 3])
@@ -178,17 +182,17 @@ describe('applyRetention', () => {
     expect(postponements).toEqual([90]);
   });
 
-  test('ends after the current batch when canceled in the Temporal UI, and shows as canceled', async () => {
+  test('ends as canceled after the current batch when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
-    let isOver = false;
+    let hasEnded = false;
     const isDeleting = Promise.withResolvers<void>();
-    const { activities, froms } = fakes({
+    const { activities, startPoints } = createFakeActivities({
       deletions: [
         async () => {
           const { cancellationSignal, heartbeat } = heartbeatContext();
           isDeleting.resolve();
           while (!cancellationSignal.aborted) await heartbeat();
-          isOver = true;
+          hasEnded = true;
           throw new CancelledFailure('CANCELLED');
         },
       ],
@@ -199,8 +203,8 @@ describe('applyRetention', () => {
       await handle.cancel();
       await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
     });
-    expect(isOver).toBe(true);
-    expect(froms).toHaveLength(1);
+    expect(hasEnded).toBe(true);
+    expect(startPoints).toHaveLength(1);
   });
 
   /** Receives cancellations through heartbeats, like the real activity. */
@@ -218,18 +222,18 @@ describe('applyRetention', () => {
   test('lets the next daily run start after a termination', async () => {
     const queue = randomUUID();
     const ended = Promise.withResolvers<void>();
-    const { activities, froms } = fakes({
+    const { activities, startPoints } = createFakeActivities({
       deletions: [
         async (from) => {
           await ended.promise;
-          return reached(from, 'done');
+          return deletedUntil(from, 'done');
         },
-        (from) => reached(from, 'done'),
+        (from) => deletedUntil(from, 'done'),
       ],
     });
     await environment.withWorker(queue, activities, async () => {
       const first = await start(queue, 'retention/org_terminated/2026-12-01');
-      await eventually(() => expect(froms).toHaveLength(1));
+      await eventually(() => expect(startPoints).toHaveLength(1));
       await first.terminate();
       ended.resolve();
       await expect(first.result()).rejects.toBeInstanceOf(WorkflowFailedError);
@@ -241,7 +245,7 @@ describe('applyRetention', () => {
 
 test('startRetention starts the runs that are due', async () => {
   const queue = randomUUID();
-  await environment.withWorker(queue, fakes().activities, async () => {
+  await environment.withWorker(queue, createFakeActivities().activities, async () => {
     const handle = await environment.temporal.client.workflow.start(START_RETENTION, {
       taskQueue: queue,
       workflowId: randomUUID(),

@@ -14,15 +14,15 @@ import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
 
-/** A receiver that fails until attempt `successAt`, with the retry delays of the real activity. */
+/** A receiver that fails before attempt `successAt`, with the retry delays of the real activity. */
 function receiver(successAt: number) {
   const attemptedAt: number[] = [];
-  const nows: boolean[] = [];
+  const requestedNow: boolean[] = [];
   let canceled = 0;
   const activities: WebhookActivities = {
     async attemptDelivery({ now }) {
       attemptedAt.push(await environment.temporal.currentTimeMs());
-      nows.push(now);
+      requestedNow.push(now);
       const attempt = attemptedAt.length;
       if (attempt === successAt) return 'delivered';
       const delay = WEBHOOK_SCHEDULE_MS[attempt];
@@ -34,7 +34,7 @@ function receiver(successAt: number) {
       return 'canceled';
     },
   };
-  return { activities, attemptedAt, nows, canceled: () => canceled };
+  return { activities, attemptedAt, nows: requestedNow, canceled: () => canceled };
 }
 
 async function start(taskQueue: string) {
@@ -80,14 +80,14 @@ describe('deliverWebhook', () => {
 
   test('retryNow starts an attempt during the backoff', async () => {
     const queue = randomUUID();
-    const { activities, attemptedAt, nows } = receiver(2);
+    const { activities, attemptedAt, nows: requestedNow } = receiver(2);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await eventually(() => expect(attemptedAt).toHaveLength(1));
       await handle.signal(RETRY_DELIVERY_NOW);
       await expect(handle.result()).resolves.toBe('delivered');
     });
-    expect(nows).toEqual([false, true]);
+    expect(requestedNow).toEqual([false, true]);
   });
 
   /** Signal-with-start, as the outbox uses it: the signal arrives before the run's first step. */
@@ -102,12 +102,12 @@ describe('deliverWebhook', () => {
 
   test('attempts immediately when started with retryNow', async () => {
     const queue = randomUUID();
-    const { activities, nows } = receiver(1);
+    const { activities, nows: requestedNow } = receiver(1);
     await environment.withWorker(queue, activities, async () => {
       const handle = await startWith(RETRY_DELIVERY_NOW, queue);
       await expect(handle.result()).resolves.toBe('delivered');
     });
-    expect(nows).toEqual([true]);
+    expect(requestedNow).toEqual([true]);
   });
 
   test('makes no attempt when started with cancel', async () => {

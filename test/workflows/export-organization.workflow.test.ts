@@ -21,33 +21,33 @@ const start = (taskQueue: string) =>
     args: [{ exportId: 'exp_1' }],
   });
 
-type GivenUp = Parameters<ExportActivities['abortExport']>[0];
+type AbortInput = Parameters<ExportActivities['abortExport']>[0];
 
-function fakes(writeArchive: ExportActivities['writeArchive']) {
-  const aborted: GivenUp[] = [];
+function createFakeActivities(writeArchive: ExportActivities['writeArchive']) {
+  const aborted: AbortInput[] = [];
   const activities: ExportActivities = {
     writeArchive,
-    async abortExport(wish) {
-      aborted.push(wish);
-      return wish.status;
+    async abortExport(request) {
+      aborted.push(request);
+      return request.status;
     },
   };
   return { activities, aborted };
 }
 
-const down = () =>
+const createStorageFailure = () =>
   ApplicationFailure.create({
     type: 'StorageError',
     message: 'Storage could not put a part of exports/exp_1.zip: connect ECONNREFUSED 10.0.0.5:9000',
   });
 
 describe('exportOrganization', () => {
-  test('writes in slices until the archive is ready, through hours without storage', async () => {
+  test('writes in slices until the archive is ready, despite hours without storage', async () => {
     const queue = randomUUID();
     let calls = 0;
-    const { activities, aborted } = fakes(async () => {
+    const { activities, aborted } = createFakeActivities(async () => {
       calls += 1;
-      if (calls > 1 && calls < 100) throw down();
+      if (calls > 1 && calls < 100) throw createStorageFailure();
       return calls < 102
         ? { status: 'running', progress: `${calls} files` }
         : { status: 'ready', progress: 'all' };
@@ -62,12 +62,12 @@ describe('exportOrganization', () => {
   });
 
   test.each([
-    ['storage', down(), 'Storage was unavailable for too long.'],
+    ['storage', createStorageFailure(), 'Storage was unavailable for too long.'],
     ['a database', new Error('select 1 - no such table'), 'Writing the archive failed.'],
   ])('fails without %s for a day and shows details only in Temporal', async (_name, failure, detail) => {
     const queue = randomUUID();
     let calls = 0;
-    const { activities, aborted } = fakes(async () => {
+    const { activities, aborted } = createFakeActivities(async () => {
       calls += 1;
       throw failure;
     });
@@ -83,14 +83,14 @@ describe('exportOrganization', () => {
   test('waits for the writing activity after a cancel signal, then removes the upload', async () => {
     const queue = randomUUID();
     const order: string[] = [];
-    const { activities, aborted } = fakes(async () => {
+    const { activities, aborted } = createFakeActivities(async () => {
       order.push('writing');
       const context = Context.current();
-      const heart = setInterval(() => context.heartbeat(), 50);
+      const timer = setInterval(() => context.heartbeat(), 50);
       try {
         return await context.cancelled;
       } finally {
-        clearInterval(heart);
+        clearInterval(timer);
         order.push('ended');
       }
     });
@@ -107,7 +107,7 @@ describe('exportOrganization', () => {
   test('marks the export as canceled when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     let calls = 0;
-    const { activities, aborted } = fakes(async () => {
+    const { activities, aborted } = createFakeActivities(async () => {
       calls += 1;
       throw ApplicationFailure.create({ type: 'Down', message: 'down', nextRetryDelay: '10 hours' });
     });
@@ -122,7 +122,7 @@ describe('exportOrganization', () => {
 
   test('cleans up and ends if the row is already canceled', async () => {
     const queue = randomUUID();
-    const { activities, aborted } = fakes(async () => ({ status: 'canceled', progress: '' }));
+    const { activities, aborted } = createFakeActivities(async () => ({ status: 'canceled', progress: '' }));
     await environment.withWorker(queue, activities, async () => {
       await expect((await start(queue)).result()).resolves.toBe('canceled');
     });

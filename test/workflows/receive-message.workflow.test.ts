@@ -39,15 +39,15 @@ const failing = (times: number) => async (call: number) => {
 };
 
 describe('receiveMessage', () => {
-  test('ingests an ordinary message in a local activity with at most 6 events', async () => {
+  test('ingests a small message in a local activity with at most 6 events', async () => {
     const run = await receive({ receiptId: 'rcp_1', sizeBytes: MAX_LOCAL_INGEST_BYTES }, stored);
     expect(run).toMatchObject({ calls: ['local'], result: 'stored as msg_1' });
     expect(run.events).toBeLessThanOrEqual(6);
   });
 
   test.each([
-    { what: 'large mail', sizeBytes: MAX_LOCAL_INGEST_BYTES + 1 },
-    { what: 'mail of a run older than the field', sizeBytes: undefined },
+    { what: 'a large message', sizeBytes: MAX_LOCAL_INGEST_BYTES + 1 },
+    { what: 'a message of unknown size', sizeBytes: undefined },
   ])('ingests $what in a regular activity with at most 11 events', async ({ sizeBytes }) => {
     const run = await receive({ receiptId: 'rcp_1', ...(sizeBytes ? { sizeBytes } : {}) }, stored);
     expect(run).toMatchObject({ calls: ['remote'], result: 'stored as msg_1' });
@@ -60,11 +60,11 @@ describe('receiveMessage', () => {
     expect(run.result).toBe('stored as msg_1');
   });
 
-  test('falls back if the local activity exceeds a workflow task’s time', async () => {
-    const hung = new AbortController();
+  test('falls back to a regular activity if the local activity times out', async () => {
+    const hangingCall = new AbortController();
     const run = await receive({ receiptId: 'rcp_1', sizeBytes: 1_000 }, async (call) => {
-      if (call === 1) await sleep(60_000, undefined, { signal: hung.signal }).catch(() => undefined);
-      else hung.abort();
+      if (call === 1) await sleep(60_000, undefined, { signal: hangingCall.signal }).catch(() => undefined);
+      else hangingCall.abort();
       return 'stored as msg_1';
     });
     expect(run.calls).toEqual(['local', 'remote']);

@@ -23,7 +23,7 @@ describe('replay', () => {
     expect(new Set(histories.map(typeOf))).toEqual(new Set(Object.keys(workflows)));
   });
 
-  test.each(histories)('$name replays without a difference', async ({ history }) => {
+  test.each(histories)('$name replays without a nondeterminism error', async ({ history }) => {
     const workflowBundle = await loadWorkflowBundle();
     await expect(Worker.runReplayHistory({ workflowBundle }, history)).resolves.toBeUndefined();
   });

@@ -76,7 +76,7 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['prepare', 'transmit', 'record']);
   });
 
-  test('ends without transmitting when the gate refuses', async () => {
+  test('ends without transmitting when the send gate refuses the message', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
@@ -87,9 +87,9 @@ describe('sendMessage', () => {
     const queue = randomUUID();
     const { activities, transmittedAt } = relay(['deferred', 'deferred', 'deferred', 'settled']);
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
-    const pauses = transmittedAt.slice(1).map((at, index) => at - (transmittedAt[index] ?? 0));
-    expect(pauses).toHaveLength(3);
-    pauses.forEach((pause, index) => {
+    const delays = transmittedAt.slice(1).map((at, index) => at - (transmittedAt[index] ?? 0));
+    expect(delays).toHaveLength(3);
+    delays.forEach((pause, index) => {
       const planned = SEND_RETRY_DELAYS_MS[index] ?? 0;
       expect(pause).toBeGreaterThanOrEqual(planned);
       expect(pause).toBeLessThan(planned + 10_000);
@@ -120,7 +120,7 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
   });
 
-  test('waits with an ambiguous message without a limit and never resends it automatically', async () => {
+  test('never resends an ambiguous message automatically and waits without a time limit', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['needs_attention']);
     await environment.withWorker(queue, activities, async () => {
@@ -135,7 +135,7 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent']);
   });
 
-  test('transmits once more, immediately, on resolveAmbiguous("resend")', async () => {
+  test('transmits the message again immediately on resolveAmbiguous("resend")', async () => {
     const queue = randomUUID();
     const { activities, calls, transmittedAt } = relay(['needs_attention', 'settled']);
     await environment.withWorker(queue, activities, async () => {
@@ -148,7 +148,7 @@ describe('sendMessage', () => {
     expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeLessThan(10_000);
   });
 
-  test('ends the wait of an ambiguous message on a reported outcome', async () => {
+  test('stops waiting with an ambiguous message when an outcome is reported', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['needs_attention', 'settled']);
     await environment.withWorker(queue, activities, async () => {

@@ -53,9 +53,9 @@ describe('sendNotification', () => {
       await expect(handle.result()).resolves.toBe('failed');
       expect((await handle.fetchHistory()).events).toHaveLength(11);
     });
-    const pauses = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
-    expect(pauses).toHaveLength(NOTIFICATION_RETRY_DELAYS_MS.length);
-    pauses.forEach((pause, index) => {
+    const delays = attemptedAt.slice(1).map((at, index) => at - (attemptedAt[index] ?? 0));
+    expect(delays).toHaveLength(NOTIFICATION_RETRY_DELAYS_MS.length);
+    delays.forEach((pause, index) => {
       expect(pause).toBeGreaterThanOrEqual(NOTIFICATION_RETRY_DELAYS_MS[index] ?? 0);
       expect(pause).toBeLessThan((NOTIFICATION_RETRY_DELAYS_MS[index] ?? 0) + 60_000);
     });
@@ -69,7 +69,7 @@ describe('sendNotification', () => {
     });
   });
 
-  test('marks the notification when canceled in the Temporal UI', async () => {
+  test('stops the notification when canceled in the Temporal UI', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, stopped } = relay(99);
     await environment.withWorker(queue, activities, async () => {

@@ -17,7 +17,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 const environment = useWorkflowEnvironment();
 
-/** A zone whose records are found by check number `verifiedAt`. Checks follow the schedule, as the real ones do. */
+/** A zone whose records are found by check number `verifiedAt`. Checks follow the real schedule. */
 function zone({ verifiedAt = Number.POSITIVE_INFINITY }: { verifiedAt?: number } = {}) {
   const checks: number[] = [];
   const stopped: string[] = [];

@@ -64,17 +64,17 @@ describe('trackDelivery', () => {
 describe('sendScheduledDraft', () => {
   function draft(answers: Awaited<ReturnType<DraftActivities['sendDueDraft']>>[] = ['sent']) {
     const sentAt: number[] = [];
-    let dropped = 0;
+    let unscheduleCalls = 0;
     const activities: DraftActivities = {
       async sendDueDraft() {
         sentAt.push(await environment.temporal.currentTimeMs());
         return (answers.length > 1 ? answers.shift() : answers[0]) ?? 'sent';
       },
       async unscheduleDraft() {
-        dropped += 1;
+        unscheduleCalls += 1;
       },
     };
-    return { activities, sentAt, dropped: () => dropped };
+    return { activities, sentAt, unscheduleCalls: () => unscheduleCalls };
   }
 
   const schedule = async (taskQueue: string, inMs: number) => {
@@ -98,7 +98,7 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('follows a new send time', async () => {
+  test('sends at the new time after a reschedule signal', async () => {
     const queue = randomUUID();
     const { activities, sentAt } = draft();
     await environment.withWorker(queue, activities, async () => {
@@ -125,7 +125,7 @@ describe('sendScheduledDraft', () => {
     });
   });
 
-  test('keeps waiting when the draft’s row has a later time', async () => {
+  test('continues to wait if the draft’s row has a later time', async () => {
     const queue = randomUUID();
     const later = new Date((await environment.temporal.currentTimeMs()) + 48 * HOUR_MS);
     const { activities, sentAt } = draft([{ waitUntil: later.toISOString() }, 'sent']);
@@ -138,24 +138,24 @@ describe('sendScheduledDraft', () => {
 
   test('ends without sending and unschedules the draft on an unschedule signal', async () => {
     const queue = randomUUID();
-    const { activities, sentAt, dropped } = draft();
+    const { activities, sentAt, unscheduleCalls } = draft();
     await environment.withWorker(queue, activities, async () => {
       const { handle } = await schedule(queue, HOUR_MS);
       await handle.signal(UNSCHEDULE_DRAFT);
       await expect(handle.result()).resolves.toBe('unscheduled');
     });
     expect(sentAt).toEqual([]);
-    expect(dropped()).toBe(1);
+    expect(unscheduleCalls()).toBe(1);
   });
 
   test('unschedules the draft when an operator cancels the run', async () => {
     const queue = randomUUID();
-    const { activities, dropped } = draft();
+    const { activities, unscheduleCalls } = draft();
     await environment.withWorker(queue, activities, async () => {
       const { handle } = await schedule(queue, HOUR_MS);
       await handle.cancel();
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
     });
-    expect(dropped()).toBe(1);
+    expect(unscheduleCalls()).toBe(1);
   });
 });
