@@ -7,7 +7,7 @@ import { withApplicationFailures } from './failures.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** Limited, because each export holds parts of its archive in memory. */
+/** Limited, because each export has parts of its archive in memory. */
 const MAX_CONCURRENT_EXPORTS = 2;
 const HEARTBEAT_INTERVAL_MS = 5_000;
 
@@ -22,7 +22,7 @@ export function createExportActivities({
 
   /** Heartbeats on a timer, because a step may wait for storage. The activity timeout ends a step that hangs. */
   async function withSlot<T>(
-    work: (signal: AbortSignal, onProgress: (soFar: string) => void) => Promise<T>,
+    work: (signal: AbortSignal, onProgress: (latestProgress: string) => void) => Promise<T>,
   ): Promise<T> {
     const context = Context.current();
     const signal = context.cancellationSignal;

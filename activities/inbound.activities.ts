@@ -1,5 +1,5 @@
 import type { IngestService } from '../domain/inbound/ingest.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type InboundActivities = ReturnType<typeof createInboundActivities>;
 
@@ -7,6 +7,6 @@ export function createInboundActivities({ ingest }: { ingest: IngestService }) {
   return {
     /** Turns a received message into a message of its inbox, or a delivery report into recorded outcomes. */
     ingestReceipt: ({ receiptId }: { receiptId: string }): Promise<string> =>
-      heartbeating(() => ingest.ingest(receiptId)),
+      withHeartbeats(() => ingest.ingest(receiptId)),
   };
 }

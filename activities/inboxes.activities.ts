@@ -6,8 +6,8 @@ export type InboxActivities = ReturnType<typeof createInboxActivities>;
 
 export function createInboxActivities({ purges }: { purges: PurgeService }) {
   return {
-    /** Idempotent: continues with whatever is left. */
+    /** Idempotent: a retry continues with the remaining rows. */
     purgeInboxMail: ({ inboxId }: { inboxId: string }): Promise<PurgeCounts> =>
-      withApplicationFailures(() => purges.purge(inboxId, (soFar) => Context.current().heartbeat(soFar))),
+      withApplicationFailures(() => purges.purge(inboxId, (counts) => Context.current().heartbeat(counts))),
   };
 }

@@ -4,7 +4,7 @@ import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
 import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
 import { withApplicationFailures } from './failures.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export interface OutboundActivityOptions {
   dispatch: DispatchService;
@@ -22,7 +22,7 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
 
     /** Transmits the message to the relay, one SMTP transaction per recipient. The attempt rows hold the results. */
     transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
-      heartbeating(() =>
+      withHeartbeats(() =>
         transmissions.transmit(messageId, () => Context.current().cancellationSignal.aborted),
       ),
 

@@ -114,7 +114,7 @@ function createServer(config: Config, logger: Logger, publicUrl: string): Fastif
     // On shutdown, requests in progress still get a response.
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    // On a busy machine, compiling the schemas of all routes takes long.
+    // Compiling the schemas of all routes may take long on a busy machine.
     pluginTimeout: 60_000,
     // Enough for 25 MiB over a slow connection. Headers time out after Node's default of one minute, and bodies of
     // unauthenticated requests are not read.

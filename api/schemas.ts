@@ -30,7 +30,7 @@ export const strictObject = <Properties extends Record<string, TSchema>>(
   options: TSchemaOptions = {},
 ) => Type.Object(properties, { additionalProperties: false, ...options });
 
-/** Refers to a schema registered by its `$id`, so that the OpenAPI document contains it once. */
+/** Refers to a schema registered by its `$id`. The OpenAPI document then contains the schema only once. */
 export const ref = <Schema extends TSchema>(schema: Schema) =>
   Type.Unsafe<Static<Schema>>({ $ref: `${(schema as { $id?: string }).$id}#` });
 

@@ -12,13 +12,13 @@ import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { buildApp } from './app.ts';
 import { createServices } from './services.ts';
 
-/** After this a process that still has requests under way ends all the same. */
+/** After this time the process exits even if requests are still in progress. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 export interface StartedApi {
-  /** The one listened on; another than configured where that was 0. */
+  /** The bound port; differs from the configured port if that is 0. */
   port: number;
-  /** Answers what is under way, then closes every connection. */
+  /** Completes the requests in progress, then closes every connection. */
   stop(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
-  logger.info({ address, port }, 'the API listens');
+  logger.info({ address, port }, 'the API is listening');
   return {
     port,
     async stop() {
@@ -64,11 +64,15 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   };
 }
 
-/** A few connections as a worker, where providers hand something over. @throws Error where the login is missing. */
+/**
+ * Connects as a worker if providers deliver mail or reports to the API.
+ *
+ * @throws Error if `WORKER_DATABASE_URL` is missing.
+ */
 async function connectWorker(config: Config): Promise<Database | undefined> {
   if (!acceptsProviderDeliveries(config)) return undefined;
   if (!config.WORKER_DATABASE_URL)
-    throw new Error('WORKER_DATABASE_URL is required where providers hand mail or reports over');
+    throw new Error('WORKER_DATABASE_URL is required if providers deliver mail or reports to the API');
   return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE, entities });
 }
 
@@ -83,7 +87,7 @@ async function main(): Promise<void> {
 
 function closeOnSignal(logger: Logger, close: () => Promise<void>): void {
   let closing = false;
-  const end = (signal: NodeJS.Signals): void => {
+  const shutDown = (signal: NodeJS.Signals): void => {
     if (closing) return;
     closing = true;
     logger.info({ signal }, 'closing');
@@ -91,13 +95,13 @@ function closeOnSignal(logger: Logger, close: () => Promise<void>): void {
     close().then(
       () => process.exit(0),
       (error: unknown) => {
-        logger.error({ err: error }, 'closing failed');
+        logger.error({ err: error }, 'could not close cleanly');
         process.exit(1);
       },
     );
   };
-  process.once('SIGTERM', end);
-  process.once('SIGINT', end);
+  process.once('SIGTERM', shutDown);
+  process.once('SIGINT', shutDown);
 }
 
 if (import.meta.main) {

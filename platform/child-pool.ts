@@ -97,7 +97,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
       const worker = idle.pop() ?? start();
       worker.jobs += 1;
       setKeepsParentAlive(worker.process, true);
-      const unwatch = enforceMemoryLimit(worker, maxResidentBytes);
+      const stopEnforcing = enforceMemoryLimit(worker, maxResidentBytes);
       try {
         const result = await job(worker);
         await returnToPool(worker);
@@ -106,7 +106,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         worker.kill('its job failed');
         throw error;
       } finally {
-        unwatch();
+        stopEnforcing();
         jobs.busy -= 1;
         release();
       }

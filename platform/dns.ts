@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import type { Config } from './config.ts';
 
-/** The result of a DNS query: records, definitely none, or no conclusive answer. */
+/** The result of a DNS query: records, a negative answer, or no conclusive answer. */
 export type DnsAnswer<Record> =
   | { kind: 'found'; records: Record[] }
   /** The name does not exist, or has no record of this type. */
@@ -22,7 +22,7 @@ export interface DnsLookup {
 }
 
 /** c-ares codes for a definitive negative answer. Every other code is a failure to answer. */
-const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
+const NEGATIVE_ANSWER_CODES = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 
 /** Limits on answers, because zones are untrusted. */
 const MAX_RECORDS = 50;
@@ -44,7 +44,7 @@ export function createDnsLookup(
       return { kind: 'found', records: found.slice(0, MAX_RECORDS).map(read) };
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'UNKNOWN';
-      return NO_RECORD.has(code) ? { kind: 'none' } : { kind: 'unknown', error: code };
+      return NEGATIVE_ANSWER_CODES.has(code) ? { kind: 'none' } : { kind: 'unknown', error: code };
     }
   }
 

@@ -79,7 +79,7 @@ export class AppError extends Error {
   }
 }
 
-/** Also used for another tenant's row, so that its existence is not revealed. */
+/** Also used for another tenant's row, to avoid revealing that it exists. */
 export function notFound(what: string, id: string): AppError {
   return new AppError('not_found', {
     detail: `The ${what} ${id.slice(0, 64)} does not exist or is not accessible to this credential.`,

@@ -8,7 +8,7 @@ export interface ReturnPathTarget {
   position: number;
 }
 
-/** Signed envelope senders (VERP). Only servers that received the message know them, so reports sent to them are trusted. */
+/** Signed envelope senders (VERP). Only servers that received the message know them, so reports to them are trusted. */
 export interface ReturnPaths {
   /** `bounces+<token>@<domain>`, at most 64 octets before the `@` (RFC 5321 section 4.5.3.1.1). */
   create(messageId: string, position: number): string;

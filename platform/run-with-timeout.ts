@@ -9,7 +9,7 @@ const context = createContext({ work: undefined });
  * regular expressions with catastrophic backtracking.
  *
  * @returns the result of the work, or null if it timed out.
- * @throws whatever the work throws.
+ * @throws the error that the work throws.
  */
 export function runWithTimeout<T extends NonNullable<unknown>>(timeoutMs: number, work: () => T): T | null {
   try {

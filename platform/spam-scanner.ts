@@ -20,7 +20,7 @@ export interface SpamScanner {
   scan(raw: Readable, envelope: ScanEnvelope): Promise<ScanResult>;
 }
 
-/** rspamd actions that mean spam. `greylist` and `soft reject` ask for a retry, which is no longer possible. */
+/** rspamd actions that mean spam. `greylist` and `soft reject` request a retry, which is no longer possible. */
 const SPAM_ACTIONS = new Set(['reject', 'discard', 'quarantine', 'add header', 'rewrite subject']);
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

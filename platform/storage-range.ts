@@ -26,7 +26,7 @@ export function readRange(
   });
 }
 
-/** Reads the range into one buffer, and the response to its end, so that its connection is reused. */
+/** Reads the range into one buffer. Reads the response to its end, which lets the SDK reuse the connection. */
 async function fetchRange(
   client: S3Client,
   target: { Bucket: string; Key: string },

@@ -25,7 +25,7 @@ export function temporalConnectionOptions(
   };
 }
 
-/** Connects on first use, so that a process can start while Temporal is down. */
+/** Connects on first use, so a process can start while Temporal is down. */
 export function createTemporalClient(config: TemporalConfig): Client {
   return new Client({
     connection: Connection.lazy(temporalConnectionOptions(config)),

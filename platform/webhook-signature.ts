@@ -14,7 +14,7 @@ export interface UnsignedWebhook {
 
 /**
  * The signature headers of a webhook: the specification's pair (section "Webhook signatures"), whose key is the whole
- * `whsec_` value, and those of Standard Webhooks, whose key is the decoded bytes, so that existing libraries work.
+ * `whsec_` value, and those of Standard Webhooks, whose key is the decoded bytes. Existing libraries verify the latter.
  */
 export function signWebhook(webhook: UnsignedWebhook): Record<string, string> {
   const { secret, previousSecret, eventId, timestampSeconds } = webhook;

@@ -105,7 +105,7 @@ export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'
 
 /**
  * Adds data to an open entry. Each chunk is deflated independently, or stored if deflating saves nothing, and ends on a
- * byte boundary (full flush), so that the next chunk needs no dictionary and can be written by another process.
+ * byte boundary (full flush). The next chunk therefore needs no dictionary, and another process can write it.
  */
 export async function addChunk(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer[]; entry: ZipEntry }> {
   if (data.length === 0) return { bytes: [], entry };
@@ -198,9 +198,9 @@ export function buildDirectoryHeader(entry: ZipEntry): Buffer {
   const { sizeBytes, compressedBytes, offset } = entry;
   const name = encodeName(entry);
   const largeSizes = entry.zip64 || sizeBytes >= MAX_32 || compressedBytes >= MAX_32;
-  const farOffset = offset >= MAX_32;
+  const largeOffset = offset >= MAX_32;
   // Section 4.5.3: only the fields that are 0xFFFFFFFF in the header, in this order.
-  const large = [...(largeSizes ? [sizeBytes, compressedBytes] : []), ...(farOffset ? [offset] : [])];
+  const large = [...(largeSizes ? [sizeBytes, compressedBytes] : []), ...(largeOffset ? [offset] : [])];
   const extra = large.length > 0 ? buildZip64Extra(large) : Buffer.alloc(0);
   const fixed = new RecordBuilder(46)
     .u32(0x02014b50)
@@ -220,7 +220,7 @@ export function buildDirectoryHeader(entry: ZipEntry): Buffer {
     .u16(0)
     .u16(0)
     .u32(REGULAR_FILE)
-    .u32(farOffset ? MAX_32 : offset);
+    .u32(largeOffset ? MAX_32 : offset);
   return Buffer.concat([fixed.bytes, name, extra]);
 }
 

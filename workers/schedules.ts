@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import {
   RECHECK_DOMAINS,
-  RECHECK_DOMAINS_EVERY_MS,
+  RECHECK_DOMAINS_INTERVAL_MS,
   RECHECK_DOMAINS_SCHEDULE_ID,
 } from '../workflows/domains/recheck-domains.contract.ts';
 import {
@@ -47,7 +47,7 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
   });
   await ensureSchedule(temporal, {
     scheduleId: RECHECK_DOMAINS_SCHEDULE_ID,
-    spec: { intervals: [{ every: RECHECK_DOMAINS_EVERY_MS }] },
+    spec: { intervals: [{ every: RECHECK_DOMAINS_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: RECHECK_DOMAINS, taskQueue: MAINTENANCE_QUEUE, args: [] },
   });

@@ -157,8 +157,8 @@ function createServer(
     onRcptTo({ address }, session, done) {
       if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
         return done(new SmtpError(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients per message`));
-      const fault = findAddressProblem(address);
-      done(fault ? new SmtpError(553, `5.1.3 The address ${toReplyText(fault)}`) : null);
+      const problem = findAddressProblem(address);
+      done(problem ? new SmtpError(553, `5.1.3 The address ${toReplyText(problem)}`) : null);
     },
     onData(stream, session, done) {
       submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(

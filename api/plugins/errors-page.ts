@@ -6,7 +6,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'A field, parameter or header does not match the schema of the operation. Each entry of <code>errors</code> identifies one with a JSON Pointer. Unknown fields are rejected, not ignored.',
   malformed_json: 'The body is not one JSON value in UTF-8.',
   invalid_cursor:
-    'A cursor is valid only for the list it came from, with the same filters and order. Start again without a cursor.',
+    'A cursor is valid only for the list that returned it, with the same filters and order. Start again without a cursor.',
   unauthenticated:
     'The request has no API key, or the key is unknown, expired or revoked. The response is the same in each case.',
   permission_denied: 'The key lacks the permission named in <code>permission</code>.',
@@ -26,11 +26,11 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   unsupported_media_type:
     'Bodies must be <code>application/json</code> in UTF-8, without a Content-Encoding.',
   draft_target_not_found:
-    'The thread or message the draft refers to no longer exists. The draft is kept; change it and send it again.',
+    'The thread or message the draft refers to no longer exists. The draft is not deleted; change it and send it again.',
   no_recipients: 'The message has no recipients in to, cc or bcc.',
   domain_not_verified: 'The organization has not verified the domain.',
   message_rejected:
-    'The message was not sent. <code>rejection_reason</code> has the reason; a draft is kept.',
+    'The message was not sent. <code>rejection_reason</code> has the reason. If it was a draft, the draft is not deleted.',
   idempotency_key_reused: 'The key was used for another request. Use a new one for each operation.',
   unprocessable: 'The request is well-formed but cannot be processed.',
   rate_limited:

@@ -59,7 +59,7 @@ function parse(text: string): unknown {
 function malformedJson(detail: string): AppError {
   return new AppError('malformed_json', {
     detail,
-    fix: 'Send one JSON value in UTF-8, or no body if the operation takes none.',
+    fix: 'Send one JSON value in UTF-8, or no body if the operation does not accept one.',
   });
 }
 

@@ -21,7 +21,7 @@ const QUERY_OPTIONS: Options = { ...STRICT_OPTIONS, coerceTypes: true };
 
 /** Maximum number of values in a request: far more than any valid request has, and few enough to validate cheaply. */
 const MAX_VALUES = 20_000;
-const MAX_ERRORS_SHOWN = 20;
+const MAX_REPORTED_ERRORS = 20;
 
 /**
  * Rejects requests that violate their schema or contain text that cannot be stored.
@@ -115,7 +115,7 @@ function rejectPrototypeName(path: string, name: string): void {
 function rejectUnexpectedBody({ body, routeOptions }: FastifyRequest): void {
   if (body === undefined || routeOptions.schema?.body) return;
   if (typeof body === 'object' && body !== null && Object.keys(body).length === 0) return;
-  throw invalidAt('/body', 'must be empty: this operation takes no body');
+  throw invalidAt('/body', 'must be empty: this operation does not accept a body');
 }
 
 function invalidAt(path: string, message: string): AppError {
@@ -136,7 +136,7 @@ function validationError(part: string, found: ErrorObject[]): AppError {
       keyword !== 'propertyNames' &&
       !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
   );
-  const errors = reported.slice(0, MAX_ERRORS_SHOWN).map((error) => {
+  const errors = reported.slice(0, MAX_REPORTED_ERRORS).map((error) => {
     const member = findMember(error);
     const end = member === undefined ? '' : `/${encodePointerSegment(member)}`;
     return {

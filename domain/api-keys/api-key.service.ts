@@ -32,7 +32,7 @@ export interface ApiKeyService {
   create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
   /** Lists keys whose binding is within the caller's, without revoked ones. */
   list(scope: Scope, page: PageRequest): Promise<Page<ApiKey>>;
-  /** @throws AppError `not_found`, also for a revoked one. */
+  /** @throws AppError `not_found`, including for a revoked key. */
   get(scope: Scope, keyId: string): Promise<ApiKey>;
   /** Takes effect with the next request. @throws AppError `not_found`. */
   revoke(scope: Scope, keyId: string): Promise<void>;

@@ -3,7 +3,7 @@ import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 
 /**
- * Which inbox holds an address, across all tenants. Written only through the function `claim_address`, which sees every
+ * The inbox that holds an address, across all tenants. Written only through the function `claim_address`, which sees every
  * tenant's rows. A released address stays reserved for its organization for 90 days.
  */
 export const AddressClaimEntity = defineEntity({

@@ -3,7 +3,7 @@ import { notFound } from '../../platform/errors.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 
-/** @throws AppError `not_found`, also for a deleted inbox. */
+/** @throws AppError `not_found`, including for a deleted inbox. */
 export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
   const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
   if (inbox.deletedAt) throw notFound('inbox', inboxId);

@@ -51,7 +51,7 @@ export const InboxEntity = defineEntity({
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),
-    /** When a purge of the deleted inbox was requested; null if its messages are kept. */
+    /** When a purge of the deleted inbox was requested; null if its messages remain. */
     purgeRequestedAt: timestamp().strictNullable(),
     purgedAt: timestamp().strictNullable(),
     /** When the reconciler last checked the row's run; null if it never did. */

@@ -33,7 +33,8 @@ export interface InboxService {
    * Creates an inbox, or returns the one created earlier with the same `clientId`, regardless of the other input.
    *
    * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox outside the scope;
-   * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another inbox.
+   * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another
+   * inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
   list(scope: Scope, page: PageRequest): Promise<Page<Inbox>>;

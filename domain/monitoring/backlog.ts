@@ -21,17 +21,17 @@ export type BacklogKind = (typeof BACKLOG_KINDS)[number];
 
 export interface Backlog {
   kind: BacklogKind;
-  /** At most {@link MAX_COUNTED}. */
+  /** At most {@link MAX_COUNTED_ROWS}. */
   count: number;
   /** Age of the oldest row counted; null for kinds without an age. */
   oldestSeconds: number | null;
 }
 
 /** Limits the cost of the count. The exact number above this does not matter. */
-export const MAX_COUNTED = 10_000;
+export const MAX_COUNTED_ROWS = 10_000;
 
 const boundedRows = (columns: string, rows: string) =>
-  `(select ${columns} from ${rows} limit ${MAX_COUNTED}) rows`;
+  `(select ${columns} from ${rows} limit ${MAX_COUNTED_ROWS}) rows`;
 const ageSeconds = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
 
 // Each part reads a partial index that contains only pending rows, in the order they are due.

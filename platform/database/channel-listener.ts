@@ -58,7 +58,7 @@ export function listenToChannel(options: ChannelListenerOptions): ChannelListene
       throw broken.signal.aborted ? broken.signal.reason : error;
     } finally {
       listening = false;
-      // A dead peer does not answer the termination message.
+      // A dead peer does not respond to the termination message.
       await Promise.race([client.end().catch(() => undefined), sleep(1_000, undefined, { ref: false })]);
     }
   }

@@ -10,7 +10,7 @@ const CONTENTION_CODES = new Set(['40001', '40P01', '55P03', '57014']);
 /** SQLSTATE: text or a time that PostgreSQL cannot store; 08P01 is a NUL in a parameter. */
 const UNSTORABLE_CODES = new Set(['22P05', '22021', '22008', '22007', '08P01']);
 /** SQLSTATE class 08, shutdowns, too many connections, and errors of the socket. */
-const UNREACHABLE =
+const UNREACHABLE_CODES =
   /^(08(?!P01)...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/;
 /** Errors of the driver, which have no code. */
 const UNREACHABLE_MESSAGE =
@@ -26,7 +26,7 @@ export function toDatabaseError(error: unknown): AppError | undefined {
   const code = codeOf(error);
   if (
     error instanceof ConnectionException ||
-    UNREACHABLE.test(code) ||
+    UNREACHABLE_CODES.test(code) ||
     UNREACHABLE_MESSAGE.test(error.message)
   ) {
     return new AppError('unavailable', {

@@ -32,8 +32,8 @@ export interface Database {
   readonly orm: MikroORM;
   /**
    * Runs `work` in a transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if there is
-   * one. An `AppError` with `commitsTransaction` is thrown after the commit; every other error rolls back. Make no other network
-   * call inside.
+   * one. An `AppError` with `commitsTransaction` is thrown after the commit; every other error rolls back. Do not make
+   * other network calls inside.
    */
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /**
@@ -58,7 +58,7 @@ export interface Database {
   autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
   /** This process's pool: connections in use and idle, and callers waiting for one. */
   poolUsage(): { used: number; idle: number; waiting: number };
-  /** @throws if PostgreSQL does not answer. */
+  /** @throws Error if PostgreSQL does not respond. */
   ping(): Promise<void>;
   /** Waits for the work in progress, then closes all connections. */
   close(): Promise<void>;

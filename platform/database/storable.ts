@@ -5,8 +5,8 @@
  * @param maxCharacters longer text is truncated.
  */
 export function storableText(text: string, maxCharacters = Number.POSITIVE_INFINITY): string {
-  const cut = text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
-  return cut.replaceAll('\0', '\u{fffd}').toWellFormed();
+  const truncated = text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
+  return truncated.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
 /** {@link storableText} for every string within a JSON value, including property names. */

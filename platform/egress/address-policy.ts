@@ -6,8 +6,8 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Decides which addresses the service may connect to on behalf of customers. */
 export interface AddressPolicy {
   /**
-   * Returns why the address is not allowed; null if it is allowed. Accepts the formats sockets and resolvers report: `10.0.0.1`,
-   * `::ffff:10.0.0.1`, `fe80::1%eth0`.
+   * Returns why the address is not allowed; null if it is allowed. Accepts the formats that sockets and resolvers report:
+   * `10.0.0.1`, `::ffff:10.0.0.1`, `fe80::1%eth0`.
    */
   findRefusal(address: string): string | null;
 }

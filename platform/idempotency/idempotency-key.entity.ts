@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
 
-/** A response stored for 24 hours under the caller's Idempotency-Key, committed together with the change that the request made. */
+/** A response stored for 24 hours under the caller's Idempotency-Key, committed together with the request's change. */
 export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',

@@ -36,7 +36,7 @@ export function createMessageHandover({
   return {
     openStream() {
       const stream = Readable.from(read(), { objectMode: false });
-      // Registered before nodemailer pipes the stream, so that it runs before the final dot is written.
+      // Registered before nodemailer pipes the stream, so it runs before the final dot is written.
       stream.once('end', () => {
         completed = true;
       });

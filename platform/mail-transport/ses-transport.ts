@@ -12,7 +12,7 @@ export type SesTransportConfig = Pick<
 /** Header fields, in lower case, that SES overwrites: a signature must not cover them. */
 export const SES_OVERWRITTEN_FIELDS = ['message-id', 'date'];
 
-const DEFAULT_TIMEOUTS = { connectMs: 10_000, answerMs: 120_000 };
+const DEFAULT_TIMEOUTS = { connectMs: 10_000, responseMs: 120_000 };
 
 /**
  * Sends raw messages through Amazon SES (API v2), one recipient per request. SES sets its own envelope sender,
@@ -28,7 +28,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
     maxAttempts: 1,
     requestHandler: {
       connectionTimeout: timeouts.connectMs,
-      requestTimeout: timeouts.answerMs,
+      requestTimeout: timeouts.responseMs,
       throwOnRequestTimeout: true,
     },
   });
@@ -75,7 +75,7 @@ export function createSesTransport(config: SesTransportConfig, timeouts = DEFAUL
   };
 }
 
-/** Reads the complete message, because SES takes it as one body. Nothing is sent if reading fails. */
+/** Reads the complete message, because the SES API accepts it only as one body. If reading fails, nothing is sent. */
 async function readMessage({ openRaw, sizeBytes }: Transmission): Promise<Buffer | TransmissionResult> {
   try {
     const raw = await buffer(await openRaw());

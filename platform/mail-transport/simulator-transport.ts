@@ -10,7 +10,7 @@ export function simulatorDomainOf(mailDomain: string): string {
 }
 
 /**
- * Returns the outcome that an address of the simulator's domain stands for (`bounced+case-7@simulator.example.com`), or
+ * Returns the outcome that an address of the simulator's domain requests (`bounced+case-7@simulator.example.com`), or
  * null for any other address. An unknown local part bounces, because it has no mailbox.
  */
 export function findSimulatedOutcome(address: string, mailDomain: string): SimulatedOutcome | null {

@@ -15,7 +15,7 @@ export function parseStatusCode(response: string | undefined): string | null {
 }
 
 /** Most specific form first: each MTA words its queue id differently. */
-const QUEUE_ID_FORMS = [
+const QUEUE_ID_PATTERNS = [
   /\bqueued as ([\w.-]{4,128})/i, // Postfix, OpenSMTPD, Haraka
   /\bid=([\w.-]{4,128})/i, // Exim, OpenSMTPD
   /\bInternalId=(\d{4,40})/i, // Exchange
@@ -27,7 +27,7 @@ const QUEUE_ID_FORMS = [
 
 /** Returns the relay's queue id of an accepted message, or null if the reply has no known form. */
 export function parseQueueId(response: string): string | null {
-  for (const form of QUEUE_ID_FORMS) {
+  for (const form of QUEUE_ID_PATTERNS) {
     const id = form.exec(response)?.[1];
     if (id) return id;
   }

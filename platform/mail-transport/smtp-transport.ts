@@ -134,7 +134,7 @@ function classifyFailure(error: NodemailerError | null, handover: MessageHandove
   return { kind: 'deferred', statusCode: parseStatusCode(error?.response), response, cause: error };
 }
 
-/** Replies that concern the session (credentials, TLS, sequence), not the message: it stays deferred until an operator acts. */
+/** Replies that concern the session (credentials, TLS, sequence), not the message: the message is deferred. */
 const SESSION_ERRORS = new Set([503, 523, 530, 534, 535, 538]);
 
 /** Returns what a refusal applies to; null if it is not final, or applies to the session. */

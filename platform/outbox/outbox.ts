@@ -27,7 +27,7 @@ const FIRST_SWEEP_AFTER_MS = 10_000;
 /** Per process: more calls would only queue at the Temporal server. */
 const MAX_CONCURRENT_CALLS = 50;
 /** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
-const MAX_WAITING = 5_000;
+const MAX_WAITING_COMMANDS = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
@@ -87,7 +87,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
       });
       em.persist(row);
       afterCommit(() => {
-        if (waiting.size >= MAX_WAITING) return;
+        if (waiting.size >= MAX_WAITING_COMMANDS) return;
         const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() =>
           waiting.delete(dispatch),
         );
@@ -115,12 +115,12 @@ const BATCH_DELAY_MS = 50;
  * that a crash leaves behind is dispatched again, which has no effect.
  */
 function createBatchedDelete(database: Database): (organizationId: string, id: string) => Promise<void> {
-  let batch: { idsOf: Map<string, string[]>; removed: Promise<void> } | undefined;
+  let batch: { idsByOrganization: Map<string, string[]>; removed: Promise<void> } | undefined;
 
-  async function removeLater(idsOf: Map<string, string[]>): Promise<void> {
+  async function removeLater(idsByOrganization: Map<string, string[]>): Promise<void> {
     await pause(BATCH_DELAY_MS);
     batch = undefined;
-    for (const [organizationId, ids] of idsOf) {
+    for (const [organizationId, ids] of idsByOrganization) {
       await database.transaction({ organizationId }, ({ em }) =>
         em.nativeDelete(OutboxEntity, { id: { $in: ids } }),
       );
@@ -129,12 +129,12 @@ function createBatchedDelete(database: Database): (organizationId: string, id: s
 
   return (organizationId, id) => {
     if (!batch) {
-      const idsOf = new Map<string, string[]>();
-      batch = { idsOf, removed: removeLater(idsOf) };
+      const idsByOrganization = new Map<string, string[]>();
+      batch = { idsByOrganization, removed: removeLater(idsByOrganization) };
     }
-    const ids = batch.idsOf.get(organizationId);
+    const ids = batch.idsByOrganization.get(organizationId);
     if (ids) ids.push(id);
-    else batch.idsOf.set(organizationId, [id]);
+    else batch.idsByOrganization.set(organizationId, [id]);
     return batch.removed;
   };
 }

@@ -23,7 +23,7 @@ export interface RateVerdict {
   retryAfterSeconds: number;
 }
 
-/** Takes up to `count` tokens from the shared bucket. @returns how many were granted. */
+/** Takes up to `count` tokens from the shared bucket. Returns the number of granted tokens. */
 export type LeaseTokens = (bucket: string, limit: RateLimit, count: number) => Promise<number>;
 
 export interface RateLimiter {

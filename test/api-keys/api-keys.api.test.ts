@@ -67,8 +67,8 @@ test('a key cannot grant permissions it lacks', async () => {
     'permission_denied',
   );
   expect(problem.permission).toBe('messages:send');
-  const defaulted = (await create({ name: 'x' }, token)).json<Created>();
-  expect(defaulted.permissions).toEqual(['inboxes:read']);
+  const keyWithDefaults = (await create({ name: 'x' }, token)).json<Created>();
+  expect(keyWithDefaults.permissions).toEqual(['inboxes:read']);
 });
 
 test('a bound key creates keys only within its own binding', async () => {

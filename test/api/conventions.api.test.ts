@@ -147,7 +147,7 @@ describe('paths and methods', () => {
   test('an unknown path is not found, with or without a credential', async () => {
     expectProblem(await app.call('/nowhere'), 'not_found');
     expectProblem(await app.call('/nowhere', { token: organization.token }), 'not_found');
-    const post = { token: organization.token, method: 'POST' as const, body: { to: 'nobody' } };
+    const post = { token: organization.token, method: 'POST' as const, body: { to: 'someone' } };
     expectProblem(await app.call('/nowhere', post), 'not_found');
     expectProblem(await app.call(`/inboxes/${'x'.repeat(400)}`, { token: organization.token }), 'not_found');
   });

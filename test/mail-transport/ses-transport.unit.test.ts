@@ -13,8 +13,8 @@ afterEach(async () => {
 });
 
 /** A fake SES endpoint. */
-async function fakeSes(answer: RequestListener) {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+async function fakeSes(handleRequest: RequestListener) {
+  const server = createServer(handleRequest).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   closers.push(async () => {
@@ -33,7 +33,7 @@ function transmit(endpoint: string, over: { configurationSet?: string; sizeBytes
       SES_ACCESS_KEY_ID: 'AKIATEST',
       SES_SECRET_ACCESS_KEY: 'secret',
     },
-    { connectMs: 2_000, answerMs: 500 },
+    { connectMs: 2_000, responseMs: 500 },
   );
   closers.push(() => transport.close());
   return transport.transmit({
@@ -86,11 +86,11 @@ describe('SES', () => {
   });
 
   test('disconnecting or not responding makes the message ambiguous without a second request', async () => {
-    for (const answer of [(request: { destroy(): void }) => request.destroy(), () => {}]) {
+    for (const misbehave of [(request: { destroy(): void }) => request.destroy(), () => {}]) {
       let requests = 0;
       const endpoint = await fakeSes((request) => {
         requests += 1;
-        request.resume().once('end', () => answer(request.socket));
+        request.resume().once('end', () => misbehave(request.socket));
       });
       expect(await transmit(endpoint)).toMatchObject({ kind: 'ambiguous' });
       expect(requests).toBe(1);

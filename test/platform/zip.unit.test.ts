@@ -187,13 +187,13 @@ describe('an archive', () => {
     };
     const header = buildLocalHeader(huge);
     const offset = header.length + sizeBytes;
-    const behind = await completeEntry({ name: 'behind', modifiedAt, offset }, Buffer.from('far away'));
-    const begin = offset + Buffer.concat(behind.bytes).length;
-    const directory = Buffer.concat([buildDirectoryHeader(huge), behind.directoryRecord]);
+    const following = await completeEntry({ name: 'behind', modifiedAt, offset }, Buffer.from('far away'));
+    const begin = offset + Buffer.concat(following.bytes).length;
+    const directory = Buffer.concat([buildDirectoryHeader(huge), following.directoryRecord]);
     const end = buildEndRecords({ entries: 2, offset: begin, sizeBytes: directory.length });
     const file = await open(path, 'w');
     await file.write(header, 0, header.length, 0);
-    const tail = Buffer.concat([...behind.bytes, directory, end]);
+    const tail = Buffer.concat([...following.bytes, directory, end]);
     await file.write(tail, 0, tail.length, offset);
     await file.close();
 

@@ -62,13 +62,13 @@ describe('trackDelivery', () => {
 });
 
 describe('sendScheduledDraft', () => {
-  function draft(answers: Awaited<ReturnType<DraftActivities['sendDueDraft']>>[] = ['sent']) {
+  function draft(results: Awaited<ReturnType<DraftActivities['sendDueDraft']>>[] = ['sent']) {
     const sentAt: number[] = [];
     let unscheduleCalls = 0;
     const activities: DraftActivities = {
       async sendDueDraft() {
         sentAt.push(await environment.temporal.currentTimeMs());
-        return (answers.length > 1 ? answers.shift() : answers[0]) ?? 'sent';
+        return (results.length > 1 ? results.shift() : results[0]) ?? 'sent';
       },
       async unscheduleDraft() {
         unscheduleCalls += 1;

@@ -8,7 +8,7 @@ const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
  * Runs an activity and heartbeats three times per heartbeat timeout. Without heartbeats, Temporal notices a killed worker
  * only when the whole activity times out.
  */
-export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
+export async function withHeartbeats<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   // A local activity has no heartbeats; the timeout of its workflow task covers it.
   if (context.info.isLocal) return withApplicationFailures(work);
