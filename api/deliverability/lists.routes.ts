@@ -59,7 +59,7 @@ export const listRoutes =
           operationId: 'lists.add',
           summary: 'Allow or block an address or a domain',
           description:
-            'The narrowest scope that matches an address decides; within one scope, block takes precedence over allow. Returns 200 if the entry already exists.',
+            'The narrowest scope that matches an address applies; within one scope, block takes precedence over allow. Returns 200 if the entry already exists.',
           tags: ['Deliverability'],
           params: ListParams,
           body: ref(CreateListEntry),

@@ -25,7 +25,7 @@ export const rawRoutes =
           operationId: 'messages.getRaw',
           summary: 'Get a link to the exact bytes of a message',
           description:
-            'As sent or received (RFC 5322). An outbound message has them as soon as it is dispatched.',
+            'As sent or received (RFC 5322). Available for an outbound message once it is dispatched.',
           tags: ['Messages'],
           params: MessageParams,
           response: { 200: ref(RawMessage), ...problems(409) },

@@ -61,7 +61,7 @@ export const replyRoutes =
           operationId: 'messages.reply',
           summary: 'Reply to a message',
           description:
-            'Sends in the same thread, to Reply-To or From of the original; a reply to an outbound message goes to its recipients. Also requires messages:read.',
+            'Sends in the same thread, to Reply-To or From of the original; a reply to an outbound message is addressed to its recipients. Also requires messages:read.',
           tags: ['Messages'],
           params: MessageParams,
           body: ref(ReplyToMessage),

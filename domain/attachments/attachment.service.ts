@@ -65,7 +65,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
       const storageKey = newStorageKey();
       await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
-        // The size is known only after storing. If no storage is left at all, the file is not read.
+        // The size is known only after storing. If the quota is already exhausted, the file is not read.
         await requireStorageQuota(em, scope.organizationId, 1);
       });
       await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);

@@ -5,8 +5,8 @@ import { deleteRows } from '../../platform/database/delete-rows.ts';
 const BATCH_SIZE = 5_000;
 
 /**
- * Deletes outcomes that no longer count against an inbox. They belong to messages of its last 7 days, and reports arrive
- * for another 30 days at most. Returns how many.
+ * Deletes outcomes that no longer count against an inbox. Only messages of the last 7 days count, and reports arrive
+ * for at most another 30 days. Returns the number of deleted outcomes.
  */
 export function purgeReputationOutcomes(database: Database): Promise<number> {
   return deleteRows(

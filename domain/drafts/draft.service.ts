@@ -18,7 +18,7 @@ import { type Draft, DraftEntity } from './draft.entity.ts';
 import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
 import { type DueDraftResult, sendDraft, sendDueDraft } from './send-draft.ts';
 
-/** An undefined field keeps its value; null or an empty array clears it. */
+/** An undefined field is unchanged; null or an empty array clears it. */
 export interface DraftInput extends Partial<OutboundContent> {
   /** Looked up only when the draft is sent. */
   threadId?: string | null;
@@ -56,7 +56,7 @@ export interface DraftService {
   send(scope: Scope, draftId: string): Promise<MessageDetails>;
   /** Sends a scheduled draft when it is due. A refusal is recorded on the draft. */
   sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
-  /** Unschedules a draft because an operator ended its workflow; `send_error` gives the reason. */
+  /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
   cancelSchedule(draftId: string, scheduleVersion: number): Promise<void>;
 }
 
@@ -161,7 +161,7 @@ function applyChanges(
   else if (sendAt !== undefined) scheduleSend(transaction, outbox, draft, sendAt);
 }
 
-/** @param files undefined keeps the draft's files. */
+/** @param files if undefined, the draft's files are unchanged. */
 async function replaceFiles(
   em: EntityManager,
   scope: Scope,

@@ -19,7 +19,7 @@ const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < 
 
 /**
  * Scheduled drafts whose time has passed, or whose run may be gone. If an operator ended the run, the draft is
- * unscheduled and `send_error` gives the reason. A run that is still waiting after the row's send time is signaled
+ * unscheduled, with the reason in `send_error`. A run that is still waiting after the row's send time is signaled
  * again.
  */
 export function overdueDrafts(

@@ -37,7 +37,7 @@ export async function createReceivedMessage(
   const from = mail.from ?? { email: receipt.mailFrom };
   const { arc, spf, dkim, dmarc } = authentication;
   const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
-  // An allowed From counts only if DMARC passes; otherwise it may be forged.
+  // An allow-listed From is trusted only if DMARC passes; otherwise it may be forged.
   const isAllowListed = listEffect === 'allow' && dmarc === 'pass';
   const labels = [
     ...(listEffect === 'block' ? ['blocked'] : []),

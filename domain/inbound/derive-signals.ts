@@ -22,7 +22,7 @@ export function deriveSignals(input: SignalInput): Signal[] {
   return SIGNALS.filter((signal) => present[signal]);
 }
 
-/** Without a DMARC record of the From domain, a failed SPF check counts, unless a DKIM signature passes. */
+/** If the From domain has no DMARC record, a failed SPF check is a failure unless a DKIM signature passes. */
 function hasFailedAuthentication({ spf, dkim, dmarc }: SignalInput['authentication']): boolean {
   return dmarc === 'fail' || (dmarc === 'none' && spf === 'fail' && dkim !== 'pass');
 }

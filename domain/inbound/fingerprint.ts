@@ -11,7 +11,7 @@ export interface Fingerprint {
 /** Fields that servers (RFC 5321 section 4.4, RFC 8601, RFC 8617) and filters add in transit. */
 const TRACE_FIELD =
   /^(?:received|return-path|delivered-to|x-delivered-to|x-original-to|(?:x-)?envelope-to|(?:x-)?envelope-from|authentication-results|received-spf|arc-[a-z-]+|x-received|x-spam-[a-z-]+|x-spamd?|x-rspamd-[a-z-]+|x-virus-[a-z-]+|x-[a-z-]*trace[a-z-]*)[ \t]*:/i;
-/** Beyond this, the header is hashed with its trace fields. */
+/** A longer header is hashed with its trace fields. */
 const MAX_HEADER_BYTES = 1024 * 1024;
 
 /** Reads the whole stream and buffers only the header. */

@@ -178,7 +178,7 @@ async function markProcessed(
 /** Within this window, the same message is a duplicate. */
 const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
 
-/** The unique index decides which of two concurrent duplicates is first. */
+/** The unique index determines which of two concurrent duplicates is first. */
 function isFingerprintConflict(error: unknown): boolean {
   return (
     error instanceof UniqueConstraintViolationException &&

@@ -32,9 +32,9 @@ export const BATCH_SIZE = 200;
 const MAX_REFRESHED_THREAD_SIZE = 100;
 
 /**
- * Deletes the next expired messages of an environment in order of their ids, together with recipients, attempts,
- * attachments, search rows and receipts; stored objects are deleted by the storage sweep. Empty threads are deleted, the
- * others refreshed. Keeps drafts and messages still being sent.
+ * Deletes the next expired messages of an environment in order of their ids, with their recipients, attempts,
+ * attachments, search rows and receipts; stored objects are deleted by the storage sweep. Empty threads are deleted,
+ * the others refreshed. Keeps drafts and messages still being sent.
  *
  * Ids are ordered by time, so a batch is one index range that starts where the previous one ended and never rereads
  * deleted rows. Threads are locked before messages, the lock order used everywhere.

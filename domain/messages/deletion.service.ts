@@ -14,7 +14,7 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
 export interface DeletionService {
   /**
    * Deletes a message with its recipients, attachments and search entry. The sweep deletes its bytes unless another row
-   * shares them. An empty thread is deleted too. Events about the message are kept.
+   * shares them. An empty thread is also deleted. Events about the message are kept.
    *
    * @throws AppError `not_found`; `conflict` while the message is being sent.
    */

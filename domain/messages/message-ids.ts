@@ -35,7 +35,10 @@ export function extractMessageIds(value: string): string[] {
   return ids.map(normalizeMessageId).filter((id) => id !== '');
 }
 
-/** Removes angle brackets, white space and folding. Keeps the case, which distinguishes ids. Empty if nothing is left. */
+/**
+ * Removes angle brackets, white space and folding. Preserves the case, because ids are case-sensitive. Returns an empty
+ * string for an invalid id.
+ */
 function normalizeMessageId(value: string): string {
   const id = value.replace(/[<>\s\p{Cc}]/gu, '');
   return id.length <= MAX_MESSAGE_ID_CHARACTERS ? id : '';

@@ -23,7 +23,7 @@ export interface MessageCriteria {
 
 /** Waits for incoming messages. Hidden messages do not match, unless their label is removed during the wait. */
 export interface MessageWaitService {
-  /** @throws AppError `not_found` for the inbox, or for a `since` message that is not in it. */
+  /** @throws AppError `not_found` for the inbox, or for a `since` message in another inbox. */
   begin(scope: Scope, inboxId: string, criteria: MessageCriteria): Promise<MessageWait>;
 }
 
@@ -126,7 +126,7 @@ function normalizeForComparison(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
-/** Returns undefined if the message was deleted or hidden since its event. */
+/** Returns undefined if the message was deleted or hidden after its event. */
 async function findIfVisible(
   messages: Pick<MessageService, 'get'>,
   scope: Scope,

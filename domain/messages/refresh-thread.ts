@@ -45,7 +45,8 @@ const summarySql = (thread: Sql) => sql`
 
 /**
  * Recomputes the thread's summary after one of its messages was hidden, shown, deleted or lost a label. The caller
- * holds the thread's row lock and has flushed. A thread without visible messages keeps its times and is not listed.
+ * holds the thread's row lock and has flushed. A thread without visible messages retains its timestamps and is not
+ * listed.
  */
 export async function refreshThread(em: EntityManager, thread: Thread): Promise<void> {
   const [summary] = await em.execute<SummaryRow[]>(summarySql(sql`${thread.id}`));

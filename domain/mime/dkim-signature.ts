@@ -100,7 +100,7 @@ function signHeader(header: string, bodyHash: string, key: DkimSigningKey, signe
   ]);
   const signer = createSign('RSA-SHA256');
   for (const field of fields) signer.update(`${canonicalizeField(field)}\r\n`, 'latin1');
-  // The field itself comes last, with an empty `b=` and no line end (section 3.7).
+  // The DKIM-Signature field is signed last, with an empty `b=` and no line end (section 3.7).
   signer.update(canonicalizeField(unsigned), 'latin1');
   const signature = signer.sign(key.privateKey, 'base64').match(/.{1,72}/g) ?? [];
   return `${unsigned}${signature.join('\r\n ')}\r\n`;

@@ -11,7 +11,7 @@ const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
  * Makes an untrusted file name safe for saving (RFC 6266 section 4.3): the last segment of a path with `/` or `\\`,
  * without {@link UNSAFE} characters. Shortens a long name before its extension.
  *
- * @returns undefined if nothing is left.
+ * @returns undefined if no usable name remains.
  */
 export function sanitizeFileName(untrusted: string): string | undefined {
   const name = untrusted.toWellFormed().replace(UNSAFE, '').split(/[/\\]/).at(-1)?.trim() ?? '';

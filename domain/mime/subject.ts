@@ -124,7 +124,7 @@ export function getBaseSubject(subject: string): string {
   return analyzeSubject(subject).base;
 }
 
-/** Whether the subject has a reply prefix. A forward prefix outside of it takes precedence. */
+/** Whether the subject has a reply prefix. An outer forward prefix takes precedence. */
 export function isReplySubject(subject: string): boolean {
   return analyzeSubject(subject).prefix === 'reply';
 }

@@ -14,7 +14,7 @@ export interface DispatchService {
   /**
    * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
    *
-   * @returns `finished` if there is nothing left to send.
+   * @returns `finished` if there is nothing more to send.
    */
   prepare(messageId: string): Promise<'proceed' | 'finished'>;
   /** Applies the results of the attempts to recipients and message, and records the events. */
@@ -24,7 +24,7 @@ export interface DispatchService {
   /**
    * Stops further transmission. Recipients that were already transmitted to are not affected.
    *
-   * @returns `too_late` if there is nothing left to stop, or the outcome of a recipient is unknown.
+   * @returns `too_late` if nothing remains to be stopped, or the outcome of a recipient is unknown.
    */
   cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
 }

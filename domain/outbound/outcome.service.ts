@@ -62,7 +62,8 @@ export function createOutcomeService({
       bounceExpired(outcomeState, retryWindowMs);
       for (const outcome of [...outcomes, ...simulated]) applyOutcome(outcomeState, outcome);
       const ambiguous = outcomeState.attempts.some(({ state }) => state === 'ambiguous');
-      // A report may arrive while the workflow still transmits to other recipients. The message then stays `sending`.
+      // A report may arrive while the workflow is still transmitting to other recipients. The message then remains
+      // `sending`.
       const isTransmitting =
         previousStatus === 'sending' &&
         outcomes.length > 0 &&

@@ -14,7 +14,7 @@ import { findRefusal, findSuppressedRecipients, type GateInput, type Refusal } f
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
- * @returns `finished` if there is nothing left to send.
+ * @returns `finished` if there is nothing more to send.
  */
 export async function prepareSend(
   database: Database,

@@ -56,7 +56,7 @@ export function buildReplyBodies(bodies: Bodies, original: Original): Bodies {
  * Builds the bodies of a forward: the given note with the header block and body of the original below. An HTML original
  * is forwarded as HTML, even if the note is plain text.
  *
- * @param keepInlineImages whether the original's inline images are forwarded too.
+ * @param keepInlineImages whether the original's inline images are also forwarded.
  */
 export function buildForwardBodies(bodies: Bodies, original: Original, keepInlineImages: boolean): Bodies {
   const { textBody, htmlBody } = bodies;

@@ -13,11 +13,11 @@ export interface ReplyRecipients {
 
 /**
  * Finds the recipients of a reply (RFC 5322 section 3.6.3): Reply-To, otherwise From; with `replyAll` also To and Cc. A
- * reply to an outbound message goes to its recipients. Each address occurs once; the inbox's own address and invalid
- * addresses are omitted.
+ * reply to an outbound message is addressed to its recipients. Each address occurs once; the inbox's own address and
+ * invalid addresses are omitted.
  *
  * @param inboxAddress the inbox's own address; it also matches with any plus tag.
- * @throws AppError `no_recipients` if no recipient is left.
+ * @throws AppError `no_recipients` if no recipient remains.
  */
 export function findReplyRecipients(
   original: RepliedMessage,
@@ -38,7 +38,7 @@ export function findReplyRecipients(
   if (cc.length > 0) return { to: cc, cc: [] };
   throw new AppError('no_recipients', {
     detail: 'The message has no address to reply to.',
-    fix: 'Send a new message with explicit recipients; a draft with in_reply_to stays in the thread.',
+    fix: 'Send a new message with explicit recipients; a draft with in_reply_to is sent in the same thread.',
   });
 }
 

@@ -14,7 +14,7 @@ const REMOVED_FIELD = /^(?:bcc|resent-bcc|return-path|x-original-to|delivered-to
 
 /**
  * Applies the changes of a submission server (RFC 6409 section 8): removes Bcc, adds a missing Date and Message-ID, and
- * ends every line with CRLF. All other bytes are unchanged, so that the sender's signatures stay valid.
+ * ends every line with CRLF. All other bytes are unchanged, so that the sender's signatures remain valid.
  */
 export function rewriteSubmission(defaults: SubmissionDefaults): Transform {
   let header: Buffer | null = Buffer.alloc(0);

@@ -52,8 +52,8 @@ export function beginAttempt(
 }
 
 /**
- * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has marked
- * ambiguous in the meantime.
+ * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has since
+ * marked ambiguous.
  *
  * @returns `corrected` in that case: the ambiguity may already be applied to the message.
  * @throws the database error after the last retry.

@@ -152,7 +152,7 @@ function createMailLimiter(maxSizeBytes: number): {
 function mailTooLarge(maxSizeBytes: number): AppError {
   return new AppError('payload_too_large', {
     detail: `The message is larger than ${maxSizeBytes} bytes.`,
-    fix: 'Reject it. A retry will fail too.',
+    fix: 'Reject it. A retry would also fail.',
   });
 }
 

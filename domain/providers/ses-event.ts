@@ -17,7 +17,7 @@ interface SesRecipient {
 const MAX_RECIPIENTS = 100;
 
 /**
- * Parses a notification (`notificationType`) or a published event (`eventType`) of SES.
+ * Parses a notification (`notificationType`) or a published event (`eventType`) from SES.
  *
  * @returns null if it reports no delivery outcome (sends, opens, clicks) or is invalid.
  */

@@ -49,7 +49,7 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
 
 /**
  * Marks the due entries whose object has no row, and deletes the entries whose object has one. Several receipts may
- * belong to one message.
+ * refer to the same message.
  */
 async function markDueObjects(database: Database): Promise<string[]> {
   return database.systemTransaction(async ({ em }) => {

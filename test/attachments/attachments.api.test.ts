@@ -81,16 +81,16 @@ describe('uploads', () => {
       const content = randomBytes(sizeBytes);
       const response = await upload(content, 'über 日本.bin', 'application/x-test');
       expect(response.statusCode).toBe(201);
-      const made = response.json();
-      expect(made).toEqual({
+      const created = response.json();
+      expect(created).toEqual({
         id: expect.stringMatching(/^att_/),
         filename: 'über 日本.bin',
         content_type: 'application/x-test',
         size_bytes: sizeBytes,
         sha256: createHash('sha256').update(content).digest('hex'),
       });
-      const read = (await call(`/attachments/${made.id}`)).json();
-      expect(read).toMatchObject(made);
+      const read = (await call(`/attachments/${created.id}`)).json();
+      expect(read).toMatchObject(created);
       const lifetimeMs = Date.parse(read.expires_at) - Date.now();
       expect(lifetimeMs).toBeGreaterThan(14 * 60_000);
       expect(lifetimeMs).toBeLessThanOrEqual(15 * 60_000);
@@ -99,7 +99,7 @@ describe('uploads', () => {
         `attachment; filename="_ber __.bin"; filename*=UTF-8''%C3%BCber%20%E6%97%A5%E6%9C%AC.bin`,
       );
       expect(Buffer.from(await file.arrayBuffer()).equals(content)).toBe(true);
-      const [row] = await rowsOf({ id: made.id });
+      const [row] = await rowsOf({ id: created.id });
       expect(await entryOf(row?.storageKey ?? '')).toBeNull();
     },
   );
@@ -135,8 +135,12 @@ describe('uploads', () => {
 
   test('that are truncated leave neither row nor object', async () => {
     const before = (await rowsOf({})).length;
-    const whole = formBytes([{ filename: 'cut', content: randomBytes(7 * MEBIBYTE) }]);
-    for (const bytes of [whole.subarray(0, 6 * MEBIBYTE), whole.subarray(0, -5), whole.subarray(0, 60)]) {
+    const completeForm = formBytes([{ filename: 'cut', content: randomBytes(7 * MEBIBYTE) }]);
+    for (const bytes of [
+      completeForm.subarray(0, 6 * MEBIBYTE),
+      completeForm.subarray(0, -5),
+      completeForm.subarray(0, 60),
+    ]) {
       const response = await call(`/inboxes/${inboxId}/attachments`, formCall([], bytes));
       expectProblem(response, 'validation_error');
     }
@@ -253,9 +257,9 @@ describe('download links', () => {
     ];
     for (const url of altered) {
       expect(url).not.toBe(link);
-      const answer = await fetch(url);
-      expect(answer.status).toBe(403);
-      await answer.body?.cancel();
+      const response = await fetch(url);
+      expect(response.status).toBe(403);
+      await response.body?.cancel();
     }
     const short = await app.storage.presignGet((await rowsOf({}))[0]?.storageKey ?? '', {
       filename: 'a',
@@ -263,9 +267,9 @@ describe('download links', () => {
       expiresInSeconds: 1,
     });
     await eventually(async () => {
-      const answer = await fetch(short);
-      await answer.body?.cancel();
-      expect(answer.status).toBe(403);
+      const response = await fetch(short);
+      await response.body?.cancel();
+      expect(response.status).toBe(403);
     }, 5_000);
   });
 });

@@ -67,11 +67,11 @@ describe('list entries', () => {
 
   test('are created once by 100 concurrent requests', async () => {
     const { add, entries } = await arrange();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => add('receive/block', { entry: 'spam.example' })),
     );
-    expect(answers.filter(({ statusCode }) => statusCode === 201)).toHaveLength(1);
-    expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(19);
+    expect(responses.filter(({ statusCode }) => statusCode === 201)).toHaveLength(1);
+    expect(responses.filter(({ statusCode }) => statusCode === 200)).toHaveLength(19);
     expect(await entries('receive/block')).toHaveLength(1);
   });
 

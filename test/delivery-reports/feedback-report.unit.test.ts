@@ -116,8 +116,8 @@ ${REPORTED}
   });
 
   test('never throws, for truncated reports and random bytes', () => {
-    const whole = Buffer.from(arf(FULL));
-    for (let length = 0; length < whole.length; length += 1) parseFeedbackReport(whole.subarray(0, length));
+    const report = Buffer.from(arf(FULL));
+    for (let length = 0; length < report.length; length += 1) parseFeedbackReport(report.subarray(0, length));
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
         expect(parseFeedbackReport(Buffer.from(bytes))).toBeNull();

@@ -53,8 +53,8 @@ describe('any input', () => {
 
   test('never throws for truncated reports', () => {
     for (const name of ['dsn-base64', 'exim-rcpt', 'jp-raw-iso2022', 'arf-abuse', 'exchange2007-html']) {
-      const whole = read(`${name}.eml`);
-      for (let length = 0; length < whole.length; length += 1) readMailReport(whole.subarray(0, length));
+      const report = read(`${name}.eml`);
+      for (let length = 0; length < report.length; length += 1) readMailReport(report.subarray(0, length));
     }
     fc.assert(
       fc.property(fc.constantFrom(...samples), fc.double({ min: 0, max: 1, noNaN: true }), (sample, part) => {

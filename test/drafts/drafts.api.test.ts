@@ -116,10 +116,10 @@ describe('drafts', () => {
 
   test('accept only one of two concurrent updates of the same version', async () => {
     const { id } = await draft();
-    const both = await Promise.all(
+    const responses = await Promise.all(
       ['a', 'b'].map((subject) => patch(id, { subject }, { 'if-match': '"1"' })),
     );
-    expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
+    expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
   });
 
   test('are listed until they are deleted', async () => {
@@ -253,11 +253,13 @@ describe('content validation', () => {
   });
 
   test('allows 50 recipients in to, cc and bcc in total', async () => {
-    const some = (count: number, name: string) =>
+    const addresses = (count: number, name: string) =>
       Array.from({ length: count }, (_, index) => ({ email: `${name}${index}@example.test` }));
-    expect((await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(10, 'c') })).statusCode).toBe(201);
+    expect(
+      (await create({ to: addresses(20, 'a'), cc: addresses(20, 'b'), bcc: addresses(10, 'c') })).statusCode,
+    ).toBe(201);
     const problem = expectProblem(
-      await create({ to: some(20, 'a'), cc: some(20, 'b'), bcc: some(11, 'c') }),
+      await create({ to: addresses(20, 'a'), cc: addresses(20, 'b'), bcc: addresses(11, 'c') }),
       'validation_error',
     );
     expect(problem.detail).toContain('51');
@@ -265,7 +267,7 @@ describe('content validation', () => {
 
   test('accepts unusual addresses that RFC 5321 allows', async () => {
     const emails = ["o'hara+tag@example.test", 'a@localhost', 'x@xn--bcher-kva.test'];
-    const made = await draft({ to: emails.map((email) => ({ email })) });
-    expect(made.to_addresses).toEqual(emails);
+    const created = await draft({ to: emails.map((email) => ({ email })) });
+    expect(created.to_addresses).toEqual(emails);
   });
 });

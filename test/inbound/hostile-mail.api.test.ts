@@ -99,8 +99,8 @@ describe('a forged message', () => {
       mail({ From: 'eve@people.example', Subject: 'Lure', 'Message-ID': '<known@people.example>' }),
     );
     expect(forged.message?.threadId).not.toBe(first.message?.threadId);
-    const answer = await receive(mail({ Subject: 'Re: Contract', 'In-Reply-To': '<known@people.example>' }));
-    expect(answer.message?.threadId).toBe(first.message?.threadId);
+    const reply = await receive(mail({ Subject: 'Re: Contract', 'In-Reply-To': '<known@people.example>' }));
+    expect(reply.message?.threadId).toBe(first.message?.threadId);
   });
 
   test('without a sender does not join a thread by its subject', async () => {

@@ -80,14 +80,14 @@ describe('a received message shows', () => {
     const { receive } = await arrangeInbox(database);
     const start = { 'Message-ID': '<start@people.example>', Cc: 'bob@people.example' };
     const first = await receive(mail({ Subject: 'Plan', ...start }));
-    const answer = (from: string) =>
+    const receiveReply = (from: string) =>
       receive(
         mail({ From: from, Subject: 'Re: Plan', 'In-Reply-To': '<start@people.example>', 'X-N': from }),
       );
     const [copied, newcomer, again] = [
-      await answer('Bob@people.example'),
-      await answer('eve@else.example'),
-      await answer('"Eve" <eve@else.example>'),
+      await receiveReply('Bob@people.example'),
+      await receiveReply('eve@else.example'),
+      await receiveReply('"Eve" <eve@else.example>'),
     ];
     expect([first, copied, newcomer, again].map(({ message }) => message?.signals)).toEqual([
       [],
@@ -298,7 +298,7 @@ describe('a looping thread', () => {
         );
       await em.nativeUpdate(ThreadEntity, { id: threadId }, { messageCount: sent + 1 });
     });
-    const answer = (n: number) =>
+    const receiveReply = (n: number) =>
       receive(mail({ Subject: 'Re: Ping', 'In-Reply-To': '<0@people.example>', 'X-N': String(n) }), {
         receivedAt: at,
       });
@@ -306,14 +306,14 @@ describe('a looping thread', () => {
       database.systemTransaction(async ({ em }) =>
         findRefusal(await readGateInput(em, inbox.id, ['ada@people.example'], threadId)),
       );
-    return { answer, gate, inbox };
+    return { receiveReply, gate, inbox };
   }
 
   test('is paused for one hour after more than 20 messages in each direction, without affecting other threads', async () => {
-    const { answer, gate, inbox } = await arrangeLoop(21, new Date());
-    for (let n = 0; n < 19; n += 1) await answer(n);
+    const { receiveReply, gate, inbox } = await arrangeLoop(21, new Date());
+    for (let n = 0; n < 19; n += 1) await receiveReply(n);
     expect(await gate()).toBeNull();
-    await answer(19);
+    await receiveReply(19);
     expect(await gate()).toMatchObject({
       check: 'thread_not_looping',
       reason: 'rate_limited',
@@ -329,8 +329,8 @@ describe('a looping thread', () => {
     { what: 'only one side writes', sent: 15, at: minutesAgo(0) },
     { what: 'the pause is over', sent: 30, at: minutesAgo(61) },
   ])('is not paused if $what', async ({ sent, at }) => {
-    const { answer, gate } = await arrangeLoop(sent, at);
-    for (let n = 0; n < 30; n += 1) await answer(n);
+    const { receiveReply, gate } = await arrangeLoop(sent, at);
+    for (let n = 0; n < 30; n += 1) await receiveReply(n);
     expect(await gate()).toBeNull();
   });
 });

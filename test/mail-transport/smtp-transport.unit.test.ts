@@ -16,9 +16,9 @@ const LONG = Buffer.concat([
   Buffer.from(`${'x'.repeat(76)}\r\n`.repeat(250_000)),
 ]);
 /** Only silence lasts for the whole timeout; other failures are detected immediately, even on a busy machine. */
-const PATIENT = { connectMs: 10_000, greetingMs: 10_000, idleMs: 10_000 };
+const LONG_TIMEOUTS = { connectMs: 10_000, greetingMs: 10_000, idleMs: 10_000 };
 /** The server reads a long message in the same process. */
-const SHORT_OF = {
+const SHORT_TIMEOUTS = {
   short: { connectMs: 10_000, greetingMs: 800, idleMs: 800 },
   long: { connectMs: 10_000, greetingMs: 3_000, idleMs: 3_000 },
 };
@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function transportTo(port: number, overrides: Partial<SmtpTransportConfig> = {}, timeouts = PATIENT) {
+function transportTo(port: number, overrides: Partial<SmtpTransportConfig> = {}, timeouts = LONG_TIMEOUTS) {
   const transport = createSmtpTransport(
     {
       SMTP_RELAY_HOST: '127.0.0.1',
@@ -45,7 +45,7 @@ function transportTo(port: number, overrides: Partial<SmtpTransportConfig> = {},
   return transport;
 }
 
-async function relay(script: Script, overrides: Partial<SmtpTransportConfig> = {}, timeouts = PATIENT) {
+async function relay(script: Script, overrides: Partial<SmtpTransportConfig> = {}, timeouts = LONG_TIMEOUTS) {
   const server = new ScriptedSmtpServer({ extensions: EXTENSIONS, ...script });
   const port = await server.listen();
   const transport = transportTo(port, overrides, timeouts);
@@ -81,19 +81,21 @@ interface Case extends Script {
   completed?: number;
 }
 
-const CUT: Case[] = (['drop', 'finish', 'reset', 'hang'] as const).flatMap((deviation): Case[] => [
-  { step: 'connect', deviation, expected: 'deferred' },
-  { step: 'ehlo', deviation, expected: 'deferred' },
-  { step: 'mail', deviation, expected: 'deferred' },
-  { step: 'rcpt', deviation, expected: 'deferred' },
-  { step: 'data', deviation, expected: 'deferred' },
-  { step: 'body', deviation, raw: LONG, expected: 'deferred' },
-  { step: 'dot', deviation, expected: 'ambiguous', completed: 1 },
-  { step: 'dot', deviation, raw: LONG, expected: 'ambiguous', completed: 1 },
-  { step: 'answered', deviation, expected: 'accepted', completed: 1 },
-]);
+const BROKEN_CONNECTIONS: Case[] = (['drop', 'finish', 'reset', 'hang'] as const).flatMap(
+  (deviation): Case[] => [
+    { step: 'connect', deviation, expected: 'deferred' },
+    { step: 'ehlo', deviation, expected: 'deferred' },
+    { step: 'mail', deviation, expected: 'deferred' },
+    { step: 'rcpt', deviation, expected: 'deferred' },
+    { step: 'data', deviation, expected: 'deferred' },
+    { step: 'body', deviation, raw: LONG, expected: 'deferred' },
+    { step: 'dot', deviation, expected: 'ambiguous', completed: 1 },
+    { step: 'dot', deviation, raw: LONG, expected: 'ambiguous', completed: 1 },
+    { step: 'answered', deviation, expected: 'accepted', completed: 1 },
+  ],
+);
 
-const ANSWERED: Case[] = [
+const SERVER_REPLIES: Case[] = [
   { step: 'connect', deviation: '421 4.3.2 busy', expected: 'deferred', statusCode: '4.3.2' },
   { step: 'connect', deviation: '554 5.7.1 no service for you', expected: 'deferred', statusCode: '5.7.1' },
   { step: 'ehlo', deviation: '421 4.3.2 busy', expected: 'deferred' },
@@ -131,27 +133,30 @@ const ANSWERED: Case[] = [
     completed: 1,
   },
   { step: 'dot', deviation: '354 what?', expected: 'ambiguous', completed: 1 },
-  { step: 'dot', deviation: '250-half an answer', expected: 'ambiguous', completed: 1 },
+  { step: 'dot', deviation: '250-half a reply', expected: 'ambiguous', completed: 1 },
 ];
 
 describe.each([
   ['one command at a time', EXTENSIONS],
   ['pipelined', [...EXTENSIONS, 'PIPELINING']],
 ])('a failing SMTP session, %s', (_name, extensions) => {
-  test.each([...CUT, ...ANSWERED].map((row) => [nameOf(row), row] as const))('%s', async (_row, row) => {
-    const script = { extensions, step: row.step, deviation: row.deviation };
-    const isSilent = row.deviation === 'hang' || row.deviation === '250-half an answer';
-    const timeouts = isSilent ? SHORT_OF[row.raw ? 'long' : 'short'] : PATIENT;
-    const { server, transport } = await relay(script, {}, timeouts);
+  test.each([...BROKEN_CONNECTIONS, ...SERVER_REPLIES].map((row) => [nameOf(row), row] as const))(
+    '%s',
+    async (_row, row) => {
+      const script = { extensions, step: row.step, deviation: row.deviation };
+      const isSilent = row.deviation === 'hang' || row.deviation === '250-half a reply';
+      const timeouts = isSilent ? SHORT_TIMEOUTS[row.raw ? 'long' : 'short'] : LONG_TIMEOUTS;
+      const { server, transport } = await relay(script, {}, timeouts);
 
-    const result = await transport.transmit(transmission(row.raw ?? SHORT));
+      const result = await transport.transmit(transmission(row.raw ?? SHORT));
 
-    expect(outcomeOf(result)).toBe(row.expected);
-    if (row.statusCode !== undefined) expect(result).toMatchObject({ statusCode: row.statusCode });
-    await transport.close();
-    expect(server.completedMessages).toHaveLength(row.completed ?? 0);
-    expect(server.connections).toBe(1);
-  });
+      expect(outcomeOf(result)).toBe(row.expected);
+      if (row.statusCode !== undefined) expect(result).toMatchObject({ statusCode: row.statusCode });
+      await transport.close();
+      expect(server.completedMessages).toHaveLength(row.completed ?? 0);
+      expect(server.connections).toBe(1);
+    },
+  );
 });
 
 function nameOf({ step, deviation, raw, expected }: Case): string {
@@ -331,6 +336,6 @@ test.each([
   ['450 user@[192.0.2.1] later', '450 <redacted> later'],
   ['550 müller@exämple.de unbekannt', '550 <redacted> unbekannt'],
   ['250 2.0.0 Ok: queued as 4XYZ', '250 2.0.0 Ok: queued as 4XYZ'],
-])('redacts the addresses in %j', (answer, expected) => {
-  expect(redactAddresses(answer)).toBe(expected);
+])('redacts the addresses in %j', (response, expected) => {
+  expect(redactAddresses(response)).toBe(expected);
 });

@@ -92,8 +92,11 @@ describe('deleting a message', () => {
 
   test('succeeds once for two concurrent requests', async () => {
     const message = await sent();
-    const answers = await Promise.all([remove(`/messages/${message.id}`), remove(`/messages/${message.id}`)]);
-    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 404]);
+    const responses = await Promise.all([
+      remove(`/messages/${message.id}`),
+      remove(`/messages/${message.id}`),
+    ]);
+    expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([204, 404]);
   });
 });
 

@@ -41,24 +41,24 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
     });
   /** Sends the request and resolves with its pending response once the request waits. */
   const wait = async (query = '?timeout_seconds=20', signal?: AbortSignal) => {
-    const answer = call(query, signal).then(async (response) => (await response.json()) as Answer);
+    const pendingResult = call(query, signal).then(async (response) => (await response.json()) as Answer);
     await untilOpen(1);
-    return { answer };
+    return { pendingResult };
   };
-  const got = async (subject: string, facts?: ReceiptFacts): Promise<Message> => {
+  const receiveMessage = async (subject: string, facts?: ReceiptFacts): Promise<Message> => {
     const { message } = await receive(mail({ Subject: subject }), facts);
-    if (!message) throw new Error('The mail was not taken in');
+    if (!message) throw new Error('The message was not received');
     return message;
   };
-  return { inbox, token, keyId, path, call, wait, receive, got };
+  return { inbox, token, keyId, path, call, wait, receive, receiveMessage };
 }
 
 test('returns the next message exactly as GET by id does', async () => {
-  const { wait, got, token } = await arrange();
-  await got('Before the call');
-  const { answer } = await wait();
-  const message = await got('Hello');
-  const found = await answer;
+  const { wait, receiveMessage, token } = await arrange();
+  await receiveMessage('Before the call');
+  const { pendingResult } = await wait();
+  const message = await receiveMessage('Hello');
+  const found = await pendingResult;
   expect(found).toMatchObject({
     id: message.id,
     subject: 'Hello',
@@ -69,28 +69,30 @@ test('returns the next message exactly as GET by id does', async () => {
 
 test('filters by sender and part of the subject, case-insensitively', async () => {
   const { wait, receive } = await arrange();
-  const { answer } = await wait('?timeout_seconds=20&from=BOB@people.example&subject=YOUR%20code');
+  const { pendingResult } = await wait('?timeout_seconds=20&from=BOB@people.example&subject=YOUR%20code');
   await receive(mail({ Subject: 'Your code is 1' }));
   await receive(mail({ From: 'Bob <bob@people.example>', Subject: 'Lunch?' }));
   const { message } = await receive(
     mail({ From: 'Bob <bob@People.example>', Subject: 'Here: your code is 2' }),
   );
-  expect((await answer).id).toBe(message?.id);
+  expect((await pendingResult).id).toBe(message?.id);
 });
 
 test('matches accented letters whether composed or decomposed', async () => {
   const { wait, receive } = await arrange();
-  const { answer } = await wait(`?timeout_seconds=20&subject=${encodeURIComponent('für'.normalize('NFD'))}`);
+  const { pendingResult } = await wait(
+    `?timeout_seconds=20&subject=${encodeURIComponent('für'.normalize('NFD'))}`,
+  );
   const { message } = await receive(mail({ Subject: '=?utf-8?q?Code_f=C3=BCr_Ada?=' }));
-  expect((await answer).id).toBe(message?.id);
+  expect((await pendingResult).id).toBe(message?.id);
 });
 
 test('with a message id in since, returns messages that arrived between two calls immediately, in order and once', async () => {
-  const { call, got, wait } = await arrange();
-  const seen = await got('Seen');
-  const [second, third] = [await got('Second'), await got('Third')];
+  const { call, receiveMessage, wait } = await arrange();
+  const seen = await receiveMessage('Seen');
+  const [second, third] = [await receiveMessage('Second'), await receiveMessage('Third')];
   // Accepted before the others but stored after them: it would be missed if ordered by id.
-  const late = await got('Late', { receivedAt: new Date(Date.now() - 60_000) });
+  const late = await receiveMessage('Late', { receivedAt: new Date(Date.now() - 60_000) });
   const ids = [];
   for (let since = seen.id; ids.length < 3; ) {
     const found = (await (await call(`?timeout_seconds=20&since=${since}`)).json()) as Answer;
@@ -98,20 +100,20 @@ test('with a message id in since, returns messages that arrived between two call
     since = found.id;
   }
   expect(ids).toEqual([second.id, third.id, late.id]);
-  const { answer } = await wait(`?timeout_seconds=20&since=${late.id}`);
-  const next = await got('Next');
-  expect((await answer).id).toBe(next.id);
+  const { pendingResult } = await wait(`?timeout_seconds=20&since=${late.id}`);
+  const next = await receiveMessage('Next');
+  expect((await pendingResult).id).toBe(next.id);
 });
 
 test('with a time in since, returns messages received after it', async () => {
-  const { call, got } = await arrange();
-  await got('Long ago');
+  const { call, receiveMessage } = await arrange();
+  await receiveMessage('Long ago');
   const time = await eventually(() => {
     const now = new Date();
     expect(now.getTime()).toBeGreaterThan(started + 1);
     return now.toISOString();
   });
-  const message = await got('Then');
+  const message = await receiveMessage('Then');
   const found = (await (await call(`?timeout_seconds=20&since=${time}`)).json()) as Answer;
   expect(found.id).toBe(message.id);
 });
@@ -121,39 +123,39 @@ test('ignores spam until its label is removed', async () => {
   const { wait, receive, token } = await arrange({
     scanForSpam: async () => ({ verdict: 'spam' as const, score: 20 }),
   });
-  const { answer } = await wait();
+  const { pendingResult } = await wait();
   const { message } = await receive(mail({ Subject: 'You have won' }));
   expect(message?.labels).toContain('spam');
   const freed = await receive(mail({ Subject: 'No spam' }));
   const removed = await app.call(`/messages/${freed.message?.id}/labels/spam`, { method: 'DELETE', token });
   expect(removed.statusCode).toBeLessThan(300);
-  expect((await answer).id).toBe(freed.message?.id);
+  expect((await pendingResult).id).toBe(freed.message?.id);
 });
 
 test('returns timed_out when no message arrives in time', async () => {
   const { call } = await arrange();
-  const begun = performance.now();
+  const startedAt = performance.now();
   const response = await call('?timeout_seconds=1&from=nobody@example.test');
   expect(response.status).toBe(200);
   expect(await response.json()).toEqual({ timed_out: true });
-  expect(performance.now() - begun).toBeGreaterThan(950);
+  expect(performance.now() - startedAt).toBeGreaterThan(950);
 });
 
 test('releases the wait when the client disconnects', async () => {
   const { wait } = await arrange();
   const leaving = new AbortController();
-  const { answer } = await wait('?timeout_seconds=300', leaving.signal);
+  const { pendingResult } = await wait('?timeout_seconds=300', leaving.signal);
   leaving.abort();
-  await expect(answer).rejects.toThrow();
+  await expect(pendingResult).rejects.toThrow();
   await untilOpen(0);
 });
 
 test('ends the wait when the key is revoked', async () => {
   const { wait, keyId, inbox } = await arrange();
-  const { answer } = await wait('?timeout_seconds=300');
+  const { pendingResult } = await wait('?timeout_seconds=300');
   const owner = await createKey(app.worker, { organizationId: inbox.organizationId });
   await app.call(`/api-keys/${keyId}`, { method: 'DELETE', token: owner.token });
-  expect(await answer).toMatchObject({ code: 'unauthenticated' });
+  expect(await pendingResult).toMatchObject({ code: 'unauthenticated' });
 });
 
 test('returns immediately when the process shuts down', async () => {
@@ -161,10 +163,10 @@ test('returns immediately when the process shuts down', async () => {
   const url = await listen(leaving);
   const { inbox, token } = await arrange();
   const path = `/inboxes/${inbox.id}/messages/wait?timeout_seconds=300`;
-  const answer = fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+  const pendingResponse = fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
   await untilOpen(1, leaving);
   await leaving.close();
-  expect(await (await answer).json()).toEqual({ timed_out: true });
+  expect(await (await pendingResponse).json()).toEqual({ timed_out: true });
 });
 
 test.each([
@@ -182,6 +184,6 @@ test('returns 404 for inaccessible inboxes and messages', async () => {
   const [own, other] = await Promise.all([arrange(), arrange()]);
   const stranger = await createOrganization(app.worker);
   expectProblem(await app.call(own.path, stranger), 'not_found');
-  const message = await other.got('Elsewhere');
+  const message = await other.receiveMessage('Elsewhere');
   expectProblem(await app.call(`${own.path}?since=${message.id}`, own), 'not_found');
 });

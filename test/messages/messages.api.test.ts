@@ -295,14 +295,14 @@ describe('threads', () => {
 
   test('return the newest 100 messages, oldest first', async () => {
     const { threadId } = await receive('many@example.test', 'Many');
-    const made = Array.from({ length: 105 }, () => newId('message'));
+    const messageIds = Array.from({ length: 105 }, () => newId('message'));
     await app.worker.systemTransaction(async ({ em }) => {
       const template = await em.findOneOrFail(MessageEntity, { threadId }, { populate: ['headers'] });
-      for (const id of made) em.create(MessageEntity, { ...template, id, hasAttachments: false });
+      for (const id of messageIds) em.create(MessageEntity, { ...template, id, hasAttachments: false });
       await em.flush();
     });
     const { messages } = (await get(`/threads/${threadId}`)).json<{ messages: Json[] }>();
-    expect(messages.map(({ id }) => id)).toEqual(made.slice(-100));
+    expect(messages.map(({ id }) => id)).toEqual(messageIds.slice(-100));
   });
 });
 

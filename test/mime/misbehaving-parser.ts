@@ -6,10 +6,10 @@ const hoard: Buffer[] = [];
 for await (const { type, payload } of readFrames(process.stdin)) {
   if (type !== FRAME.raw) continue;
   await writeFrame(process.stdout, FRAME.header, Buffer.from('{"subject":"Sent before"}'));
-  const order = payload.toString();
-  if (order === 'grow') for (;;) hoard.push(Buffer.alloc(8 * 1024 * 1024, 1));
-  if (order === 'spin') for (;;);
-  if (order === 'break a file off') {
+  const misbehavior = payload.toString();
+  if (misbehavior === 'grow') for (;;) hoard.push(Buffer.alloc(8 * 1024 * 1024, 1));
+  if (misbehavior === 'spin') for (;;);
+  if (misbehavior === 'break a file off') {
     await writeFrame(process.stdout, FRAME.file, Buffer.from('{"filename":"f","contentType":"a/b"}'));
     await writeFrame(process.stdout, FRAME.fileBytes, Buffer.from('half a fi'));
   }

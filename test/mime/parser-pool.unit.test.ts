@@ -63,15 +63,15 @@ describe('the parser pool', () => {
 
   test('keeps concurrent messages apart', async () => {
     const subjects = Array.from({ length: 40 }, (_, n) => `Number ${n}`);
-    const mails = await Promise.all(
+    const results = await Promise.all(
       subjects.map((subject) =>
         pool.parse(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
           storeFile,
         }),
       ),
     );
-    expect(mails.map(({ subject }) => subject)).toEqual(subjects);
-    expect(mails.map(({ text }) => text)).toEqual(subjects.map((subject) => `Text of ${subject}`));
+    expect(results.map(({ subject }) => subject)).toEqual(subjects);
+    expect(results.map(({ text }) => text)).toEqual(subjects.map((subject) => `Text of ${subject}`));
   });
 
   test('waits for slow storage without buffering the message', async () => {

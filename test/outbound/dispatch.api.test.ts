@@ -199,15 +199,15 @@ describe('dispatch', () => {
   test('corrects an ambiguous attempt if its worker is still running, and signals the run', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    const answer = Promise.withResolvers<typeof accepted>();
-    world.transport.answerWith(() => answer.promise);
+    const relayResponse = Promise.withResolvers<typeof accepted>();
+    world.transport.answerWith(() => relayResponse.promise);
     await world.dispatch.prepare(id);
     const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
     await world.dispatch.transmit(id, () => false);
     await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
 
-    answer.resolve(accepted);
+    relayResponse.resolve(accepted);
     await transmitting;
     expect(await stateOf(id)).toMatchObject({
       status: 'sent',

@@ -114,17 +114,17 @@ async function received({ files = [], ...facts }: Received = {}, into = inbox) {
 describe('a reply', () => {
   test('to a message deleted concurrently returns 404 and starts no thread', async () => {
     const { id, threadId } = await received();
-    let answer: ReturnType<typeof post> | undefined;
+    let pendingResponse: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
       await em.findOne(ThreadEntity, { id: threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-      answer = post(`/messages/${id}/reply`, { text_body: 'Late.' });
+      pendingResponse = post(`/messages/${id}/reply`, { text_body: 'Late.' });
       await eventually(async () =>
         expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
       await em.nativeDelete(MessageEntity, { threadId });
       await em.nativeDelete(ThreadEntity, { id: threadId });
     });
-    expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
+    expectProblem(await (pendingResponse as NonNullable<typeof pendingResponse>), 'not_found');
   });
 
   test('stays in the thread, is addressed to the sender and quotes the message', async () => {
@@ -299,15 +299,15 @@ describe('a reply', () => {
 describe('a forward', () => {
   test('of a message deleted concurrently returns 404 and is not sent without its files', async () => {
     const { id } = await received({ files: [{ filename: 'menu.png' }] });
-    let answer: ReturnType<typeof post> | undefined;
+    let pendingResponse: ReturnType<typeof post> | undefined;
     await app.worker.systemTransaction(async ({ em }) => {
       await em.nativeDelete(MessageEntity, { id });
-      answer = post(`/messages/${id}/forward`, { to: [{ email: 'a@x.test' }] });
+      pendingResponse = post(`/messages/${id}/forward`, { to: [{ email: 'a@x.test' }] });
       await eventually(async () =>
         expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
     });
-    expectProblem(await (answer as NonNullable<typeof answer>), 'not_found');
+    expectProblem(await (pendingResponse as NonNullable<typeof pendingResponse>), 'not_found');
   });
 
   const html = '<p>See <img src="cid:logo@x" alt="Logo"></p>';
@@ -324,8 +324,8 @@ describe('a forward', () => {
       attachments: [{ filename: 'own.txt', content: 'Yg==' }],
     });
     expect(response.statusCode).toBe(201);
-    const made = response.json();
-    expect(made).toMatchObject({
+    const forwarded = response.json();
+    expect(forwarded).toMatchObject({
       subject: 'Fwd: Lunch',
       to_addresses: ['b@x.test'],
       in_reply_to: null,
@@ -337,28 +337,30 @@ describe('a forward', () => {
         { filename: 'own.txt', size_bytes: 1 },
       ],
     });
-    expect(made.thread_id).not.toBe(original.threadId);
-    expect(made.text_body).toMatch(/^Look\.\n\n-+ Forwarded message -+\nFrom: Ada <ada@people\.example>\n/);
-    expect(made.html_body).toContain('<img src="cid:logo@x" alt="Logo">');
+    expect(forwarded.thread_id).not.toBe(original.threadId);
+    expect(forwarded.text_body).toMatch(
+      /^Look\.\n\n-+ Forwarded message -+\nFrom: Ada <ada@people\.example>\n/,
+    );
+    expect(forwarded.html_body).toContain('<img src="cid:logo@x" alt="Logo">');
     const keys = (messageId: string) =>
       app.worker.systemTransaction(async ({ em }) =>
         (await em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } })).map(
           ({ storageKey, contentId, disposition }) => ({ storageKey, contentId, disposition }),
         ),
       );
-    expect((await keys(made.id)).slice(0, 2)).toEqual(await keys(original.id));
+    expect((await keys(forwarded.id)).slice(0, 2)).toEqual(await keys(original.id));
   });
 
   test('omits the files if include_attachments is false', async () => {
     const original = await received({ htmlBody: html, files });
-    const made = (
+    const forwarded = (
       await post(`/messages/${original.id}/forward`, {
         to: [{ email: 'b@x.test' }],
         include_attachments: false,
       })
     ).json();
-    expect(made).toMatchObject({ has_attachments: false, attachments: [] });
-    expect(made.html_body).toContain('<p>See Logo</p>');
+    expect(forwarded).toMatchObject({ has_attachments: false, attachments: [] });
+    expect(forwarded.html_body).toContain('<p>See Logo</p>');
   });
 
   test('over the limit is refused with a fix', async () => {

@@ -117,9 +117,9 @@ describe('a signed raw message', () => {
   test('is accepted once, no matter how often it is sent', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
-    const answers = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
-    expect(answers[0]?.json()).toEqual(answers[1]?.json());
+    const responses = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect(responses[0]?.json()).toEqual(responses[1]?.json());
     expect(await receiptsOf(inbox.id)).toHaveLength(1);
   });
 

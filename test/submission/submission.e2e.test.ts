@@ -138,7 +138,7 @@ describe('is refused without queueing anything', () => {
       /553 5\.1\.3|SMTPUTF8/,
     ],
     ['a NUL in the header', { to: 'a@people.example', raw: 'no mail at all' }, /55[04]/],
-  ])('for %s', async (_name, mail, answer) => {
+  ])('for %s', async (_name, mail, expectedReply) => {
     const before = await count();
     const envelope = mail.envelope
       ? { from: account.user, ...(mail.envelope as object) }
@@ -147,7 +147,7 @@ describe('is refused without queueing anything', () => {
         : undefined;
     await expect(
       submit(account, { ...mail, ...(envelope ? { envelope } : {}) } as SendMailOptions),
-    ).rejects.toThrow(answer);
+    ).rejects.toThrow(expectedReply);
     expect(await count()).toBe(before);
   });
 

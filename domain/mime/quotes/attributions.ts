@@ -5,7 +5,7 @@ import { WROTE } from './quote-headers.ts';
 const MAX_LINES = 5;
 const MAX_CHARACTERS = 400;
 
-/** A weak attribution counts only if quoted lines (`>`) follow. */
+/** A weak attribution is valid only if quoted lines (`>`) follow. */
 type Attribution = { lines: number; weak: boolean };
 
 const ADDRESS = /[^\s<>@()[\]":;,]{1,64}@[^\s<>@()[\]":;,]{1,255}/;
