@@ -22,18 +22,18 @@ export function createExportActivities({
 
   /** Heartbeats on a timer, because a step may wait for storage. The activity timeout ends a step that hangs. */
   async function withSlot<T>(
-    work: (signal: AbortSignal, onProgress: (latestProgress: string) => void) => Promise<T>,
+    work: (signal: AbortSignal, onProgress: (progress: string) => void) => Promise<T>,
   ): Promise<T> {
     const context = Context.current();
     const signal = context.cancellationSignal;
-    let soFar = '';
-    const heartbeat = setInterval(() => context.heartbeat(soFar), HEARTBEAT_INTERVAL_MS);
+    let latestProgress = '';
+    const heartbeat = setInterval(() => context.heartbeat(latestProgress), HEARTBEAT_INTERVAL_MS);
     let release = () => {};
     try {
       release = await slots.acquire(signal);
       return await withApplicationFailures(() =>
         work(signal, (progress) => {
-          soFar = progress;
+          latestProgress = progress;
         }),
       );
     } catch (error) {

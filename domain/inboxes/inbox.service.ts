@@ -65,8 +65,8 @@ export interface InboxServiceOptions {
   /** Receives feedback reports (complaints); lower case. No inbox may use it. */
   feedbackAddress: string;
   /**
-   * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Passed
-   * in, because `domains` may import `inboxes`.
+   * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Injected,
+   * because `inboxes` must not import `domains`.
    */
   lockVerifiedDomain(em: EntityManager, organizationId: string, domainName: string): Promise<string | null>;
   /** Called in the transaction that deletes the inbox. Other rooms cancel their work for the inbox here. */

@@ -56,7 +56,7 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
       try {
         return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
       } catch (error) {
-        // Without a signal, the attempts failed. With one, the backoff was canceled or an attempt in progress has failed.
+        // Without a signal, the attempts have failed. With one, the backoff was canceled or the attempt in progress failed.
         if (requested === null) throw error;
         if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
       }
