@@ -7,7 +7,7 @@ export function isSettled(status: RecipientStatus): boolean {
 }
 
 /** Whether a delivery report may still change the recipient's outcome. */
-export function awaitsReport(status: RecipientStatus): boolean {
+export function isAwaitingReport(status: RecipientStatus): boolean {
   return status === 'sent';
 }
 

@@ -13,7 +13,7 @@ import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppr
 import type { DeliveryOutcome, SendState } from '../delivery-reports/delivery-outcome.ts';
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
-import { awaitsReport, deriveStatus, isSettled, statusAfterReport } from './message-status.ts';
+import { deriveStatus, isAwaitingReport, isSettled, statusAfterReport } from './message-status.ts';
 import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   lockOutcomeState,
@@ -149,7 +149,7 @@ function applyOutcome({ message, recipients, changes, now }: OutcomeState, outco
   const recipient = recipients.find(({ position }) => position === outcome.position);
   if (!recipient || recipient.status === 'rejected') return;
   if (outcome.kind === 'delayed') {
-    if (!awaitsReport(recipient.status)) return;
+    if (!isAwaitingReport(recipient.status)) return;
     recipient.diagnosticCode = outcome.diagnosticCode;
     recipient.updatedAt = now;
     return;
@@ -226,7 +226,9 @@ function notifyTracking(
   { message, recipients, attempts }: OutcomeState,
   reported: boolean,
 ): void {
-  const openRecipients = recipients.filter(({ status }) => !isSettled(status) || awaitsReport(status)).length;
+  const openRecipients = recipients.filter(
+    ({ status }) => !isSettled(status) || isAwaitingReport(status),
+  ).length;
   const expectsReports = attempts.some(
     ({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery,
   );

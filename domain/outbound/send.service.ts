@@ -90,7 +90,7 @@ async function cancel(
   ) {
     throw new AppError('conflict', {
       detail: `The message is ${message.status}; only a message that has not been transmitted can be canceled.`,
-      fix: lateCancelFix(message),
+      fix: getCancelFix(message),
       extensions: { message_status: message.status },
     });
   }
@@ -100,7 +100,7 @@ async function cancel(
   return loadDetails(em, message);
 }
 
-function lateCancelFix({ direction, status }: Message): string {
+function getCancelFix({ direction, status }: Message): string {
   if (direction === 'inbound') return 'Only outbound messages can be canceled; delete the message instead.';
   if (status === 'canceled' || status === 'rejected' || status === 'failed')
     return 'No action is needed: the message will not be sent.';

@@ -237,10 +237,10 @@ describe('uploads', () => {
   });
 
   test('to an inaccessible inbox are rejected before the body is read', async () => {
-    const stranger = await createOrganization(app.worker);
+    const otherOrganization = await createOrganization(app.worker);
     const response = await call(`/inboxes/${inboxId}/attachments`, {
       ...formCall([{ filename: 'a', content: 'a' }]),
-      token: stranger.token,
+      token: otherOrganization.token,
     });
     expectProblem(response, 'not_found');
   });
@@ -498,11 +498,11 @@ describe('attachments of a message', () => {
   });
 
   test('that are inaccessible are rejected', async () => {
-    const stranger = await createOrganization(app.worker);
-    const other = (await createInbox(app.worker, stranger)).id;
+    const otherOrganization = await createOrganization(app.worker);
+    const other = (await createInbox(app.worker, otherOrganization)).id;
     const response = await app.call(`/inboxes/${other}/attachments`, {
       ...formCall([{ filename: 'a', content: 'a' }]),
-      token: stranger.token,
+      token: otherOrganization.token,
     });
     expectProblem(await send([{ attachment_id: response.json().id }]), 'not_found');
     expectProblem(await send([{ attachment_id: 'att_none' }]), 'not_found');
@@ -522,13 +522,13 @@ describe('attachments of a message', () => {
 
 describe('the sweep', () => {
   test('deletes uploads that were unused for a day, and their bytes', async () => {
-    const young = await uploaded('young');
-    const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: young });
+    const recentUploadId = await uploaded('young');
+    const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: recentUploadId });
     await deleteUnusedUploads(app.worker);
     await sweepObjects(app.worker, app.storage);
     expect((await bytesAt(storageKey)).toString()).toBe('young');
     await sweepADayLater();
-    expectProblem(await call(`/attachments/${young}`), 'not_found');
+    expectProblem(await call(`/attachments/${recentUploadId}`), 'not_found');
     await isGone(storageKey);
     expect(await entryOf(storageKey)).toBeNull();
   });

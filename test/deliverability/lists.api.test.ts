@@ -85,16 +85,16 @@ describe('list entries', () => {
 
   test('return 404 for unknown lists and inaccessible scopes', async () => {
     const { add, own } = await arrange();
-    const stranger = await createOrganization(app.worker);
-    const foreign = await createInbox(app.worker, stranger);
+    const otherOrganization = await createOrganization(app.worker);
+    const foreign = await createInbox(app.worker, otherOrganization);
     expectProblem(await add('send/refuse', { entry: 'people.example' }), 'not_found');
     expectProblem(await add('inbox/block', { entry: 'people.example' }), 'not_found');
-    for (const place of [
+    for (const scope of [
       { inbox_id: foreign.id },
-      { env_id: stranger.productionEnvironmentId },
+      { env_id: otherOrganization.productionEnvironmentId },
       { inbox_id: foreign.id, env_id: own.productionEnvironmentId },
     ])
-      expectProblem(await add('send/block', { entry: 'people.example', ...place }), 'not_found');
+      expectProblem(await add('send/block', { entry: 'people.example', ...scope }), 'not_found');
   });
 
   test('are added by a bound credential within its scope, and are visible to it if they apply there', async () => {

@@ -30,7 +30,7 @@ async function sentBefore(
   }: { email?: string; madeAt?: Date; perMail?: number } = {},
 ): Promise<string[]> {
   const first = await world.send(`${newId('message')}@people.example`);
-  const ids = [first, ...Array.from({ length: count - 1 }, () => idMadeAt(madeAt))];
+  const ids = [first, ...Array.from({ length: count - 1 }, () => createIdAt(madeAt))];
   await app.worker.systemTransaction(async ({ em }) => {
     const template = await em.findOneOrFail(MessageEntity, { id: first });
     template.status = 'sent';
@@ -74,7 +74,7 @@ async function sentBefore(
 }
 
 /** An id starts with ten characters for its time, followed by sixteen random characters. */
-function idMadeAt(time: Date | undefined): string {
+function createIdAt(time: Date | undefined): string {
   const id = newId('message');
   return time ? `${lowestIdAt('message', time).slice(0, 14)}${id.slice(14)}` : id;
 }

@@ -9,7 +9,7 @@ import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
 
-const judged = (dmarc: 'pass' | 'none') => ({
+const withDmarcResult = (dmarc: 'pass' | 'none') => ({
   authenticate: async () => ({
     spf: 'none',
     dkim: 'none',
@@ -76,7 +76,7 @@ describe('receive lists and the From address', () => {
   ] as const)(
     'keep an allowed message out of spam only if DMARC passes (%s: labels %j)',
     async (dmarc, labels) => {
-      const { list, receive } = await arrange(judged(dmarc));
+      const { list, receive } = await arrange(withDmarcResult(dmarc));
       await list('allow', 'people.example');
       const { message } = await receive(mail({ Subject: 'Offer' }));
       expect(message).toMatchObject({ labels, spam: { verdict: 'spam' } });

@@ -91,7 +91,7 @@ describe('expired receipts', () => {
 });
 
 describe('unattributed mail to the feedback address', () => {
-  const keep = (facts: { sizeBytes?: number; receivedAt?: Date }) => {
+  const storeReport = (facts: { sizeBytes?: number; receivedAt?: Date }) => {
     const rawKey = `raw/${newId('receipt')}`;
     return database.systemTransaction(async (transaction) => ({
       rawKey,
@@ -120,10 +120,10 @@ describe('unattributed mail to the feedback address', () => {
     );
 
   test('is stored if small', async () => {
-    const small = await keep({});
+    const small = await storeReport({});
     expect(small.kept).toBe(true);
     expect(await isKept(small.rawKey)).toBe(true);
-    const large = await keep({ sizeBytes: 1024 * 1024 + 1 });
+    const large = await storeReport({ sizeBytes: 1024 * 1024 + 1 });
     expect(large.kept).toBe(false);
     expect(await isKept(large.rawKey)).toBe(false);
   });
@@ -132,13 +132,13 @@ describe('unattributed mail to the feedback address', () => {
     // Uses a future hour, which no other test uses.
     const receivedAt = new Date(Date.now() + 2 * 3_600_000);
     await fill(500, receivedAt);
-    expect((await keep({ receivedAt })).kept).toBe(false);
+    expect((await storeReport({ receivedAt })).kept).toBe(false);
     await database.systemTransaction(({ em }) => em.nativeDelete(UnattributedReportEntity, { receivedAt }));
   });
 
   test('is deleted with its bytes after 30 days', async () => {
-    const expired = await keep({ receivedAt: daysAgo(31) });
-    const recent = await keep({ receivedAt: daysAgo(29) });
+    const expired = await storeReport({ receivedAt: daysAgo(31) });
+    const recent = await storeReport({ receivedAt: daysAgo(29) });
     await deleteExpiredReports(database);
     expect(await isKept(expired.rawKey)).toBe(false);
     expect(await isDiscarded(expired.rawKey)).toBe(true);
@@ -146,12 +146,12 @@ describe('unattributed mail to the feedback address', () => {
   });
 
   test('is deleted with its bytes beyond the newest 1,000', async () => {
-    const superseded = await keep({ receivedAt: daysAgo(20) });
+    const superseded = await storeReport({ receivedAt: daysAgo(20) });
     await fill(1_000, daysAgo(19));
     await deleteExpiredReports(database);
     expect(await isKept(superseded.rawKey)).toBe(false);
     expect(await isDiscarded(superseded.rawKey)).toBe(true);
-    const newest = await keep({});
+    const newest = await storeReport({});
     expect(await isKept(newest.rawKey)).toBe(true);
   });
 });

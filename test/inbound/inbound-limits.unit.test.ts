@@ -20,9 +20,9 @@ describe('a client over its limit', () => {
     cleanUps.push(() => third.close());
     expect(await third.reply()).toBe('421 4.7.0 Too many connections from your address, try again later');
     expect(await third.reply()).toBe('closed');
-    const neighbour = new RawSmtpClient(listener.port, '127.0.0.2');
-    cleanUps.push(() => neighbour.close());
-    expect(await neighbour.reply()).toMatch(/^220 /);
+    const neighbor = new RawSmtpClient(listener.port, '127.0.0.2');
+    cleanUps.push(() => neighbor.close());
+    expect(await neighbor.reply()).toMatch(/^220 /);
     first.close();
     await eventually(async () => {
       const again = new RawSmtpClient(listener.port);

@@ -22,7 +22,7 @@ import { useResource } from '../support/use-resource.ts';
 const database = useWorkerDatabase();
 const rspamd = useResource(startRspamdServer, (server) => server.stop());
 
-const judged = (results: Partial<Authentication>) => ({
+const withAuthentication = (results: Partial<Authentication>) => ({
   authenticate: async () => ({
     spf: 'pass',
     dkim: 'none',
@@ -42,7 +42,7 @@ const eventsOf = (inboxId: string) =>
 
 describe('a received message shows', () => {
   test('no label and no signal if authentication passes', async () => {
-    const { receive } = await arrangeInbox(database, judged({}));
+    const { receive } = await arrangeInbox(database, withAuthentication({}));
     const { message } = await receive(mail({ Subject: 'Fine' }));
     expect(message).toMatchObject({
       authentication: { spf: 'pass', dkim: 'none', dmarc: 'pass', arc: 'none' },
@@ -53,7 +53,10 @@ describe('a received message shows', () => {
   });
 
   test('the label unauthenticated if DMARC fails, and is announced without a DMARC policy', async () => {
-    const { receive, inbox } = await arrangeInbox(database, judged({ dmarc: 'fail', policy: 'none' }));
+    const { receive, inbox } = await arrangeInbox(
+      database,
+      withAuthentication({ dmarc: 'fail', policy: 'none' }),
+    );
     const { message } = await receive(mail({ Subject: 'Odd' }));
     expect(message).toMatchObject({ labels: ['unauthenticated'], signals: ['authentication_failed'] });
     expect(await eventsOf(inbox.id)).toHaveLength(1);
@@ -178,7 +181,7 @@ describe('spam', () => {
   ] as const)(
     'without a scanner, DMARC $dmarc at p=$policy gives $labels',
     async ({ policy, dmarc, labels }) => {
-      const { receive } = await arrangeInbox(database, judged({ policy, dmarc }));
+      const { receive } = await arrangeInbox(database, withAuthentication({ policy, dmarc }));
       const { message } = await receive(mail({ Subject: 'Ruled' }));
       expect(message?.labels).toEqual(labels);
     },

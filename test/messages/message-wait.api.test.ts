@@ -143,9 +143,9 @@ test('returns timed_out when no message arrives in time', async () => {
 
 test('releases the wait when the client disconnects', async () => {
   const { wait } = await arrange();
-  const leaving = new AbortController();
-  const { pendingResult } = await wait('?timeout_seconds=300', leaving.signal);
-  leaving.abort();
+  const controller = new AbortController();
+  const { pendingResult } = await wait('?timeout_seconds=300', controller.signal);
+  controller.abort();
   await expect(pendingResult).rejects.toThrow();
   await untilOpen(0);
 });
@@ -159,13 +159,13 @@ test('ends the wait when the key is revoked', async () => {
 });
 
 test('returns immediately when the process shuts down', async () => {
-  const leaving = await startTestApp({ config: { METRICS_TOKEN } });
-  const url = await listen(leaving);
+  const stoppingApp = await startTestApp({ config: { METRICS_TOKEN } });
+  const url = await listen(stoppingApp);
   const { inbox, token } = await arrange();
   const path = `/inboxes/${inbox.id}/messages/wait?timeout_seconds=300`;
   const pendingResponse = fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
-  await untilOpen(1, leaving);
-  await leaving.close();
+  await untilOpen(1, stoppingApp);
+  await stoppingApp.close();
   expect(await (await pendingResponse).json()).toEqual({ timed_out: true });
 });
 
@@ -182,8 +182,8 @@ test.each([
 
 test('returns 404 for inaccessible inboxes and messages', async () => {
   const [own, other] = await Promise.all([arrange(), arrange()]);
-  const stranger = await createOrganization(app.worker);
-  expectProblem(await app.call(own.path, stranger), 'not_found');
+  const otherOrganization = await createOrganization(app.worker);
+  expectProblem(await app.call(own.path, otherOrganization), 'not_found');
   const message = await other.receiveMessage('Elsewhere');
   expectProblem(await app.call(`${own.path}?since=${message.id}`, own), 'not_found');
 });

@@ -2,12 +2,12 @@ import { FRAME } from '../../domain/mime/parser/protocol.ts';
 import { readFrames, writeFrame } from '../../platform/frames.ts';
 
 /** A parser process that sends a header and then misbehaves as the message specifies. */
-const hoard: Buffer[] = [];
+const retainedBuffers: Buffer[] = [];
 for await (const { type, payload } of readFrames(process.stdin)) {
   if (type !== FRAME.raw) continue;
   await writeFrame(process.stdout, FRAME.header, Buffer.from('{"subject":"Sent before"}'));
   const misbehavior = payload.toString();
-  if (misbehavior === 'grow') for (;;) hoard.push(Buffer.alloc(8 * 1024 * 1024, 1));
+  if (misbehavior === 'grow') for (;;) retainedBuffers.push(Buffer.alloc(8 * 1024 * 1024, 1));
   if (misbehavior === 'spin') for (;;);
   if (misbehavior === 'break a file off') {
     await writeFrame(process.stdout, FRAME.file, Buffer.from('{"filename":"f","contentType":"a/b"}'));

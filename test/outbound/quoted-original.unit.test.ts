@@ -32,7 +32,7 @@ const original = (changes: Partial<Original> = {}): Original => ({
   headers: {},
   ...changes,
 });
-const KEEP = { maxBytes: 100_000, keepInlineImages: true };
+const WITH_INLINE_IMAGES = { maxBytes: 100_000, keepInlineImages: true };
 const written = (textBody: string | null, htmlBody: string | null = null) => ({ textBody, htmlBody });
 
 describe('the body of a reply', () => {
@@ -222,7 +222,7 @@ describe('a sanitized HTML fragment', () => {
     ['<p id="a" class="b" contenteditable data-x="1">x</p>', '<p>x</p>'],
     ['<td>a<x-y>b<td>c', '<td>ab</td><td>c</td>'],
   ])('turns %j into %j', (html, expected) => {
-    expect(sanitizeHtml(html, KEEP)).toBe(expected);
+    expect(sanitizeHtml(html, WITH_INLINE_IMAGES)).toBe(expected);
   });
 
   test('is well-formed, allowed and within the limit for any input', () => {
@@ -286,7 +286,7 @@ describe('a sanitized HTML fragment', () => {
       '&'.repeat(500_000),
     ]) {
       const cost = cpuTimeMs(() => {
-        sanitizeHtml(html, KEEP);
+        sanitizeHtml(html, WITH_INLINE_IMAGES);
       });
       // Superlinear work would take minutes; garbage collection in a busy test process takes seconds.
       expect(cost).toBeLessThan(20_000);

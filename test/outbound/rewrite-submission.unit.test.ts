@@ -4,12 +4,12 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { rewriteSubmission } from '../../domain/outbound/rewrite-submission.ts';
 
-const FACTS = { messageId: 'msg_1@mail.test', date: new Date('2026-01-02T03:04:05Z') };
+const DEFAULTS = { messageId: 'msg_1@mail.test', date: new Date('2026-01-02T03:04:05Z') };
 const COMPLETE = 'Message-ID: <own@client>\r\nDate: Fri, 2 Jan 2026 03:04:05 +0100\r\nFrom: a@mail.test\r\n';
 
 async function submit(chunks: string[] | string): Promise<string> {
   const source = Readable.from([chunks].flat().map((chunk) => Buffer.from(chunk, 'latin1')));
-  return (await buffer(source.pipe(rewriteSubmission(FACTS)))).toString('latin1');
+  return (await buffer(source.pipe(rewriteSubmission(DEFAULTS)))).toString('latin1');
 }
 
 describe('the header of a submitted message', () => {
@@ -66,14 +66,14 @@ test('gives the same result for any chunking', async () => {
       fc.array(fc.nat(60), { maxLength: 6 }),
       async (parts, cuts) => {
         const mail = parts.join('');
-        const places = [
+        const boundaries = [
           0,
           ...cuts.map((cut) => Math.min(cut, mail.length)).sort((a, b) => a - b),
           mail.length,
         ];
-        const chunks = places
+        const chunks = boundaries
           .slice(1)
-          .map((end, index) => mail.slice(places[index], end))
+          .map((end, index) => mail.slice(boundaries[index], end))
           .filter(Boolean);
         const result = await submit(chunks);
         expect(result).toBe(await submit(mail));

@@ -38,7 +38,7 @@ const seconds = (offset = 0) => String(Math.floor(Date.now() / 1000) + offset);
 
 const SERVED_MAX_SIZE_BYTES = 2_000_000;
 
-interface Handed {
+interface RawMailRequest {
   envelope?: Partial<RawEnvelope>;
   mail?: string;
   timestamp?: string;
@@ -47,14 +47,14 @@ interface Handed {
   sent?: { mail?: string; rcptTo?: string[]; mailFrom?: string; signature?: string };
 }
 
-function hand(rcptTo: string[], handed: Handed = {}) {
+function postRawMail(rcptTo: string[], handed: RawMailRequest = {}) {
   const { path, mail, headers } = requestOf(rcptTo, handed);
   return app.call(path, { method: 'POST', raw: mail, headers });
 }
 
 function requestOf(
   rcptTo: string[],
-  { envelope, mail = MAIL, timestamp = seconds(), secret = SECRET, sent = {} }: Handed = {},
+  { envelope, mail = MAIL, timestamp = seconds(), secret = SECRET, sent = {} }: RawMailRequest = {},
 ) {
   const signed = {
     mailFrom: 'ada@people.example',
@@ -87,7 +87,7 @@ function requestOf(
 describe('a signed raw message', () => {
   test('is accepted with its envelope; the response lists unknown addresses', async () => {
     const inbox = await arrange();
-    const response = await hand([inbox.email, 'nobody@mail.test']);
+    const response = await postRawMail([inbox.email, 'nobody@mail.test']);
     expect(response.statusCode).toBe(200);
     expect(response.json()).toEqual({ accepted: [inbox.email], unknown: ['nobody@mail.test'] });
     const [receipt] = await receiptsOf(inbox.id);
@@ -117,7 +117,10 @@ describe('a signed raw message', () => {
   test('is accepted once, no matter how often it is sent', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
-    const responses = [await hand([inbox.email], { timestamp }), await hand([inbox.email], { timestamp })];
+    const responses = [
+      await postRawMail([inbox.email], { timestamp }),
+      await postRawMail([inbox.email], { timestamp }),
+    ];
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect(responses[0]?.json()).toEqual(responses[1]?.json());
     expect(await receiptsOf(inbox.id)).toHaveLength(1);
@@ -126,8 +129,8 @@ describe('a signed raw message', () => {
   test('with an id is accepted once, even with a new signature', async () => {
     const inbox = await arrange();
     const envelope = { id: `queue-${inbox.id}` };
-    await hand([inbox.email], { envelope, timestamp: seconds(-10) });
-    expect((await hand([inbox.email], { envelope })).statusCode).toBe(200);
+    await postRawMail([inbox.email], { envelope, timestamp: seconds(-10) });
+    expect((await postRawMail([inbox.email], { envelope })).statusCode).toBe(200);
     expect(await receiptsOf(inbox.id)).toHaveLength(1);
   });
 });
@@ -148,7 +151,7 @@ describe('over a real connection', () => {
   const largeMail = (to: string) =>
     Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);
   /** Runs the script from docs/mail.md the way Postfix does. */
-  const handOver = async (args: string[], raw: Buffer, settings: string) => {
+  const runHandOverScript = async (args: string[], raw: Buffer, settings: string) => {
     const script = resolve(import.meta.dirname, '../../docs/hand-over.sh');
     const child = spawn('sh', [script, ...args], { env: { ...process.env, HAND_OVER_SETTINGS: settings } });
     child.stdin.on('error', () => {});
@@ -177,7 +180,9 @@ describe('over a real connection', () => {
       const to = what === 'for an unknown recipient' ? '*@mail.test' : inbox.email;
       const raw =
         what === 'over the size limit' ? Buffer.alloc(SERVED_MAX_SIZE_BYTES + 1, 'x') : largeMail(to);
-      expect(await handOver(['192.0.2.7', '', `id-${inbox.id}`, sender, to], raw, settings)).toBe(status);
+      expect(await runHandOverScript(['192.0.2.7', '', `id-${inbox.id}`, sender, to], raw, settings)).toBe(
+        status,
+      );
       const receipts = await receiptsOf(inbox.id);
       expect(receipts.map(({ mailFrom, sizeBytes }) => [mailFrom, sizeBytes])).toEqual(
         status === 0 ? [[sender, raw.length]] : [],
@@ -189,7 +194,7 @@ describe('over a real connection', () => {
 });
 
 describe('a raw message is rejected without storing anything', () => {
-  test.each<[string, Handed, ErrorCode]>([
+  test.each<[string, RawMailRequest, ErrorCode]>([
     ['signed with another secret', { secret: 'another' }, 'unauthenticated'],
     ['signed 6 minutes ago', { timestamp: seconds(-360) }, 'unauthenticated'],
     ['signed for a future time', { timestamp: seconds(3_600) }, 'unauthenticated'],
@@ -205,17 +210,17 @@ describe('a raw message is rejected without storing anything', () => {
     ['in a mail loop', { mail: `${'Received: x\r\n'.repeat(51)}${MAIL}` }, 'unprocessable'],
   ])('%s', async (_what, handed, code) => {
     const inbox = await arrange();
-    expectProblem(await hand([inbox.email], handed), code);
+    expectProblem(await postRawMail([inbox.email], handed), code);
     expect(await receiptsOf(inbox.id)).toEqual([]);
   });
 
   test('for unknown recipients', async () => {
-    expectProblem(await hand(['nobody@mail.test']), 'not_found');
+    expectProblem(await postRawMail(['nobody@mail.test']), 'not_found');
   });
 
   test('with an unsigned recipient', async () => {
     const [inbox, other] = [await arrange(), await arrange()];
-    const response = await hand([inbox.email], { sent: { rcptTo: [inbox.email, other.email] } });
+    const response = await postRawMail([inbox.email], { sent: { rcptTo: [inbox.email, other.email] } });
     expectProblem(response, 'unauthenticated');
     expect(await receiptsOf(other.id)).toEqual([]);
   });
@@ -235,9 +240,9 @@ describe('a raw message is rejected without storing anything', () => {
   test('a signature that is reused for other bytes does not affect the accepted message', async () => {
     const inbox = await arrange();
     const timestamp = seconds();
-    await hand([inbox.email], { timestamp });
+    await postRawMail([inbox.email], { timestamp });
     expectProblem(
-      await hand([inbox.email], { timestamp, sent: { mail: 'Subject: x\r\n\r\nforged' } }),
+      await postRawMail([inbox.email], { timestamp, sent: { mail: 'Subject: x\r\n\r\nforged' } }),
       'unauthenticated',
     );
     const [receipt] = await receiptsOf(inbox.id);
