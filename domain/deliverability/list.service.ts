@@ -8,8 +8,8 @@ import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { toListEntryKey } from '../mime/address-key.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { toListEntryKey } from './address-key.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 

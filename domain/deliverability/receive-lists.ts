@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { toAddressKey } from './address-key.ts';
+import { toAddressKey } from '../mime/address-key.ts';
 import { findDecidingMatch, type ListMatch } from './list-match.ts';
 import { listMatchesSql } from './recipient-restrictions.ts';
 

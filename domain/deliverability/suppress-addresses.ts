@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
-import { toAddressKey } from './address-key.ts';
+import { toAddressKey } from '../mime/address-key.ts';
 
 /** The message that bounced or was complained about. */
 export interface OutcomeSource {

@@ -6,7 +6,7 @@ import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
-import { toAddressKey } from './address-key.ts';
+import { toAddressKey } from '../mime/address-key.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
 
 export interface SuppressionFilter {

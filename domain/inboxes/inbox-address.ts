@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { AppError, invalid } from '../../platform/errors.ts';
+import { toDomainKey } from '../mime/address-key.ts';
 import { parseDomainName } from '../mime/domain-name.ts';
 
 export interface InboxAddress {
@@ -87,8 +88,10 @@ function validateAddress(
   sharedDomain: string,
 ): InboxAddress {
   const username = localPart.toLowerCase();
-  const shared = domainPart.toLowerCase() === sharedDomain.toLowerCase();
-  const domain = shared ? sharedDomain.toLowerCase() : parseCustomDomain(domainPart);
+  // Normalize before comparing: `agents.example.` and its full-width spelling are the shared domain, too.
+  const normalized = toDomainKey(domainPart);
+  const shared = normalized !== null && normalized === toDomainKey(sharedDomain);
+  const domain = shared ? normalized : parseCustomDomain(domainPart);
   if (username.includes('+'))
     throw invalid(
       path,

@@ -9,6 +9,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
+import { toAddressKey } from '../mime/address-key.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 import { findInbox, findInboxIncludingDeleted } from './find-inbox.ts';
@@ -236,7 +237,7 @@ function rejectFeedbackAddress(
   { feedbackAddress, mailDomain }: Pick<InboxServiceOptions, 'feedbackAddress' | 'mailDomain'>,
 ): void {
   const address = email ?? `${username}@${domain ?? mailDomain}`;
-  if (address.toLowerCase() === feedbackAddress)
+  if (toAddressKey(address) === toAddressKey(feedbackAddress))
     throw invalid(
       email === undefined ? '/body/username' : '/body/email',
       'is reserved',

@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
+import { toDomainKey } from '../mime/address-key.ts';
 import { type Deliverability, scoreDeliverability } from './deliverability-score.ts';
 import { addCounts, type MetricCounts, zeroCounts } from './metric-counts.ts';
 import { buildMetricQuery, type MetricSubject } from './metric-query.ts';
@@ -96,7 +97,7 @@ async function resolveSubject(
   scope: Scope,
   { inboxId = scope.inboxId, domain }: MetricFilter,
 ): Promise<MetricSubject | 'none'> {
-  const name = domain?.toLowerCase();
+  const name = domain && (toDomainKey(domain) ?? domain.toLowerCase());
   if (inboxId === undefined) return name === undefined ? { kind: 'environment' } : { kind: 'domain', name };
   const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
   return name === undefined || inbox.domain === name ? { kind: 'inbox', id: inbox.id } : 'none';

@@ -1,9 +1,9 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { toAddressKey } from '../deliverability/address-key.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
+import { toAddressKey } from '../mime/address-key.ts';
 import { readGateInput } from './gate-input.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { findRefusal, type Refusal, toRefusalError } from './send-gate.ts';

@@ -86,6 +86,20 @@ test.each([
   expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/username' })]);
 });
 
+test.each(['mail.test.', 'MAIL.test.', 'ｍail.test', 'mail。test'])(
+  'rejects a reserved local part on the shared domain spelled %s',
+  async (domain) => {
+    expectProblem(await create({ email: `admin@${domain}` }), 'validation_error');
+    expectProblem(await create({ username: 'support', domain }), 'validation_error');
+    const { email } = (await create({ domain })).json<{ email: string }>();
+    expect(email).toMatch(/@mail\.test$/);
+  },
+);
+
+test('rejects the feedback address in any spelling of its domain', async () => {
+  expectProblem(await create({ email: 'complaints@bounces.mail.test.' }), 'validation_error');
+});
+
 test('rejects an unverified domain', async () => {
   expectProblem(await create({ email: 'agent@elsewhere.test' }), 'domain_not_verified');
   expectProblem(await create({ username: 'agent', domain: 'elsewhere.test' }), 'domain_not_verified');
