@@ -1,3 +1,4 @@
+import { findCustomHeaderProblem } from '../../domain/mime/custom-header.ts';
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
@@ -17,8 +18,6 @@ export interface ContentBody {
   labels?: string[] | null;
   headers?: Record<string, string> | null;
 }
-
-const CUSTOM_HEADER = /^(?:x-.+|list-unsubscribe(?:-.+)?)$/i;
 
 /** @throws AppError `validation_error` for rules that the schema cannot express. */
 function checkContent(body: ContentBody): void {
@@ -44,16 +43,16 @@ function checkHeaders(headers: Record<string, string>): void {
   const names = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
     const path = `/body/headers/${encodePointerSegment(name)}`;
-    if (!CUSTOM_HEADER.test(name))
-      throw invalid(path, 'is not an allowed header', 'Use only X-* and List-Unsubscribe* headers.');
-    if (value.trim() === '') throw invalid(path, 'must have a value', 'Omit the header, or set a value.');
-    const duplicate = names.get(name.toLowerCase());
-    if (duplicate !== undefined)
+    const problem = findCustomHeaderProblem(name, value);
+    if (problem !== undefined)
       throw invalid(
         path,
-        `repeats the header ${duplicate}: names are case-insensitive`,
-        'Set each header once.',
+        problem,
+        'Omit the header, or use X-* and List-Unsubscribe* with one line of text.',
       );
+    const twin = names.get(name.toLowerCase());
+    if (twin !== undefined)
+      throw invalid(path, `repeats the header ${twin}: names are case-insensitive`, 'Set each header once.');
     names.set(name.toLowerCase(), name);
   }
 }

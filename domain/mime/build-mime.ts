@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { sha256 } from '../../platform/crypto.ts';
+import { findCustomHeaderProblem } from './custom-header.ts';
 import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
 
@@ -20,7 +21,7 @@ export interface MimeMessage {
   references: string[];
   /** Adds `Auto-Submitted: auto-generated` (RFC 3834). */
   autoSubmitted: boolean;
-  /** Custom header fields; see {@link isCustomHeaderName}. */
+  /** Custom header fields; see {@link findCustomHeaderProblem}. */
   headers: Record<string, string>;
   text: string | null;
   html: string | null;
@@ -35,11 +36,6 @@ export interface MimeAttachment {
   disposition: 'attachment' | 'inline';
   /** Called immediately before the file is read, so that only one file is open at a time. */
   open: () => Promise<Readable>;
-}
-
-/** Allows `X-*` fields and List-Unsubscribe (RFC 2369, RFC 8058). All other fields are set by the service. */
-export function isCustomHeaderName(name: string): boolean {
-  return /^(?:x-[a-z0-9-]{1,74}|list-unsubscribe(?:-post)?)$/i.test(name);
 }
 
 /**
@@ -98,8 +94,8 @@ function toMailbox({ email, name }: MailAddress): { address: string; name: strin
 
 function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: string; value: string }[] {
   const fields = Object.entries(headers).map(([key, value]) => {
-    if (!isCustomHeaderName(key)) throw new Error(`The header field ${JSON.stringify(key)} is not allowed`);
-    if (/\p{Cc}/u.test(value)) throw new Error(`The header field ${key} contains a control character`);
+    const problem = findCustomHeaderProblem(key, value);
+    if (problem !== undefined) throw new Error(`The header field ${JSON.stringify(key)} ${problem}`);
     return { key, value };
   });
   if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: 'auto-generated' });

@@ -11,7 +11,7 @@ import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
 import { findThread } from '../messages/find-thread.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
-import { isCustomHeaderName } from '../mime/build-mime.ts';
+import { findCustomHeaderProblem } from '../mime/custom-header.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
 import { checkSend } from './check-send.ts';
@@ -130,7 +130,11 @@ function toOutboundContent(
     textBody: mail.text,
     htmlBody: mail.html,
     labels: [],
-    headers: Object.fromEntries(Object.entries(mail.headers).filter(([name]) => isCustomHeaderName(name))),
+    headers: Object.fromEntries(
+      Object.entries(mail.headers).filter(
+        ([name, value]) => findCustomHeaderProblem(name, value) === undefined,
+      ),
+    ),
   };
   return { content, envelope };
 }

@@ -1,87 +1,141 @@
-import { Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
+import MimeNode from 'nodemailer/lib/mime-node';
+import { AppError } from '../../platform/errors.ts';
+import { isProviderCommand } from '../mime/custom-header.ts';
+import {
+  fieldsNamed,
+  formatHeaderFields,
+  type HeaderField,
+  MalformedHeaderError,
+  parseHeaderFields,
+} from '../mime/header-fields.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
+import { mapMessage } from '../mime/map-message.ts';
+import { requireOwnAuthor } from './submitted-author.ts';
 
 export interface SubmissionDefaults {
   /** Without angle brackets; used if the message has no Message-ID. */
   messageId: string;
   /** Used if the message has no Date. */
   date: Date;
+  /** The address that From must contain. */
+  inboxEmail: string;
 }
 
-/** No mail client writes a longer header. */
-const MAX_HEADER_BYTES = 1024 * 1024;
-/** Bcc reveals recipients to each other (RFC 5322 section 3.6.3); the other fields are added by receiving servers. */
-const REMOVED_FIELD = /^(?:bcc|resent-bcc|return-path|x-original-to|delivered-to)[ \t]*:/i;
+/**
+ * Bcc reveals recipients to each other (RFC 5322 section 3.6.3). Sender is redundant if the author sends (section 3.6.2)
+ * and could name another person. Receiving servers add the other fields.
+ */
+const REMOVED_FIELDS = new Set([
+  'bcc',
+  'resent-bcc',
+  'sender',
+  'return-path',
+  'x-original-to',
+  'delivered-to',
+]);
 
 /**
- * Applies the changes of a submission server (RFC 6409 section 8): removes Bcc, adds a missing Date and Message-ID, and
- * ends every line with CRLF. All other bytes are unchanged, so that the sender's signatures remain valid.
+ * Applies the changes of a submission server (RFC 6409 section 8): rewrites From, removes Bcc and Sender, adds a missing
+ * Date and Message-ID, and ends every line with CRLF. All other bytes are unchanged, so that a signed body remains valid.
+ *
+ * @throws AppError `validation_error` or `permission_denied` for a header that {@link checkSubmission} rejects.
  */
 export function rewriteSubmission(defaults: SubmissionDefaults): Transform {
-  let header: Buffer | null = Buffer.alloc(0);
   let lastByte = 0;
-  const normalized = (bytes: Buffer) => {
-    const text = normalizeLineEnds(bytes, lastByte);
-    lastByte = bytes.at(-1) ?? lastByte;
-    return text;
-  };
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      if (header === null) return done(null, normalized(chunk));
-      header = Buffer.concat([header, chunk]);
-      const end = findHeaderEnd(header);
-      if (end === -1)
-        return header.length > MAX_HEADER_BYTES
-          ? done(new Error('The header is longer than 1 MiB.'))
-          : done();
-      this.push(rewriteHeader(header.subarray(0, end), defaults));
-      const body = header.subarray(end);
-      header = null;
-      done(null, normalized(body));
+  return mapMessage({
+    mapHeader: (header) => rewriteHeader(header, defaults),
+    mapBody(chunk) {
+      const normalized = normalizeLineEnds(chunk, lastByte);
+      lastByte = chunk.at(-1) ?? lastByte;
+      return normalized;
     },
-    flush(done) {
-      // A message without a body, and possibly without the empty line before it.
-      if (header === null) return done();
-      done(null, Buffer.concat([rewriteHeader(header, defaults), Buffer.from('\r\n')]));
-    },
+    endBody: () => Buffer.from(lastByte === CR ? '\n' : ''),
   });
 }
 
-/** Returns the offset of the empty line that ends the header, or -1 if it has not arrived yet. */
-function findHeaderEnd(bytes: Buffer): number {
-  for (let at = 0; at !== -1 && at < bytes.length; ) {
-    const first = bytes[at];
-    if (first === 0x0a || (first === 0x0d && bytes[at + 1] === 0x0a)) return at;
-    const newline = bytes.indexOf(0x0a, at);
-    at = newline === -1 ? -1 : newline + 1;
+/**
+ * Creates a stream that passes a submitted message on unchanged and fails if the header must not be sent.
+ *
+ * @throws AppError `validation_error` for a malformed header, `permission_denied` for a foreign author.
+ */
+export function checkSubmission(inboxEmail: string): Transform {
+  return mapMessage({
+    mapHeader(header) {
+      const fields = parseSubmittedHeader(header);
+      requireOwnAuthor(fields, inboxEmail);
+      const command = fields.find(({ name }) => isProviderCommand(name));
+      if (command) throw malformed(`The field ${command.name} is a command to a mail service.`);
+      return header;
+    },
+    mapBody: (chunk) => chunk,
+  });
+}
+
+function parseSubmittedHeader(header: Buffer): HeaderField[] {
+  try {
+    return parseHeaderFields(header);
+  } catch (error) {
+    if (!(error instanceof MalformedHeaderError)) throw error;
+    throw malformed(error.message);
   }
-  return -1;
 }
 
-function rewriteHeader(bytes: Buffer, { messageId, date }: SubmissionDefaults): Buffer {
-  const fields = bytes
-    .toString('latin1')
-    .split(/\r?\n(?![ \t])/)
-    .filter((field) => field !== '' && !REMOVED_FIELD.test(field))
-    .map((field) => field.replace(/\r?\n/g, '\r\n'));
-  const has = (name: string) => fields.some((field) => new RegExp(`^${name}[ \\t]*:`, 'i').test(field));
-  if (!has('Date')) fields.unshift(`Date: ${date.toUTCString().replace('GMT', '+0000')}`);
-  if (!has('Message-ID')) fields.unshift(`Message-ID: <${messageId}>`);
-  if (!has('MIME-Version') && has('Content-Type')) fields.push('MIME-Version: 1.0');
-  return Buffer.from(fields.map((field) => `${field}\r\n`).join(''), 'latin1');
+function malformed(detail: string): AppError {
+  return new AppError('validation_error', { detail, fix: 'Send a well-formed header (RFC 5322).' });
 }
 
-/** @param before the byte before these bytes; it may be the CR that precedes a leading LF. */
+function rewriteHeader(bytes: Buffer, { messageId, date, inboxEmail }: SubmissionDefaults): Buffer {
+  const submitted = parseSubmittedHeader(bytes);
+  const author = requireOwnAuthor(submitted, inboxEmail);
+  const fields = submitted
+    .filter(({ name }) => !REMOVED_FIELDS.has(name.toLowerCase()))
+    .map((field) => (field.name.toLowerCase() === 'from' ? formatAuthor(author) : field));
+  const has = (name: string) => fieldsNamed(fields, name).length > 0;
+  if (!has('Date')) fields.unshift({ name: 'Date', value: ` ${date.toUTCString().replace('GMT', '+0000')}` });
+  if (!has('Message-ID')) fields.unshift({ name: 'Message-ID', value: ` <${messageId}>` });
+  if (!has('MIME-Version') && has('Content-Type')) fields.push({ name: 'MIME-Version', value: ' 1.0' });
+  return formatHeaderFields(fields);
+}
+
+/** Formats the author like our own messages: a reader cannot find another address in the submitted spelling. */
+function formatAuthor({ email, name }: MailAddress): HeaderField {
+  const header = new MimeNode().setHeader('From', [{ name: name ?? '', address: email }]).buildHeaders();
+  const [from] = fieldsNamed(parseHeaderFields(Buffer.from(`${header}\r\n`, 'utf8')), 'From');
+  if (!from) throw new Error('The From field was not written');
+  return from;
+}
+
+/**
+ * Ends every line with CRLF (RFC 5321 section 2.3.8). Some servers treat a bare CR or LF as a line end. They could read
+ * an end of data in the body, followed by a second message.
+ *
+ * @param before the last byte before these.
+ */
 function normalizeLineEnds(bytes: Buffer, before: number): Buffer {
-  let bareLineFeeds = 0;
-  for (let at = bytes.indexOf(0x0a); at !== -1; at = bytes.indexOf(0x0a, at + 1))
-    if ((at === 0 ? before : bytes[at - 1]) !== 0x0d) bareLineFeeds += 1;
-  if (bareLineFeeds === 0) return bytes;
-  const result = Buffer.alloc(bytes.length + bareLineFeeds);
+  const bare = countBareLineEnds(bytes, before);
+  if (bare === 0) return bytes;
+  const result = Buffer.alloc(bytes.length + bare);
   let length = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] as number;
-    if (byte === 0x0a && (at === 0 ? before : bytes[at - 1]) !== 0x0d) result[length++] = 0x0d;
+  let previous = before;
+  for (const byte of bytes) {
+    if (previous === CR && byte !== LF) result[length++] = LF;
+    if (byte === LF && previous !== CR) result[length++] = CR;
     result[length++] = byte;
+    previous = byte;
   }
   return result;
 }
+
+/** A CR at the end counts when the next chunk, or {@link rewriteSubmission} at the end, shows that it is bare. */
+function countBareLineEnds(bytes: Buffer, before: number): number {
+  let count = before === CR && bytes.length > 0 && bytes[0] !== LF ? 1 : 0;
+  for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1))
+    if ((at === 0 ? before : bytes[at - 1]) !== CR) count += 1;
+  for (let at = bytes.indexOf(CR); at !== -1; at = bytes.indexOf(CR, at + 1))
+    if (at + 1 < bytes.length && bytes[at + 1] !== LF) count += 1;
+  return count;
+}
+
+const CR = 0x0d;
+const LF = 0x0a;

@@ -86,7 +86,7 @@ async function storeSubmitted(
 ): Promise<StoredMime> {
   const messageId = message.rfcMessageId ?? message.id;
   const write = () => {
-    const mime = rewriteSubmission({ messageId, date: message.createdAt });
+    const mime = rewriteSubmission({ messageId, date: message.createdAt, inboxEmail: message.fromEmail });
     storage.getStream(submittedKey).then(
       (source) => pipeline(source, mime, () => undefined),
       (error: Error) => mime.destroy(error),

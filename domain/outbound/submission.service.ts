@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -13,6 +13,7 @@ import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { queueSubmission } from './queue-submission.ts';
+import { checkSubmission } from './rewrite-submission.ts';
 import type { Submitter } from './submitter.ts';
 
 export interface SubmittedMessage {
@@ -76,7 +77,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
       const { scope } = submitter;
       const submittedKey = `raw/submitted/${newId('receipt')}.eml`;
       await registerObjects(database, scope, [submittedKey], UNCLAIMED_GRACE_MS);
-      await storage.putStream(submittedKey, raw, { contentType: 'message/rfc822' });
+      await storeChecked(storage, submittedKey, { raw, inboxEmail: submitter.email });
       const { mail, files } = await parseSubmission(options, submitter, submittedKey);
       validateSubmission(mail, submitter);
       return database.transaction(scope, (transaction) =>
@@ -90,6 +91,25 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
       );
     },
   };
+}
+
+/** @throws AppError of {@link checkSubmission}; errors of `raw` and of storage. */
+async function storeChecked(
+  storage: Pick<Storage, 'putStream'>,
+  key: string,
+  { raw, inboxEmail }: { raw: Readable; inboxEmail: string },
+): Promise<void> {
+  const checked = checkSubmission(inboxEmail);
+  let failure: Error | undefined;
+  pipeline(raw, checked, (error) => {
+    failure = error ?? undefined;
+  });
+  try {
+    await storage.putStream(key, checked, { contentType: 'message/rfc822' });
+  } catch (error) {
+    // Storage does not report why its source failed.
+    throw failure ?? error;
+  }
 }
 
 async function parseSubmission(

@@ -68,7 +68,7 @@ describe('a message', () => {
     const headers = {
       'X-MS': '1',
       'x-tenant-ID': '2',
-      'X-SMTPAPI': '3',
+      'X-MSMail': '3',
       'LIST-unsubscribe': '<https://a.test>',
     };
     const raw = await build({ headers, attachments: [attachment('a.txt', 'x')] });

@@ -3,8 +3,13 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { rewriteSubmission } from '../../domain/outbound/rewrite-submission.ts';
+import { AppError } from '../../platform/errors.ts';
 
-const DEFAULTS = { messageId: 'msg_1@mail.test', date: new Date('2026-01-02T03:04:05Z') };
+const DEFAULTS = {
+  messageId: 'msg_1@mail.test',
+  date: new Date('2026-01-02T03:04:05Z'),
+  inboxEmail: 'a@mail.test',
+};
 const COMPLETE = 'Message-ID: <own@client>\r\nDate: Fri, 2 Jan 2026 03:04:05 +0100\r\nFrom: a@mail.test\r\n';
 
 async function submit(chunks: string[] | string): Promise<string> {
@@ -12,11 +17,109 @@ async function submit(chunks: string[] | string): Promise<string> {
   return (await buffer(source.pipe(rewriteSubmission(DEFAULTS)))).toString('latin1');
 }
 
+const outcomeOf = (chunks: string[] | string) =>
+  submit(chunks).catch((error: unknown) => (error instanceof AppError ? error.detail : String(error)));
+
+/** Authors that a reader finds which takes these for line ends, and allows space before the colon. */
+function authorsIn(mail: string, lineEnd: RegExp): string[] {
+  const lines = mail.split(lineEnd);
+  const header = lines.slice(0, lines.indexOf('') === -1 ? lines.length : lines.indexOf(''));
+  return header.filter((line) => /^(?:from|sender)[ \t]*:/i.test(line));
+}
+
+describe('the author of a submitted message', () => {
+  const FORGED = 'From: "Bob" <victim@bank.test>';
+
+  test.each([
+    ['a bare CR that hides another From', `X-A: b\r${FORGED}\r\r\nFrom: a@mail.test\r\n\r\nx`],
+    ['a bare CR that hides an empty line', `${FORGED}\r\rFrom: a@mail.test\r\n\r\nx`],
+    ['a bare LF', `X-A: b\n${FORGED}\r\nFrom: a@mail.test\r\n\r\nx`],
+    ['a NUL', `X-A: \0\r\nFrom: a@mail.test\r\n\r\nx`],
+    ['a space before the colon', `From : victim@bank.test\r\nFrom: a@mail.test\r\n\r\nx`],
+    ['a folded name', `From: a@mail.test\r\nBcc\r\n : x@y.test\r\n\r\nx`],
+    ['a folded first line', ` From: victim@bank.test\r\nFrom: a@mail.test\r\n\r\nx`],
+    ['a line without a colon', `From: a@mail.test\r\nvictim\r\n\r\nx`],
+  ])('is not read from a header with %s', async (_name, mail) => {
+    await expect(submit(mail)).rejects.toMatchObject({ code: 'validation_error' });
+  });
+
+  test.each([
+    ['two From fields', `From: a@mail.test\r\n${FORGED}\r\n\r\nx`],
+    ['two addresses', 'From: a@mail.test, victim@bank.test\r\n\r\nx'],
+    ['a group', 'From: us: a@mail.test;\r\n\r\nx'],
+    ['another address', `${FORGED}\r\n\r\nx`],
+    ['no address', 'From: a\r\n\r\nx'],
+    ['no From', 'To: a@mail.test\r\n\r\nx'],
+  ])('must be the inbox alone, not %s', async (_name, mail) => {
+    await expect(submit(mail)).rejects.toMatchObject({ code: 'permission_denied' });
+  });
+
+  test('is written anew, with its display name, and Sender is removed', async () => {
+    const sent = await submit(
+      'Sender: victim@bank.test\r\nfrom: =?utf-8?q?J=C3=BCrgen?=\r\n <a+news@mail.test> (victim@bank.test)\r\nReply-To: b@x.test\r\n\r\nx',
+    );
+    expect(sent).toContain('\r\nFrom: =?UTF-8?Q?J=C3=BCrgen?= <a+news@mail.test>\r\n');
+    expect(sent).toContain('\r\nReply-To: b@x.test\r\n');
+    expect(sent).not.toMatch(/victim/);
+  });
+
+  test('is the only one that leaves, whatever is submitted', async () => {
+    const part = fc.constantFrom(
+      'From',
+      'from',
+      'Sender',
+      'Bcc',
+      'X-A',
+      ':',
+      ' : ',
+      ' ',
+      '\t',
+      '\r\n',
+      '\r',
+      '\n',
+      '\0',
+      '\r\n\r\n',
+      ',',
+      '<',
+      '>',
+      '"',
+      '(',
+      ')',
+      ';',
+      '\\',
+      '=?utf-8?q?',
+      '=0D=0A',
+      '?=',
+      'a@mail.test',
+      'victim@bank.test',
+      'From: a@mail.test\r\n',
+      'From: victim@bank.test',
+    );
+    let accepted = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.boolean(), fc.array(part, { maxLength: 12 }), async (isComplete, parts) => {
+        const start = isComplete ? 'From: a@mail.test\r\n' : '';
+        const sent = await submit(`${start}${parts.join('')}\r\n\r\nbody`).catch(() => null);
+        if (sent === null) return;
+        accepted += 1;
+        for (const lineEnd of [/\r\n/, /\r?\n/, /\r\n|\r|\n/]) {
+          const authors = authorsIn(sent, lineEnd);
+          expect(authors).toHaveLength(1);
+          expect(authors[0]).toMatch(/a@mail\.test>?$/);
+          expect(authors[0]).not.toMatch(/<victim|, ?victim/);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(accepted).toBeGreaterThan(50);
+  });
+});
+
 describe('the header of a submitted message', () => {
   test('gains missing fields, and loses Bcc and the fields of receiving servers', async () => {
     expect(
       await submit(
-        'Return-Path: <x@y>\nbcc: one@x.test,\n two@x.test\nFrom: a@mail.test\nDelivered-To: z\n\nHello\n',
+        'Return-Path: <x@y>\r\nbcc: one@x.test,\r\n two@x.test\r\nFrom: a@mail.test\r\nDelivered-To: z\r\n\r\nHello\n',
       ),
     ).toBe(
       'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\nFrom: a@mail.test\r\n\r\nHello\r\n',
@@ -33,14 +136,14 @@ describe('the header of a submitted message', () => {
 
   test('without its empty line is a message without a body', async () => {
     expect(await submit(COMPLETE)).toBe(`${COMPLETE}\r\n`);
-    expect(await submit('')).toBe(
-      'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\n\r\n',
+    expect(await submit('From: a@mail.test')).toBe(
+      'Message-ID: <msg_1@mail.test>\r\nDate: Fri, 02 Jan 2026 03:04:05 +0000\r\nFrom: a@mail.test\r\n\r\n',
     );
   });
 
-  test('longer than 1 MiB is rejected', async () => {
+  test('longer than 256 KiB is rejected', async () => {
     await expect(submit(Array.from({ length: 20 }, () => 'x'.repeat(100_000)))).rejects.toThrow(
-      'longer than 1 MiB',
+      'longer than 256 KiB',
     );
   });
 });
@@ -65,7 +168,7 @@ test('gives the same result for any chunking', async () => {
       fc.array(part, { maxLength: 12 }),
       fc.array(fc.nat(60), { maxLength: 6 }),
       async (parts, cuts) => {
-        const mail = parts.join('');
+        const mail = `From: a@mail.test\r\n${parts.join('')}`;
         const boundaries = [
           0,
           ...cuts.map((cut) => Math.min(cut, mail.length)).sort((a, b) => a - b),
@@ -75,10 +178,10 @@ test('gives the same result for any chunking', async () => {
           .slice(1)
           .map((end, index) => mail.slice(boundaries[index], end))
           .filter(Boolean);
-        const result = await submit(chunks);
-        expect(result).toBe(await submit(mail));
-        // No line ends without a CR.
-        expect(/(?<!\r)\n/.test(result)).toBe(false);
+        const result = await outcomeOf(chunks);
+        expect(result).toBe(await outcomeOf(mail));
+        // No line ends without a CR, and no CR stands without an LF.
+        expect(/(?<!\r)\n|\r(?!\n)/.test(result)).toBe(false);
       },
     ),
   );

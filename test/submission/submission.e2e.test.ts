@@ -117,6 +117,8 @@ test('adds a reply to the thread it references', async () => {
   expect(b?.body.thread_id).toBe(a?.body.thread_id);
 });
 
+const FORGED_FROM = '"Bob" <victim@people.example>';
+
 describe('is refused without queueing anything', () => {
   const count = async () =>
     (await call('GET', `/inboxes/${account.inbox.id}/messages?limit=100`)).body.data.length;
@@ -137,7 +139,17 @@ describe('is refused without queueing anything', () => {
       { to: 'a@people.example', envelope: { to: ['ü@people.example'] } },
       /553 5\.1\.3|SMTPUTF8/,
     ],
-    ['a NUL in the header', { to: 'a@people.example', raw: 'no mail at all' }, /55[04]/],
+    ['a header that is not one', { to: 'a@people.example', raw: 'no mail at all' }, /554 5\.6\.0/],
+    [
+      'a NUL in the header',
+      { raw: Buffer.from(`From: ${FORGED_FROM}\r\nX-A: \0\r\n\r\nHello\r\n`) },
+      /554 5\.6\.0/,
+    ],
+    [
+      'two From fields',
+      { raw: Buffer.from(`From: ${FORGED_FROM}\r\nFrom: ${FORGED_FROM}\r\n\r\nHello\r\n`) },
+      /550 5\.7\.1/,
+    ],
   ])('for %s', async (_name, mail, expectedReply) => {
     const before = await count();
     const envelope = mail.envelope
