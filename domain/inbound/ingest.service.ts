@@ -114,7 +114,8 @@ async function analyze(
       authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
     verdicts?.isSpam ? SPAM_BY_PROVIDER : scanForSpam(raw, receipt),
   ]);
-  return { mail, authentication, spam: scanned ?? deriveSpamVerdict(authentication) };
+  const trusted = mail.isAuthorAmbiguous ? { ...authentication, dmarc: 'fail' } : authentication;
+  return { mail, authentication: trusted, spam: scanned ?? deriveSpamVerdict(trusted) };
 }
 
 const SPAM_BY_PROVIDER: SpamVerdict = { verdict: 'spam', score: null };

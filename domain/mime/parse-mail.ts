@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { AddressObject, AttachmentStream } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
+import { readAuthor } from './author.ts';
 import { getFileName, sanitizeFileName } from './file-name.ts';
 import type { MailAddress } from './mail-address.ts';
 import { createMimeReader, decodeHeaderLine, MAX_TEXT_BYTES, type MimeReader } from './mime-reader.ts';
@@ -24,6 +25,8 @@ export interface ParsedAttachment extends ParsedFile {
 
 export interface ParsedMail<File = ParsedAttachment> {
   from: MailAddress | null;
+  /** See {@link Author.isAmbiguous}. */
+  isAuthorAmbiguous: boolean;
   to: MailAddress[];
   cc: MailAddress[];
   replyTo: MailAddress[];
@@ -72,6 +75,7 @@ const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
+    isAuthorAmbiguous: false,
     to: [],
     cc: [],
     replyTo: [],
@@ -105,6 +109,12 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
   // Emitted after `headers`.
   parser.on('headerLines', (lines) => {
     parsed.headers = toHeaderRecord(lines, fields);
+    const author = readAuthor(
+      lines.filter(({ key }) => key === 'from').map(({ line }) => toFieldValue(line)),
+    );
+    parsed.isAuthorAmbiguous = author.isAmbiguous;
+    // The parser joins several From fields.
+    if (author.isAmbiguous) parsed.from = author.from;
     const { text, html, attachments, parseError, ...header } = parsed;
     options.onHeader?.(storableJson(header));
   });
@@ -212,13 +222,15 @@ function toHeaderRecord(
     .slice(0, MAX_HEADER_FIELDS)
     .map(({ key, line }) => {
       const decoded = fields.get(key);
-      const value =
-        typeof decoded === 'string'
-          ? decoded
-          : decodeHeaderLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
+      const value = typeof decoded === 'string' ? decoded : toFieldValue(line);
       return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
     });
   return Object.fromEntries(record);
+}
+
+/** The value of a raw header line, decoded as text and unfolded. */
+function toFieldValue(line: string): string {
+  return decodeHeaderLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
 }
 
 function toText(value: unknown): string {

@@ -62,6 +62,17 @@ describe('a received message shows', () => {
     expect(await eventsOf(inbox.id)).toHaveLength(1);
   });
 
+  test('the label unauthenticated if its author is ambiguous, whatever DMARC says of one of them', async () => {
+    const { receive } = await arrangeInbox(database, withAuthentication({ dmarc: 'pass' }));
+    const { message } = await receive(mail({ From: 'CEO <ceo@bank.example>, x@evil.example' }));
+    expect(message).toMatchObject({
+      fromEmail: 'ceo@bank.example',
+      authentication: { dmarc: 'fail' },
+      labels: ['unauthenticated'],
+      signals: ['authentication_failed'],
+    });
+  });
+
   test.each([
     { what: 'an automatic message', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
     {
