@@ -1,4 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
@@ -19,7 +20,7 @@ export const apiKeyRoutes =
         schema: {
           operationId: 'apiKeys.create',
           summary: 'Create an API key',
-          description: 'Its permissions and binding cannot exceed those of the creating key.',
+          description: 'Its permissions, binding and lifetime cannot exceed those of the creating key.',
           tags: ['API keys'],
           body: ref(CreateApiKey),
           response: { 201: ref(CreatedApiKey), ...postProblems() },
@@ -81,11 +82,17 @@ export const apiKeyRoutes =
           summary: 'Revoke an API key',
           tags: ['API keys'],
           params: ApiKeyParams,
+          querystring: strictObject({
+            revoke_children: Type.Boolean({
+              default: false,
+              description: 'Also revokes the keys that this key created, and those that they created.',
+            }),
+          }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {
-        await apiKeys.revoke(request.scope, request.params.id);
+        await apiKeys.revoke(request.scope, request.params.id, { children: request.query.revoke_children });
         return reply.code(204).send(null);
       },
     );

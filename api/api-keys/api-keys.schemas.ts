@@ -14,6 +14,7 @@ const fields = {
   env_id: nullableText(128, { description: 'Null: every environment of the organization.' }),
   inbox_id: nullableText(128, { description: 'Null: every inbox of the environment.' }),
   expires_at: nullableTimestamp('Null: does not expire.'),
+  created_by_key_id: nullableText(128, { description: 'The key that created this one; null if no key did.' }),
   last_used_at: nullableTimestamp('Accurate to the minute.'),
   created_at: timestamp(),
 };
@@ -33,7 +34,13 @@ export const CreateApiKey = strictObject(
       text(128, { minLength: 1, description: 'Default: the binding of the creating key.' }),
     ),
     inbox_id: Type.Optional(text(128, { minLength: 1 })),
-    expires_at: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+    expires_at: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Not later than the expiry of the creating key, which is the default.',
+      }),
+    ),
   },
   { $id: 'CreateApiKey', title: 'CreateApiKey' },
 );
@@ -47,6 +54,7 @@ export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
     env_id: key.environmentId ?? null,
     inbox_id: key.inboxId ?? null,
     expires_at: key.expiresAt?.toISOString() ?? null,
+    created_by_key_id: key.createdByKeyId,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
     created_at: key.createdAt.toISOString(),
   };

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -11,7 +11,7 @@ export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
   policies: tenantPolicies({ lookup: true }),
-  indexes: [{ properties: ['organizationId', 'id'] }],
+  indexes: [{ properties: ['organizationId', 'id'] }, { properties: ['createdByKeyId'] }],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
@@ -24,6 +24,8 @@ export const ApiKeyEntity = defineEntity({
     tokenHash: p.blob().unique(),
     lastFour: p.text(),
     permissions: p.array().$type<Permission[]>(),
+    /** The key that created this one; null if a person or the installation did. Keys are revoked, never deleted. */
+    createdByKeyId: idColumn().strictNullable(),
     expiresAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
     /** Updated at most once a minute, so requests rarely cause a write. */

@@ -1,8 +1,8 @@
-import type { FilterQuery } from '@mikro-orm/core';
+import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
-import { invalid, notFound } from '../../platform/errors.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
@@ -23,19 +23,24 @@ export interface NewApiKey {
 
 export interface ApiKeyService {
   /**
-   * Creates a key whose permissions and binding do not exceed those of the creating key.
+   * Creates a key whose permissions, binding and lifetime do not exceed those of the creating key.
    *
    * @returns the key and its token, which is not returned again.
-   * @throws AppError `permission_denied` for a permission the creating key lacks; `not_found` for an environment or inbox
-   * outside its scope.
+   * @throws AppError `permission_denied` for a permission the creating key lacks, or a later expiry; `not_found` for an
+   * environment or inbox outside its scope.
    */
   create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
   /** Lists keys whose binding is within the caller's, without revoked ones. */
   list(scope: Scope, page: PageRequest): Promise<Page<ApiKey>>;
   /** @throws AppError `not_found`, including for a revoked key. */
   get(scope: Scope, keyId: string): Promise<ApiKey>;
-  /** Takes effect with the next request. @throws AppError `not_found`. */
-  revoke(scope: Scope, keyId: string): Promise<void>;
+  /**
+   * Takes effect with the next request.
+   *
+   * @param options.children also revokes the keys that this key created, and those that they created.
+   * @throws AppError `not_found`.
+   */
+  revoke(scope: Scope, keyId: string, options: { children: boolean }): Promise<void>;
 }
 
 export function createApiKeyService({ database }: { database: Database }): ApiKeyService {
@@ -54,7 +59,8 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
             inboxId,
             name: input.name,
             permissions,
-            expiresAt: input.expiresAt ?? null,
+            expiresAt: await resolveExpiry(em, scope, input.expiresAt),
+            createdByKeyId: scope.actor.kind === 'api_key' ? scope.actor.id : null,
           },
           environment?.kind === 'sandbox' ? 'test' : 'live',
         );
@@ -67,12 +73,54 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
 
     get: (scope, keyId) => database.transaction(scope, ({ em }) => findKey(em, scope, keyId)),
 
-    revoke: (scope, keyId) =>
+    revoke: (scope, keyId, { children }) =>
       database.transaction(scope, async ({ em }) => {
         const key = await findKey(em, scope, keyId);
         key.revokedAt = new Date();
+        if (!children) return;
+        // Waits for transactions in which this key creates another one; see `resolveExpiry`.
+        await em.flush();
+        await revokeDescendants(em, keyId);
       }),
   };
+}
+
+/** `union` instead of `union all` ends the recursion even in a cycle. */
+async function revokeDescendants(em: EntityManager, keyId: string): Promise<void> {
+  await em.execute(sql`
+    with recursive descendants as (
+      select id from api_keys where created_by_key_id = ${keyId}
+      union
+      select k.id from api_keys k join descendants d on k.created_by_key_id = d.id)
+    update api_keys set revoked_at = now() where id in (select id from descendants) and revoked_at is null`);
+}
+
+/**
+ * A key must not outlive the key that created it. The creating key's row stays locked until the new key is committed, so
+ * that revoking it with its children misses none.
+ */
+async function resolveExpiry(
+  em: EntityManager,
+  { actor }: Scope,
+  requested: Date | undefined,
+): Promise<Date | null> {
+  if (actor.kind !== 'api_key') return requested ?? null;
+  const creator = await em.findOne(
+    ApiKeyEntity,
+    { id: actor.id, revokedAt: null },
+    { lockMode: LockMode.PESSIMISTIC_READ },
+  );
+  if (!creator)
+    throw new AppError('unauthenticated', { detail: 'The key was revoked.', fix: 'Use another key.' });
+  const latest = creator.expiresAt;
+  if (latest === null) return requested ?? null;
+  if (requested === undefined) return latest;
+  if (requested > latest)
+    throw new AppError('permission_denied', {
+      detail: `This key expires at ${latest.toISOString()}, and so must the keys it creates.`,
+      fix: 'Use an earlier expires_at, or omit it.',
+    });
+  return requested;
 }
 
 async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<ApiKey> {

@@ -13,6 +13,7 @@ export interface ApiKeyFields {
   name: string;
   permissions: Permission[];
   expiresAt?: Date | null;
+  createdByKeyId?: string | null;
 }
 
 /**
@@ -22,7 +23,7 @@ export interface ApiKeyFields {
  */
 export function createApiKey(
   em: EntityManager,
-  { inboxId = null, expiresAt = null, ...fields }: ApiKeyFields,
+  { inboxId = null, expiresAt = null, createdByKeyId = null, ...fields }: ApiKeyFields,
   mode: 'live' | 'test',
 ): { key: ApiKey; token: string } {
   const token = createApiKeyToken(mode);
@@ -33,6 +34,7 @@ export function createApiKey(
     tokenHash: hashApiKeyToken(token),
     lastFour: token.slice(-4),
     expiresAt,
+    createdByKeyId,
     revokedAt: null,
     lastUsedAt: null,
   });

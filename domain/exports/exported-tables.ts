@@ -171,6 +171,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'name',
       'last_four',
       'permissions',
+      'created_by_key_id',
       'expires_at',
       'revoked_at',
       'last_used_at',

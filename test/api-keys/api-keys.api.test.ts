@@ -41,6 +41,7 @@ test('a key is shown once, works, and is stored as a hash', async () => {
     env_id: null,
     inbox_id: null,
     expires_at: null,
+    created_by_key_id: organization.keyId,
     last_used_at: null,
   });
   expect(created.token.endsWith(created.last_four)).toBe(true);
@@ -127,6 +128,38 @@ test('an expiry must be in the future', async () => {
   expectProblem(await create({ name: 'x', expires_at: 'tomorrow' }), 'validation_error');
   const created = (await create({ name: 'x', expires_at: '2190-01-01T00:00:00Z' })).json();
   expect(created).toMatchObject({ expires_at: '2190-01-01T00:00:00.000Z' });
+});
+
+test('a key that expires creates no key that outlives it', async () => {
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  const { token } = await createKey(app.worker, { ...organization, expiresAt });
+  const later = new Date(expiresAt.getTime() + 1).toISOString();
+  expectProblem(await create({ name: 'x', expires_at: later }, token), 'permission_denied');
+  const earlier = new Date(expiresAt.getTime() - 60_000).toISOString();
+  expect((await create({ name: 'x', expires_at: earlier }, token)).json()).toMatchObject({
+    expires_at: earlier,
+  });
+  const inherited = (await create({ name: 'x' }, token)).json();
+  expect(inherited).toMatchObject({ expires_at: expiresAt.toISOString() });
+  // Nor does a key of a key.
+  expectProblem(await create({ name: 'x', expires_at: later }, inherited.token), 'permission_denied');
+});
+
+test('a key is revoked with the keys that it created, if asked', async () => {
+  const maker = (await create({ name: 'maker', permissions: ['keys:manage'] })).json();
+  const child = (await create({ name: 'child', permissions: ['keys:manage'] }, maker.token)).json();
+  const grandchild = (await create({ name: 'grandchild', permissions: ['keys:manage'] }, child.token)).json();
+  expect(grandchild).toMatchObject({ created_by_key_id: child.id });
+  expect(child).toMatchObject({ created_by_key_id: maker.id });
+  const works = async ({ token }: { token: string }) => (await app.call('/api-keys', { token })).statusCode;
+  const revoke = (id: string, query = '') =>
+    app.call(`/api-keys/${id}${query}`, { method: 'DELETE', token: organization.token });
+  const other = (await create({ name: 'other', permissions: ['keys:manage'] }, maker.token)).json();
+  expect((await revoke(other.id)).statusCode).toBe(204);
+  expect(await Promise.all([maker, child, grandchild, other].map(works))).toEqual([200, 200, 200, 401]);
+  expect((await revoke(maker.id, '?revoke_children=true')).statusCode).toBe(204);
+  expect(await Promise.all([maker, child, grandchild].map(works))).toEqual([401, 401, 401]);
+  expect(await works(organization)).toBe(200);
 });
 
 test('the last use is recorded asynchronously, once a minute', async () => {
