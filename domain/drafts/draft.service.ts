@@ -10,7 +10,7 @@ import { attachFiles, findDraftAttachments } from '../attachments/attach-files.t
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import type { OutboundContent } from '../outbound/outbound-content.ts';
@@ -36,11 +36,15 @@ export interface DraftDetails {
 }
 
 export interface DraftService {
-  /** @throws AppError `not_found` for the inbox or a file, `payload_too_large`. */
+  /**
+   * @throws AppError `not_found` for the inbox or a file, `payload_too_large`, `permission_denied` if `sendAt` is given
+   * without `messages:send`.
+   */
   create(scope: Scope, inboxId: string, input: DraftInput): Promise<DraftDetails>;
   /**
    * @param expectedVersion the version the change is based on (`If-Match`).
-   * @throws AppError `not_found`, `conflict` if the draft has another version, `payload_too_large`.
+   * @throws AppError `not_found`, `conflict` if the draft has another version, `payload_too_large`, `permission_denied` if
+   * the draft is or becomes scheduled and the credential may not send.
    */
   update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<DraftDetails>;
   get(scope: Scope, draftId: string): Promise<DraftDetails>;
@@ -70,6 +74,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
   return {
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
+        if (input.sendAt) requirePermission(scope, 'messages:send');
         const inbox = await findInbox(transaction.em, scope, inboxId);
         const draft = transaction.em.create(DraftEntity, {
           id: newId('draft'),
@@ -96,6 +101,8 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     update: (scope, draftId, patch, expectedVersion) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
+        // A scheduled draft is sent without another call, so scheduling or changing it needs the permission to send.
+        if (patch.sendAt || draft.sendStatus === 'scheduled') requirePermission(scope, 'messages:send');
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
         applyChanges(transaction, outbox, draft, patch);
         return { draft, attachments: await replaceFiles(transaction.em, scope, draft, patch.files) };

@@ -205,6 +205,30 @@ describe('sending a draft', () => {
     const { id } = await draft(WHOLE);
     expectProblem(await app.call(`/drafts/${id}/send`, { method: 'POST', token }), 'permission_denied');
   });
+
+  test('and to be scheduled, or changed while it is scheduled', async () => {
+    const { token } = await createKey(app.worker, {
+      ...organization,
+      permissions: ['drafts:read', 'drafts:write'],
+    });
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+    const patch = (id: string, body: object) => app.call(`/drafts/${id}`, { method: 'PATCH', token, body });
+    expectProblem(
+      await app.call(`/inboxes/${inboxId}/drafts`, {
+        method: 'POST',
+        token,
+        body: { ...WHOLE, send_at: sendAt },
+      }),
+      'permission_denied',
+    );
+    const { id } = await draft(WHOLE);
+    expectProblem(await patch(id, { send_at: sendAt }), 'permission_denied');
+    expect((await patch(id, { subject: 'Another', send_at: null })).statusCode).toBe(200);
+    const scheduled = await draft({ ...WHOLE, send_at: sendAt });
+    expectProblem(await patch(scheduled.id, { to: [{ email: 'else@example.test' }] }), 'permission_denied');
+    expectProblem(await patch(scheduled.id, { send_at: null }), 'permission_denied');
+    expect((await get(scheduled.id)).json()).toMatchObject({ send_status: 'scheduled', version: 1 });
+  });
 });
 
 describe('content validation', () => {
@@ -245,7 +269,7 @@ describe('content validation', () => {
   test.each([
     [{ to: [{ email: '"a b"@example.test' }] }, '/body/to/0/email', /must not be quoted/],
     [{ headers: { 'X-A': '1', 'x-a': '2' } }, '/body/headers/x-a', /X-A/],
-    [{ headers: { 'X-a/b': '' } }, '/body/headers/X-a~1b', /leave the header out/i],
+    [{ headers: { 'X-a/b': '' } }, '/body/headers/X-a~1b', /omit the header/i],
   ])('rejects %j with a fix', async (body, path, words) => {
     const problem = expectProblem(await create(body), 'validation_error');
     expect(problem.errors).toEqual([{ path, message: expect.any(String) }]);
