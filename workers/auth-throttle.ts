@@ -1,28 +1,53 @@
 import { LRUCache } from 'lru-cache';
+import { networkOf } from './inbound-limits.ts';
 
-/** Window in which the failed logins of an address are counted. */
+/** Window in which the failed logins of a network are counted. */
 const WINDOW_MS = 15 * 60_000;
 const MAX_FAILURES = 10;
-/** At this size the oldest address is evicted. */
-const MAX_TRACKED_ADDRESSES = 10_000;
+/** At this size the oldest network is evicted. */
+const MAX_TRACKED_NETWORKS = 10_000;
 
-/** Limits password guessing per client address. State is in memory, so each process allows ten attempts. */
+/**
+ * Limits password guessing per client network: an IPv4 address, or an IPv6 /64. State is in memory, so each process
+ * allows ten failures.
+ */
 export interface AuthThrottle {
-  isAllowed(address: string): boolean;
-  recordFailure(address: string): void;
+  /**
+   * Starts a login attempt. Attempts in progress count like failures, so that concurrent ones do not exceed the limit.
+   *
+   * @returns null if the network has used up its attempts; otherwise a function that ends this one.
+   */
+  begin(address: string): ((outcome: 'failed' | 'other') => void) | null;
+}
+
+interface Attempts {
+  failed: number;
+  since: number;
+  inProgress: number;
 }
 
 export function createAuthThrottle(now: () => number = Date.now): AuthThrottle {
-  const failures = new LRUCache<string, { count: number; since: number }>({ max: MAX_TRACKED_ADDRESSES });
-  const current = (address: string) => {
-    const entry = failures.peek(address);
-    return entry && now() - entry.since <= WINDOW_MS ? entry : undefined;
-  };
+  const networks = new LRUCache<string, Attempts>({ max: MAX_TRACKED_NETWORKS });
+
+  function current(network: string): Attempts {
+    const known = networks.get(network);
+    if (known && now() - known.since <= WINDOW_MS) return known;
+    const attempts = { failed: 0, since: now(), inProgress: known?.inProgress ?? 0 };
+    networks.set(network, attempts);
+    return attempts;
+  }
+
   return {
-    isAllowed: (address) => (current(address)?.count ?? 0) < MAX_FAILURES,
-    recordFailure(address) {
-      const { count, since } = current(address) ?? { count: 0, since: now() };
-      failures.set(address, { count: count + 1, since });
+    begin(address) {
+      const network = networkOf(address);
+      const attempts = current(network);
+      if (attempts.failed + attempts.inProgress >= MAX_FAILURES) return null;
+      attempts.inProgress += 1;
+      return (outcome) => {
+        const latest = current(network);
+        latest.inProgress = Math.max(0, latest.inProgress - 1);
+        if (outcome === 'failed') latest.failed += 1;
+      };
     },
   };
 }

@@ -15,7 +15,8 @@ export function exceedsConnectionLimit(
   return open > maxConnections;
 }
 
-function networkOf(address: string): string {
+/** The network that limits apply to: an IPv4 address, or the /64 of an IPv6 address. */
+export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   return parsed instanceof ipaddr.IPv6

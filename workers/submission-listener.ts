@@ -177,12 +177,18 @@ async function authenticate(
   { username, password }: SMTPServerAuthentication,
   { remoteAddress }: SMTPServerSession,
 ): Promise<Submitter> {
-  if (!throttle.isAllowed(remoteAddress))
+  const end = throttle.begin(remoteAddress);
+  if (!end)
     throw new SmtpError(421, '4.7.0 Too many failed logins from your address, try again in 15 minutes');
-  const submitter = await submissions.authenticate(username ?? '', password ?? '');
-  if (submitter) return submitter;
-  throttle.recordFailure(remoteAddress);
-  throw new SmtpError(535, '5.7.8 Wrong address or password');
+  let outcome: 'failed' | 'other' = 'other';
+  try {
+    const submitter = await submissions.authenticate(username ?? '', password ?? '');
+    if (submitter) return submitter;
+    outcome = 'failed';
+    throw new SmtpError(535, '5.7.8 Wrong address or password');
+  } finally {
+    end(outcome);
+  }
 }
 
 async function submit(

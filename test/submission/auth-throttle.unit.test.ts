@@ -1,21 +1,43 @@
 import { expect, test } from '@jest/globals';
-import { createAuthThrottle } from '../../workers/auth-throttle.ts';
+import { type AuthThrottle, createAuthThrottle } from '../../workers/auth-throttle.ts';
+
+const isAllowed = (throttle: AuthThrottle, address: string) => {
+  const end = throttle.begin(address);
+  end?.('other');
+  return end !== null;
+};
+const fail = (throttle: AuthThrottle, address: string) => throttle.begin(address)?.('failed');
 
 test('allows ten failures per address in 15 minutes', () => {
   let now = 0;
-  const attempts = createAuthThrottle(() => now);
-  for (let index = 0; index < 9; index += 1) attempts.recordFailure('192.0.2.1');
-  expect(attempts.isAllowed('192.0.2.1')).toBe(true);
-  attempts.recordFailure('192.0.2.1');
-  expect(attempts.isAllowed('192.0.2.1')).toBe(false);
-  expect(attempts.isAllowed('192.0.2.2')).toBe(true);
+  const throttle = createAuthThrottle(() => now);
+  for (let index = 0; index < 9; index += 1) fail(throttle, '192.0.2.1');
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+  fail(throttle, '192.0.2.1');
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(false);
+  expect(isAllowed(throttle, '192.0.2.2')).toBe(true);
   now += 15 * 60_000 + 1;
-  expect(attempts.isAllowed('192.0.2.1')).toBe(true);
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+});
+
+test('counts attempts in progress like failures', () => {
+  const throttle = createAuthThrottle(() => 0);
+  const attempts = Array.from({ length: 12 }, () => throttle.begin('192.0.2.1'));
+  expect(attempts.filter((end) => end === null)).toHaveLength(2);
+  for (const end of attempts) end?.('other');
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+});
+
+test('counts an IPv6 /64 as one address', () => {
+  const throttle = createAuthThrottle(() => 0);
+  for (let index = 0; index < 10; index += 1) fail(throttle, `2001:db8:0:1::${index}`);
+  expect(isAllowed(throttle, '2001:db8:0:1:ffff::1')).toBe(false);
+  expect(isAllowed(throttle, '2001:db8:0:2::1')).toBe(true);
 });
 
 test('bounds the number of tracked addresses', () => {
-  const attempts = createAuthThrottle(() => 0);
-  for (let index = 0; index < 10; index += 1) attempts.recordFailure('first');
-  for (let index = 0; index < 10_000; index += 1) attempts.recordFailure(`address-${index}`);
-  expect(attempts.isAllowed('first')).toBe(true);
+  const throttle = createAuthThrottle(() => 0);
+  for (let index = 0; index < 10; index += 1) fail(throttle, '192.0.2.1');
+  for (let index = 0; index < 10_000; index += 1) fail(throttle, `10.0.${index >> 8}.${index & 255}`);
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
 });
