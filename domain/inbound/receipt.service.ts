@@ -74,12 +74,19 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
       database.autocommit(async (em) => {
         if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
         const target = returnPaths.parse(address);
-        if (target) return (await findReportRoute(em, target)) ?? 'unknown';
+        const isBlocked = async (inboxId: string) =>
+          (await findReceiveListMatch(em, inboxId, storableText(sender)))?.effect === 'block';
+        if (target) {
+          const route = await findReportRoute(em, target);
+          if (!route) return 'unknown';
+          // Delivery reports have an empty sender. Anything else that knows the return path is ordinary mail.
+          return sender !== '' && (await isBlocked(route.inboxId)) ? 'blocked' : route;
+        }
         const email = storableText(baseAddress(address));
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
         if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
-        if ((await findReceiveListMatch(em, id, storableText(sender)))?.effect === 'block') return 'blocked';
+        if (await isBlocked(id)) return 'blocked';
         const remaining = await receiveQuota.remaining(em, organizationId);
         const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
         const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, id);

@@ -79,7 +79,7 @@ export function createEgress(options: EgressOptions): Egress {
   async function resolve({ hostname, literal }: Target): Promise<string[]> {
     const addresses = literal ? [hostname] : await lookup(hostname);
     if (addresses.length === 0) throw Object.assign(new Error('No address'), { code: 'ENOTFOUND' });
-    for (const address of addresses) blockIfRefused(rules.addresses.findRefusal(address));
+    for (const address of addresses) blockIfRefused(rules.addresses.findRefusal(address), literal);
     return addresses;
   }
 
@@ -93,7 +93,7 @@ export function createEgress(options: EgressOptions): Egress {
       await once(socket, 'connect', { signal: deadline });
       // Undefined if the connection was reset meanwhile: a failure that may be retried, not a blocked target.
       if (socket.remoteAddress === undefined) throw connectionLost();
-      blockIfRefused(rules.addresses.findRefusal(socket.remoteAddress));
+      blockIfRefused(rules.addresses.findRefusal(socket.remoteAddress), target.literal);
       if (!target.secure) return socket;
       const secured = tlsConnect({
         socket,
@@ -134,8 +134,10 @@ export function createEgress(options: EgressOptions): Egress {
   };
 }
 
-function blockIfRefused(refusal: string | null): void {
-  if (refusal !== null) throw new BlockedTargetError(refusal);
+/** The reason names an address only if the URL did: customers see it, and must not learn what internal names resolve to. */
+function blockIfRefused(refusal: string | null, isLiteral: boolean): void {
+  if (refusal === null) return;
+  throw new BlockedTargetError(isLiteral ? refusal : 'the host does not have a public address');
 }
 
 async function systemLookup(hostname: string): Promise<string[]> {

@@ -4,8 +4,11 @@ import type { ListEffect } from '../../domain/deliverability/list-match.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
 import { createKey } from '../support/organizations.ts';
+import { arrangeSending } from '../support/outbound-mail.ts';
 import { useTestApp } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 
 const app = useTestApp();
 
@@ -91,4 +94,29 @@ describe('receive lists and the From address', () => {
       expect((await receive(mail({ From: from }))).outcome).toMatch(/^(stored|hidden) as/);
     },
   );
+});
+
+test('a blocked sender is refused at return paths, too, unless it is a delivery report', async () => {
+  const world = await arrangeSending(app.worker);
+  const messageId = await world.send('ada@people.example');
+  const { inbox } = world;
+  await app.worker.systemTransaction(async ({ em }) => {
+    em.persist(
+      em.create(ListEntryEntity, {
+        id: newId('listEntry'),
+        organizationId: inbox.organizationId,
+        direction: 'receive',
+        effect: 'block',
+        entry: 'people.example',
+        environmentId: null,
+        inboxId: null,
+      }),
+    );
+  });
+  const { outbox } = recordingOutbox();
+  const receipts = createTestReceiptService({ database: app.worker, outbox });
+  const returnPath = testReturnPaths.create(messageId, 0);
+  expect(await receipts.resolve(returnPath, 'eve@people.example')).toBe('blocked');
+  expect(await receipts.resolve(returnPath, '')).toMatchObject({ kind: 'report', messageId });
+  expect(await receipts.resolve(returnPath, 'eve@elsewhere.example')).toMatchObject({ kind: 'report' });
 });

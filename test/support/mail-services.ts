@@ -23,6 +23,9 @@ import type { Storage } from '../../platform/storage.ts';
 
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
+/** The return paths of the services below. */
+export const testReturnPaths = createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' });
+
 /** A fake relay: `answer` returns its result, `transmissions` records the calls. */
 export class ScriptedTransport implements MailTransport {
   readonly name = 'smtp';
@@ -101,7 +104,7 @@ export function createMailServices(
     storage: createMemoryStorage(objects),
     mailTransport,
     simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),
-    returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
+    returnPaths: testReturnPaths,
     outcomes,
   });
   const dispatch = { ...createDispatchService({ database, outcomes, events }), ...transmissions };
@@ -136,7 +139,7 @@ export function createTestReceiptService(
   options: Pick<ReceiptServiceOptions, 'database' | 'outbox'> & Partial<ReceiptServiceOptions>,
 ) {
   return createReceiptService({
-    returnPaths: createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' }),
+    returnPaths: testReturnPaths,
     storage: createMemoryStorage(new Map()),
     feedbackAddress: 'complaints@bounces.mail.test',
     ...options,

@@ -7,13 +7,12 @@ import { createMailIntake } from '../../domain/providers/mail-intake.service.ts'
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
 import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { sha256 } from '../../platform/crypto.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { RawSmtpClient } from '../inbound/raw-smtp-client.ts';
 import { cleanUpAfterEach, greeted, listen } from '../inbound/test-listener.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { setLimit } from '../support/limits.ts';
-import { createTestReceiptService } from '../support/mail-services.ts';
+import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -109,11 +108,7 @@ describe('the SMTP listener', () => {
     });
     const messageId = sent.json().id;
     const receipts = receiptsOf();
-    const returnPaths = createReturnPaths({
-      signingKey: Buffer.alloc(32, 7).toString('base64'),
-      domain: 'bounces.mail.test',
-    });
-    const route = await receipts.resolve(returnPaths.create(messageId, 0), '');
+    const route = await receipts.resolve(testReturnPaths.create(messageId, 0), '');
     expect(route).toMatchObject({ kind: 'report', organizationId, messageId });
     expect(await receipts.resolve('complaints@bounces.mail.test', '')).toEqual({ kind: 'feedback' });
     expect(await received()).toBe(0);
