@@ -29,6 +29,7 @@ import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installRequestContext } from './plugins/request-context.ts';
+import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
@@ -60,6 +61,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installErrors(app, { publicUrl });
   installRequestContext(app);
+  installSecurityHeaders(app, { publicUrl });
   installJsonBodies(app);
   installValidation(app, sharedSchemas);
   installSerialization(app, sharedSchemas);

@@ -84,7 +84,8 @@ function toTsquery({ negated, field, value, quoted }: Term, weight: string): str
   const prefix = !quoted && value.length > 1 && value.endsWith('*') ? '*' : '';
   const text = foldWords(prefix ? value.slice(0, -1) : value);
   const flags = weight + prefix;
-  return `${negated ? '!' : ''}${quoteLexeme(text)}${flags === '' ? '' : `:${flags}`}`;
+  // Folding removes a lone combining mark. PostgreSQL rejects an empty operand, but not a blank one, which matches nothing.
+  return `${negated ? '!' : ''}${quoteLexeme(text || ' ')}${flags === '' ? '' : `:${flags}`}`;
 }
 
 function applyOperator(query: SearchQuery, { negated, field, value }: Term): void {

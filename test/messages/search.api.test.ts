@@ -261,6 +261,22 @@ test.each(['from:', 'has:pdf', 'before:soon', 'x'.repeat(1001), 'a\u0000b', ''])
   },
 );
 
+test.each([
+  ['a combining mark', '%CC%81'],
+  ['a combining mark in a phrase', '%22%CC%81%22'],
+  ['a combining mark as a prefix', '%CC%81*'],
+  ['a combining mark in a subject', 'subject:%CC%81'],
+  ['an unassigned code point', '%F3%B0%80%80%E0%B7%BF'],
+  ['a lone surrogate', '%ED%A0%80'],
+  ['a zero-width space', '%E2%80%8B'],
+  ['a variation selector', '%EF%B8%8F'],
+  ['punctuation', '!!!'],
+])('answers a query of %s', async (_name, q) => {
+  const response = await app.call(`/messages?q=${q}`, { token: organization.token });
+  expect(response.statusCode).toBeLessThan(500);
+  if (response.statusCode === 200) expect(response.json()).toMatchObject({ data: [] });
+});
+
 test('stores a message whose words exceed the index limit', async () => {
   const words = Array.from({ length: 25_000 }, (_, index) => `${index.toString(36)}é`).join(' ');
   const id = await store({ subject: 'enormous', textBody: words, labels: ['enormous'] });
