@@ -73,6 +73,8 @@ export function createNotificationSendingService(
 export function stopNotification(database: Database, notificationId: string): Promise<string> {
   return withLockedNotification(database, notificationId, (notification) => {
     if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
+    // The worker died during the attempt. If it is still running, its result overrides this one.
+    if (notification?.status === 'sending') fail(notification, `Stopped by an operator. ${OUTCOME_UNKNOWN}`);
     return notification?.status ?? 'not_found';
   });
 }

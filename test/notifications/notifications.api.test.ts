@@ -184,4 +184,15 @@ describe('a system email', () => {
     expect(await row()).toMatchObject({ status: 'failed', lastError: 'Stopped by an operator.' });
     await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
   });
+
+  test('fails if an operator stops it after its worker died in an attempt', async () => {
+    const { id, sending, row } = await arrange();
+    await database.query(sql`update notifications set status = 'sending', attempts = 1 where id = ${id}`);
+    expect(await sending.stop(id)).toBe('failed');
+    expect(await row()).toMatchObject({
+      status: 'failed',
+      lastError: expect.stringMatching(/^Stopped by an operator\. .*not sent again/),
+    });
+    await expect(sending.send(id)).resolves.toMatchObject({ status: 'failed' });
+  });
 });
