@@ -16,10 +16,11 @@ import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
+import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
-import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type InboundListenerConfig = Pick<
@@ -63,6 +64,8 @@ const MAX_RECIPIENTS = 100;
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
 const MAX_CONCURRENT_LARGE_MESSAGES = 16;
+/** One client network, even if it sends slowly, leaves the other half to others. */
+const MAX_LARGE_MESSAGES_PER_NETWORK = 8;
 /** Well below the client timeout for a data block (RFC 5321 section 4.5.3.2.5: 3 minutes). */
 const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
 
@@ -73,7 +76,11 @@ const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
  * @throws Error if the address cannot be bound or the certificate cannot be read.
  */
 export async function startInboundListener(input: InboundListenerOptions): Promise<InboundListener> {
-  const options = { largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES), ...input };
+  const options = {
+    largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES),
+    networkSlots: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_NETWORK),
+    ...input,
+  };
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
@@ -189,7 +196,7 @@ async function resolveRecipient(
  * @throws SmtpError after undoing everything, except an object that was stored before the database connection failed.
  */
 async function receiveMail(
-  options: InboundListenerOptions & { largeMessageSlots: Semaphore },
+  options: InboundListenerOptions & LargeMessageSlots,
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
   routes: Map<string, InboundRoute>,
@@ -204,7 +211,7 @@ async function receiveMail(
     return route ? [{ address: address.toLowerCase(), route }] : [];
   });
   try {
-    const stored = await storeMessage(options, stream, rawKey);
+    const stored = await storeMessage(options, { data: stream, rawKey, clientIp: session.remoteAddress });
     const rowCount = await receipts.commit({
       ...stored,
       rawKey,
@@ -239,22 +246,32 @@ async function receiveMail(
   }
 }
 
+interface LargeMessageSlots {
+  largeMessageSlots: Semaphore;
+  networkSlots: KeyedSemaphore;
+}
+
 function storeMessage(
   {
     storage,
     config,
     largeMessageSlots,
+    networkSlots,
     largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS,
-  }: InboundListenerOptions & { largeMessageSlots: Semaphore },
-  data: SMTPServerDataStream,
-  rawKey: string,
+  }: InboundListenerOptions & LargeMessageSlots,
+  { data, rawKey, clientIp }: { data: SMTPServerDataStream; rawKey: string; clientIp: string },
 ): Promise<StoredObject> {
   return receiveData(
     data,
     {
       maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
-      acquireLargeSlot: (ended) =>
-        largeMessageSlots.acquire(AbortSignal.any([ended, AbortSignal.timeout(largeMessageTimeoutMs)])),
+      acquireLargeSlot(ended) {
+        const signal = AbortSignal.any([ended, AbortSignal.timeout(largeMessageTimeoutMs)]);
+        return acquireAll([
+          () => networkSlots.acquire(networkOf(clientIp), signal),
+          () => largeMessageSlots.acquire(signal),
+        ]);
+      },
     },
     (message) => storage.putStream(rawKey, message, { contentType: 'message/rfc822' }),
   );

@@ -16,10 +16,11 @@ import type { Submitter } from '../domain/outbound/submitter.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
+import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
-import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type SubmissionListenerConfig = Pick<
@@ -56,6 +57,9 @@ const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
 /** Each large message is read and stored twice while its client waits. */
 const MAX_CONCURRENT_LARGE_MESSAGES = 4;
+/** One inbox or client network leaves slots to the others, even if it sends slowly. */
+const MAX_LARGE_MESSAGES_PER_INBOX = 2;
+const MAX_LARGE_MESSAGES_PER_NETWORK = 3;
 
 /**
  * Accepts messages from email clients (RFC 6409), authenticated as an inbox and only over TLS. A 250 reply after the data
@@ -119,7 +123,11 @@ function createServer(
 ): SMTPServer {
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
-  const largeMessages = createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES);
+  const slots: LargeMessageSlots = {
+    all: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES),
+    byInbox: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_INBOX),
+    byNetwork: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_NETWORK),
+  };
   const server: SMTPServer = new SMTPServer({
     ...tls,
     name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
@@ -161,7 +169,7 @@ function createServer(
       done(problem ? new SmtpError(553, `5.1.3 The address ${toReplyText(problem)}`) : null);
     },
     onData(stream, session, done) {
-      submit({ ...options, largeMessages }, stream, session, submitters.get(session.id)).then(
+      submit({ ...options, slots }, stream, session, submitters.get(session.id)).then(
         (messageId) => done(null, `2.0.0 Ok: queued as ${messageId}`),
         (error: unknown) => done(toRefusal(error, logger)),
       );
@@ -191,10 +199,16 @@ async function authenticate(
   }
 }
 
+interface LargeMessageSlots {
+  all: Semaphore;
+  byInbox: KeyedSemaphore;
+  byNetwork: KeyedSemaphore;
+}
+
 async function submit(
-  { config, submissions, largeMessages }: SubmissionListenerOptions & { largeMessages: Semaphore },
+  { config, submissions, slots }: SubmissionListenerOptions & { slots: LargeMessageSlots },
   stream: SMTPServerDataStream,
-  { envelope }: SMTPServerSession,
+  { envelope, remoteAddress }: SMTPServerSession,
   submitter: Submitter | undefined,
 ): Promise<string> {
   if (!submitter) throw new SmtpError(530, '5.7.0 Authentication required');
@@ -202,7 +216,12 @@ async function submit(
     stream,
     {
       maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
-      acquireLargeSlot: (ended) => largeMessages.acquire(ended),
+      acquireLargeSlot: (ended) =>
+        acquireAll([
+          () => slots.byInbox.acquire(submitter.inboxId, ended),
+          () => slots.byNetwork.acquire(networkOf(remoteAddress), ended),
+          () => slots.all.acquire(ended),
+        ]),
     },
     (raw) =>
       submissions.submit(submitter, { raw, recipients: envelope.rcptTo.map(({ address }) => address) }),
