@@ -151,7 +151,7 @@ describe('npm start', () => {
       connectionString: `postgresql://postgres:${postgresPassword}@127.0.0.1:${environment.DEV_POSTGRES_PORT}/agent_email`,
     });
     await client.connect();
-    await client.query(`update mikro_orm_migrations set name = 'Migration20261121000000'`);
+    await client.query(`insert into mikro_orm_migrations (name) values ('Migration20261121000000')`);
     await client.end();
     process.kill(earlier.pid, 'SIGTERM');
     expect(await earlier.exited).toBe(0);

@@ -8,6 +8,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { DomainActivities } from '../../activities/domains.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import { createStageReporter } from '../stage.ts';
 import { CHECK_NOW, type VerifyDomainInput } from './verify-domain.contract.ts';
 
@@ -19,10 +20,7 @@ const { checkDomainRecords } = proxyActivities<DomainActivities>({
   // For unexpected errors. A check that finds records missing sets its own retry delay.
   retry: { initialInterval: '5 seconds', maximumInterval: '5 minutes' },
 });
-const { stopVerification } = proxyActivities<DomainActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { stopVerification } = proxyActivities<DomainActivities>(DATABASE_STEP);
 
 export const checkNow = defineSignal(CHECK_NOW);
 

@@ -8,16 +8,14 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { DraftActivities } from '../../activities/drafts.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import {
   RESCHEDULE_DRAFT,
   type SendScheduledDraftInput,
   UNSCHEDULE_DRAFT,
 } from './send-scheduled-draft.contract.ts';
 
-const { sendDueDraft, unscheduleDraft } = proxyActivities<DraftActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { sendDueDraft, unscheduleDraft } = proxyActivities<DraftActivities>(DATABASE_STEP);
 
 export const reschedule = defineSignal<[string, number]>(RESCHEDULE_DRAFT);
 export const unschedule = defineSignal(UNSCHEDULE_DRAFT);

@@ -6,6 +6,7 @@ import {
   setCurrentDetails,
 } from '@temporalio/workflow';
 import type { NotificationActivities } from '../../activities/notifications.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import type { SendNotificationInput } from './send-notification.contract.ts';
 
 const { attemptNotification } = proxyActivities<NotificationActivities>({
@@ -15,10 +16,7 @@ const { attemptNotification } = proxyActivities<NotificationActivities>({
   // For unexpected errors. A deferral sets its own retry delay.
   retry: { initialInterval: '5 seconds', maximumInterval: '5 minutes' },
 });
-const { stopNotification } = proxyActivities<NotificationActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { stopNotification } = proxyActivities<NotificationActivities>(DATABASE_STEP);
 
 /**
  * Sends a system email. Retries for a day while the relay defers it.

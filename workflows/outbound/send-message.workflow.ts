@@ -10,6 +10,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import { createStageReporter, type StageReporter } from '../stage.ts';
 import {
   type AmbiguityResolution,
@@ -28,10 +29,7 @@ const { transmitMessage } = proxyActivities<OutboundActivities>({
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<OutboundActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<OutboundActivities>(DATABASE_STEP);
 const { prepareSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },

@@ -8,6 +8,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import { CANCEL_DELIVERY, type DeliverWebhookInput, RETRY_DELIVERY_NOW } from './deliver-webhook.contract.ts';
 
 const { attemptDelivery } = proxyActivities<WebhookActivities>({
@@ -17,10 +18,7 @@ const { attemptDelivery } = proxyActivities<WebhookActivities>({
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { cancelDelivery } = proxyActivities<WebhookActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { cancelDelivery } = proxyActivities<WebhookActivities>(DATABASE_STEP);
 
 export const retryNow = defineSignal(RETRY_DELIVERY_NOW);
 export const cancel = defineSignal(CANCEL_DELIVERY);

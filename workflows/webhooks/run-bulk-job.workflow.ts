@@ -1,5 +1,6 @@
 import { CancellationScope, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { WebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
+import { DATABASE_STEP } from '../database-step.ts';
 import type { RunBulkJobInput } from './run-bulk-job.contract.ts';
 
 const { processBulkJob } = proxyActivities<WebhookJobActivities>({
@@ -7,10 +8,7 @@ const { processBulkJob } = proxyActivities<WebhookJobActivities>({
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '5 seconds', maximumInterval: '1 minute' },
 });
-const { stopBulkJob } = proxyActivities<WebhookJobActivities>({
-  startToCloseTimeout: '30 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+const { stopBulkJob } = proxyActivities<WebhookJobActivities>(DATABASE_STEP);
 
 /**
  * Replays events to an endpoint or cancels its pending deliveries, in batches. The job's row stores the progress, so the
