@@ -32,16 +32,16 @@ export interface AuthenticationService {
 }
 
 interface KeyRow {
-  key_id: string;
-  org_id: string;
-  org_status: 'active' | 'suspended';
-  env_id: string | null;
-  env_status: 'active' | 'suspended' | null;
-  env_bound: boolean;
-  inbox_id: string | null;
+  keyId: string;
+  organizationId: string;
+  organizationStatus: 'active' | 'suspended';
+  environmentId: string | null;
+  environmentStatus: 'active' | 'suspended' | null;
+  environmentBound: boolean;
+  inboxId: string | null;
   permissions: Permission[];
-  expired: boolean | null;
-  recently_used: boolean | null;
+  isExpired: boolean | null;
+  isRecentlyUsed: boolean | null;
 }
 
 /** Checks expiry with the clock of the database, so all processes agree. */
@@ -56,30 +56,30 @@ export function createAuthenticationService({
 
   /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
   function recordUse(row: KeyRow): void {
-    if (row.recently_used || pendingUpdates.has(row.key_id)) return;
-    pendingUpdates.add(row.key_id);
+    if (row.isRecentlyUsed || pendingUpdates.has(row.keyId)) return;
+    pendingUpdates.add(row.keyId);
     database
-      .transaction({ organizationId: row.org_id }, ({ em }) =>
-        em.nativeUpdate(ApiKeyEntity, { id: row.key_id }, { lastUsedAt: new Date() }),
+      .transaction({ organizationId: row.organizationId }, ({ em }) =>
+        em.nativeUpdate(ApiKeyEntity, { id: row.keyId }, { lastUsedAt: new Date() }),
       )
       .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
-      .finally(() => pendingUpdates.delete(row.key_id));
+      .finally(() => pendingUpdates.delete(row.keyId));
   }
 
   return {
     async authenticate({ token, environmentId, requestId }) {
       const row = isApiKeyToken(token) ? await findKey(database, token, environmentId) : undefined;
-      if (!row || row.expired) throw unauthenticated();
-      if (row.env_id === null) throw notFound('environment', environmentId ?? 'production');
+      if (!row || row.isExpired) throw unauthenticated();
+      if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
       recordUse(row);
       return {
         scope: {
-          organizationId: row.org_id,
-          environmentId: row.env_id,
-          environmentBound: row.env_bound,
-          ...(row.inbox_id === null ? {} : { inboxId: row.inbox_id }),
+          organizationId: row.organizationId,
+          environmentId: row.environmentId,
+          environmentBound: row.environmentBound,
+          ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
           permissions: new Set(row.permissions),
-          actor: { kind: 'api_key', id: row.key_id },
+          actor: { kind: 'api_key', id: row.keyId },
           requestId,
         },
         suspension: findSuspension(row),
@@ -96,20 +96,22 @@ async function findKey(
   // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.query<KeyRow>(sql`select *, expires_at <= now() as expired,
-    last_used_at > now() - interval '1 minute' as recently_used
+  const [row] = await database.query<KeyRow>(sql`select key_id as "keyId", org_id as "organizationId",
+    org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
+    env_bound as "environmentBound", inbox_id as "inboxId", permissions, expires_at <= now() as "isExpired",
+    last_used_at > now() - interval '1 minute' as "isRecentlyUsed"
     from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
   return row;
 }
 
-function findSuspension({ org_status, env_status }: KeyRow): AppError | undefined {
-  if (org_status === 'suspended') {
+function findSuspension({ organizationStatus, environmentStatus }: KeyRow): AppError | undefined {
+  if (organizationStatus === 'suspended') {
     return new AppError('organization_suspended', {
       detail: 'The organization is suspended: it can read but not change anything.',
       fix: 'Ask an owner of the organization to contact support.',
     });
   }
-  if (env_status === 'suspended') {
+  if (environmentStatus === 'suspended') {
     return new AppError('environment_suspended', {
       detail: 'The environment is suspended: it can be read but not changed.',
       fix: 'Use another environment, or ask an owner of the organization to contact support.',

@@ -8,11 +8,11 @@ import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
 
 interface SummaryRow {
   count: number;
-  has_attachments: boolean;
+  hasAttachments: boolean;
   /** In PostgreSQL's text format: the ORM parses times only for entities. */
-  last_inbound_at: string | null;
-  last_outbound_at: string | null;
-  last_id: string | null;
+  lastInboundAt: string | null;
+  lastOutboundAt: string | null;
+  lastId: string | null;
   preview: string | null;
   labels: string[];
   participants: string[];
@@ -26,10 +26,10 @@ const summarySql = (thread: Sql) => sql`
     select id, direction, from_email, has_attachments, preview, labels, created_at
     from messages where thread_id = ${thread} and not labels && ${HIDDEN_LABELS_ARRAY}::text[]
   )
-  select count(*)::int as count, coalesce(bool_or(has_attachments), false) as has_attachments,
-    max(created_at) filter (where direction = 'inbound') as last_inbound_at,
-    max(created_at) filter (where direction = 'outbound') as last_outbound_at,
-    (select id from shown order by id desc limit 1) as last_id,
+  select count(*)::int as count, coalesce(bool_or(has_attachments), false) as "hasAttachments",
+    max(created_at) filter (where direction = 'inbound') as "lastInboundAt",
+    max(created_at) filter (where direction = 'outbound') as "lastOutboundAt",
+    (select id from shown order by id desc limit 1) as "lastId",
     (select preview from shown order by id desc limit 1) as preview,
     array(select distinct label from shown, unnest(labels) label order by label limit ${MAX_LABELS}) as labels,
     array(
@@ -52,13 +52,13 @@ export async function refreshThread(em: EntityManager, thread: Thread): Promise<
   const [summary] = await em.execute<SummaryRow[]>(summarySql(sql`${thread.id}`));
   if (!summary) return;
   thread.messageCount = summary.count;
-  thread.hasAttachments = summary.has_attachments;
-  thread.lastMessageId = summary.last_id;
+  thread.hasAttachments = summary.hasAttachments;
+  thread.lastMessageId = summary.lastId;
   thread.preview = summary.preview ?? '';
   thread.labels = summary.labels;
   thread.participants = summary.participants;
-  thread.lastInboundAt = parseTimestamp(summary.last_inbound_at);
-  thread.lastOutboundAt = parseTimestamp(summary.last_outbound_at);
+  thread.lastInboundAt = parseTimestamp(summary.lastInboundAt);
+  thread.lastOutboundAt = parseTimestamp(summary.lastOutboundAt);
   thread.lastMessageAt = latest(thread.lastInboundAt, thread.lastOutboundAt) ?? thread.lastMessageAt;
 }
 
@@ -66,10 +66,10 @@ export async function refreshThread(em: EntityManager, thread: Thread): Promise<
 export async function refreshThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
   if (threadIds.length === 0) return;
   await em.execute(
-    sql`update threads t set message_count = s.count, has_attachments = s.has_attachments, last_message_id = s.last_id,
+    sql`update threads t set message_count = s.count, has_attachments = s."hasAttachments", last_message_id = s."lastId",
        preview = coalesce(s.preview, ''), labels = s.labels, participants = s.participants,
-       last_inbound_at = s.last_inbound_at, last_outbound_at = s.last_outbound_at,
-       last_message_at = coalesce(greatest(s.last_inbound_at, s.last_outbound_at), t.last_message_at),
+       last_inbound_at = s."lastInboundAt", last_outbound_at = s."lastOutboundAt",
+       last_message_at = coalesce(greatest(s."lastInboundAt", s."lastOutboundAt"), t.last_message_at),
        updated_at = now()
      from (select w.id as thread_id, summary.* from threads w
            cross join lateral (${summarySql(sql`w.id`)}) summary

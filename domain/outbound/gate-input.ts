@@ -7,24 +7,24 @@ import {
 import type { GateInput } from './send-gate.ts';
 
 interface GateRow {
-  organization_status: 'active' | 'suspended';
-  environment_status: 'active' | 'suspended';
-  inbox_status: 'active' | 'suspended';
-  send_paused: boolean;
-  send_paused_reason: string | null;
+  organizationStatus: 'active' | 'suspended';
+  environmentStatus: 'active' | 'suspended';
+  inboxStatus: 'active' | 'suspended';
+  sendPaused: boolean;
+  sendPausedReason: string | null;
   deleted: boolean;
-  recipient_count: number;
+  recipientCount: number;
   recipients: RecipientRestrictions[];
-  thread_id: string | null;
-  thread_paused: boolean | null;
-  thread_paused_until: Date | string | null;
-  domain_verified: boolean;
+  threadId: string | null;
+  threadPaused: boolean | null;
+  threadPausedUntil: Date | string | null;
+  domainVerified: boolean;
 }
 
-const INBOX_COLUMNS = sql`o.status as organization_status, e.status as environment_status, i.status as inbox_status,
-    i.send_paused, i.send_paused_reason, i.deleted_at is not null as deleted,
-    t.id as thread_id, t.send_paused_until > now() as thread_paused, t.send_paused_until as thread_paused_until,
-    i.domain_id is null or d.verification_status = 'verified' as domain_verified
+const INBOX_COLUMNS = sql`o.status as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
+    i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
+    t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
+    i.domain_id is null or d.verification_status = 'verified' as "domainVerified"
   from inboxes i left join domains d on d.id = i.domain_id
     join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
@@ -34,7 +34,7 @@ const RECIPIENTS_OF_MESSAGE = recipientRestrictionsSql(
     where p.message_id = m.id and p.status in ('pending', 'deferred')`,
 );
 const selectByMessage = (messageId: string) => sql`select ${RECIPIENTS_OF_MESSAGE} as recipients,
-    (select count(*)::int from message_recipients p where p.message_id = m.id) as recipient_count,
+    (select count(*)::int from message_recipients p where p.message_id = m.id) as "recipientCount",
     ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ${messageId}`;
 
 /**
@@ -51,7 +51,7 @@ export async function readGateInput(
 ): Promise<GateInput> {
   const [row] = await em.execute<GateRow[]>(sql`
     select ${recipientRestrictionsSql(sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`)} as recipients,
-      ${recipients.length} as recipient_count, ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
+      ${recipients.length} as "recipientCount", ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
       where i.id = ${inboxId}`);
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
   return toGateInput(row);
@@ -68,23 +68,23 @@ export async function readGateInputOfMessage(
 
 function toGateInput(row: GateRow): GateInput {
   return {
-    organization: { status: row.organization_status },
-    environment: { status: row.environment_status },
+    organization: { status: row.organizationStatus },
+    environment: { status: row.environmentStatus },
     inbox: {
-      status: row.inbox_status,
-      sendPaused: row.send_paused,
-      sendPausedReason: row.send_paused_reason,
+      status: row.inboxStatus,
+      sendPaused: row.sendPaused,
+      sendPausedReason: row.sendPausedReason,
       deleted: row.deleted,
-      domainVerified: row.domain_verified,
+      domainVerified: row.domainVerified,
     },
-    recipientCount: row.recipient_count,
+    recipientCount: row.recipientCount,
     recipients: row.recipients,
     thread:
-      row.thread_id === null
+      row.threadId === null
         ? null
         : {
-            isPaused: row.thread_paused === true,
-            pausedUntil: row.thread_paused_until === null ? null : new Date(row.thread_paused_until),
+            isPaused: row.threadPaused === true,
+            pausedUntil: row.threadPausedUntil === null ? null : new Date(row.threadPausedUntil),
           },
   };
 }

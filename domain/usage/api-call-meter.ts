@@ -37,7 +37,7 @@ interface LastKnownUsage {
 }
 
 interface CallsRow extends LimitInputsRow {
-  org_id: string;
+  organizationId: string;
   current: number;
 }
 
@@ -47,8 +47,8 @@ const countCalls = (
   calls: string,
   at: string,
   monthStart: string,
-) => sql`select org_id, tier, override_kind, override_amount::float8 as override_amount,
-  custom_amount::float8 as custom_amount, current::float8 as current
+) => sql`select org_id as "organizationId", tier, override_kind as "overrideKind",
+  override_amount::float8 as "overrideAmount", custom_amount::float8 as "customAmount", current::float8 as current
   from count_api_calls(${calls}::jsonb, ${at}::timestamptz, ${monthStart}::timestamptz)`;
 
 export function createApiCallMeter({
@@ -91,8 +91,8 @@ export function createApiCallMeter({
 
   function updateLastKnown(row: CallsRow, periodEnd: Date): void {
     const limit = effectiveLimit('api_calls', toLimitInputs(row));
-    if (remainingQuota(limit, row.current) === null) lastKnown.delete(row.org_id);
-    else lastKnown.set(row.org_id, { limit, current: row.current, periodEndMs: periodEnd.getTime() });
+    if (remainingQuota(limit, row.current) === null) lastKnown.delete(row.organizationId);
+    else lastKnown.set(row.organizationId, { limit, current: row.current, periodEndMs: periodEnd.getTime() });
   }
 
   function flush(): Promise<void> {

@@ -12,8 +12,8 @@ export async function closePeriod(
 ): Promise<void> {
   const period = { period_start: start.toISOString(), period_end: end.toISOString() };
   if (organizationIds.length === 0) return;
-  const open = await em.execute<{ org_id: string; amounts: Record<string, number> }[]>(
-    sql`select c.org_id, jsonb_object_agg(c.counter, c.amount + (
+  const open = await em.execute<{ organizationId: string; amounts: Record<string, number> }[]>(
+    sql`select c.org_id as "organizationId", jsonb_object_agg(c.counter, c.amount + (
          select coalesce(sum(d.amount), 0) from usage_deltas d
          where d.org_id = c.org_id and d.counter = c.counter 
            and d.at >= ${period.period_start} and d.at < ${period.period_end})) as amounts
@@ -23,10 +23,10 @@ export async function closePeriod(
          where e.org_id = c.org_id and e.kind = 'period_closed' and e.data ->> 'period_start' = ${period.period_start})
      group by c.org_id`,
   );
-  for (const { org_id, amounts } of open)
+  for (const { organizationId, amounts } of open)
     await em.execute(
       sql`insert into usage_events (id, org_id, kind, counter, data, actor, at)
-       values (${newId('usageEvent')}, ${org_id}, 'period_closed', null, ${JSON.stringify({ ...period, amounts })}::jsonb, 'system', ${now.toISOString()})
+       values (${newId('usageEvent')}, ${organizationId}, 'period_closed', null, ${JSON.stringify({ ...period, amounts })}::jsonb, 'system', ${now.toISOString()})
        on conflict do nothing`,
     );
 }

@@ -20,7 +20,7 @@ interface CountedRow extends LimitInputsRow {
   /** The counter's row including this change; null if the change was written as a delta. */
   counted: number | null;
   /** Upper bound of the deltas that are not applied yet. */
-  max_pending: number;
+  maxPending: number;
 }
 
 /** SQL: whether a hard limit applies. Only then is the counter's row updated directly, which serializes its writers. */
@@ -47,7 +47,7 @@ const countSql = ({ organizationId, counter, amount, at }: UsageChange) => {
       select id, ${counter}, ${time}, ${amount} from org where not is_enforced)
     select org.*, counted.amount::float8 as counted,
       case when is_enforced then (${pendingSql({ organizationId, counter, at }, sql`greatest(amount, 0)`)}) else 0 end
-        as max_pending
+        as "maxPending"
     from org left join counted on true`;
 };
 
@@ -80,8 +80,8 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   const { enforcedLimit } = limit;
   if (enforcedLimit === null) return;
   // Deltas applied while this statement waited for the row are in both numbers. Refunds among them would be subtracted
-  // twice, so `max_pending` ignores refunds; near the limit the exact sum is read again, now that the row is locked.
-  if (row.counted + row.max_pending <= enforcedLimit) return;
+  // twice, so `maxPending` ignores refunds; near the limit the exact sum is read again, now that the row is locked.
+  if (row.counted + row.maxPending <= enforcedLimit) return;
   const pending = await readPending(em, change);
   if (row.counted + pending > enforcedLimit) throw usageLimitExceeded(counter, limit, at);
 }

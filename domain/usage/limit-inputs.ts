@@ -7,14 +7,14 @@ import type { LimitKind } from './tiers.ts';
 /** A row of a query with {@link LIMIT_COLUMNS} in its select list and {@link joinLimits} after `organizations o`. */
 export interface LimitInputsRow {
   tier: Tier;
-  override_kind: LimitKind | null;
-  override_amount: number | null;
-  custom_amount: number | null;
+  overrideKind: LimitKind | null;
+  overrideAmount: number | null;
+  customAmount: number | null;
 }
 
 // Cast to double precision: the driver returns bigint as text, and amounts are below 2^53.
-export const LIMIT_COLUMNS = sql`o.tier, v.kind as override_kind,
-  v.amount::float8 as override_amount, w.amount::float8 as custom_amount`;
+export const LIMIT_COLUMNS = sql`o.tier, v.kind as "overrideKind",
+  v.amount::float8 as "overrideAmount", w.amount::float8 as "customAmount"`;
 
 /** @param resource SQL that names what is limited. */
 export const joinLimits = (resource: Sql) => sql`
@@ -24,13 +24,13 @@ export const joinLimits = (resource: Sql) => sql`
 
 export function toLimitInputs({
   tier,
-  override_kind,
-  override_amount,
-  custom_amount,
+  overrideKind,
+  overrideAmount,
+  customAmount,
 }: LimitInputsRow): LimitInputs {
   return {
     tier,
-    override: override_kind === null ? null : { limit: override_amount, kind: override_kind },
-    customLimit: custom_amount,
+    override: overrideKind === null ? null : { limit: overrideAmount, kind: overrideKind },
+    customLimit: customAmount,
   };
 }

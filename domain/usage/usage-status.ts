@@ -26,9 +26,9 @@ export interface UsageStatusQuery {
 }
 
 interface UsageStatusRow extends LimitInputsRow {
-  org_id: string;
+  organizationId: string;
   counter: UsageCounter;
-  warning_percent: number | null;
+  warningPercent: number | null;
   current: number;
 }
 
@@ -40,7 +40,7 @@ export async function readUsageStatuses(
   if (organizationIds.length === 0 || counters.length === 0) return [];
   const { start, end } = monthOf(at);
   const rows = await em.execute<UsageStatusRow[]>(
-    sql`select o.id as org_id, k.counter, ${LIMIT_COLUMNS}, w.warning_percent,
+    sql`select o.id as "organizationId", k.counter, ${LIMIT_COLUMNS}, w.warning_percent as "warningPercent",
        greatest(0, coalesce(u.amount, 0) + coalesce((
          select sum(d.amount) from usage_deltas d
          where d.org_id = o.id and d.counter = k.counter
@@ -56,12 +56,12 @@ export async function readUsageStatuses(
   return rows.map((row) => {
     const limitInputs = toLimitInputs(row);
     return {
-      organizationId: row.org_id,
+      organizationId: row.organizationId,
       counter: row.counter,
       current: row.current,
       limit: effectiveLimit(row.counter, limitInputs),
       limitInputs,
-      warningPercent: row.warning_percent ?? DEFAULT_WARNING_PERCENT,
+      warningPercent: row.warningPercent ?? DEFAULT_WARNING_PERCENT,
     };
   });
 }

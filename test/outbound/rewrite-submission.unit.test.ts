@@ -23,8 +23,13 @@ const outcomeOf = (chunks: string[] | string) =>
 /** Authors that a reader finds which takes these for line ends, and allows space before the colon. */
 function authorsIn(mail: string, lineEnd: RegExp): string[] {
   const lines = mail.split(lineEnd);
-  const header = lines.slice(0, lines.indexOf('') === -1 ? lines.length : lines.indexOf(''));
-  return header.filter((line) => /^(?:from|sender)[ \t]*:/i.test(line));
+  const end = lines.indexOf('');
+  const unfolded: string[] = [];
+  for (const line of end === -1 ? lines : lines.slice(0, end)) {
+    if (/^[ \t]/.test(line)) unfolded.push(`${unfolded.pop() ?? ''}${line}`);
+    else unfolded.push(line);
+  }
+  return unfolded.filter((line) => /^(?:from|sender)[ \t]*:/i.test(line));
 }
 
 describe('the author of a submitted message', () => {
