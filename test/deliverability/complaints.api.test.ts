@@ -48,7 +48,7 @@ async function arrange() {
   /** @returns the outcome of each receipt. */
   const deliver = async (raw: string, to = FEEDBACK) => {
     const route = await receipts.resolve(to, 'fbl@provider.example');
-    if (typeof route === 'string' || route.kind === 'full') throw new Error('Nobody takes it');
+    if (typeof route === 'string' || route.kind === 'full') throw new Error('The address was refused');
     const rawKey = `raw/${id}/${objects.size}`;
     const { sizeBytes, sha256 } = await storage.putStream(rawKey, Readable.from([Buffer.from(raw)]), {
       contentType: 'message/rfc822',

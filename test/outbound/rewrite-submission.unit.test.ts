@@ -59,7 +59,7 @@ describe('the author of a submitted message', () => {
     await expect(submit(mail)).rejects.toMatchObject({ code: 'permission_denied' });
   });
 
-  test('is written anew, with its display name, and Sender is removed', async () => {
+  test('is rewritten with its display name, and Sender is removed', async () => {
     const sent = await submit(
       'Sender: victim@bank.test\r\nfrom: =?utf-8?q?J=C3=BCrgen?=\r\n <a+news@mail.test> (victim@bank.test)\r\nReply-To: b@x.test\r\n\r\nx',
     );

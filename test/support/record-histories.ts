@@ -26,7 +26,7 @@ import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workfl
 
 /**
  * `npm run histories:record`: records one history a path of every workflow into `test/workflows/histories`, where the
- * replay test reads them. Run it for a new path; an existing file is only recorded anew on purpose, since it stands for
+ * replay test reads them. Run it for a new path. Record an existing path again only on purpose, since its file stands for
  * the runs that are open while the code changes.
  */
 interface Path {
