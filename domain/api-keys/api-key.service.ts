@@ -80,18 +80,19 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         if (!children) return;
         // Waits for transactions in which this key creates another one; see `resolveExpiry`.
         await em.flush();
-        await revokeDescendants(em, keyId);
+        await revokeDescendants(em, scope, keyId);
       }),
   };
 }
 
 /** `union` instead of `union all` ends the recursion even in a cycle. */
-async function revokeDescendants(em: EntityManager, keyId: string): Promise<void> {
+async function revokeDescendants(em: EntityManager, { organizationId }: Scope, keyId: string): Promise<void> {
   await em.execute(sql`
     with recursive descendants as (
-      select id from api_keys where created_by_key_id = ${keyId}
+      select id from api_keys where org_id = ${organizationId} and created_by_key_id = ${keyId}
       union
-      select k.id from api_keys k join descendants d on k.created_by_key_id = d.id)
+      select k.id from api_keys k join descendants d on k.created_by_key_id = d.id
+      where k.org_id = ${organizationId})
     update api_keys set revoked_at = now() where id in (select id from descendants) and revoked_at is null`);
 }
 
@@ -101,13 +102,13 @@ async function revokeDescendants(em: EntityManager, keyId: string): Promise<void
  */
 async function resolveExpiry(
   em: EntityManager,
-  { actor }: Scope,
+  { actor, organizationId }: Scope,
   requested: Date | undefined,
 ): Promise<Date | null> {
   if (actor.kind !== 'api_key') return requested ?? null;
   const creator = await em.findOne(
     ApiKeyEntity,
-    { id: actor.id, revokedAt: null },
+    { id: actor.id, organizationId, revokedAt: null },
     { lockMode: LockMode.PESSIMISTIC_READ },
   );
   if (!creator)
