@@ -20,6 +20,7 @@ import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platfo
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
+import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
@@ -47,6 +48,8 @@ export interface InboundListenerOptions {
   largeMessageSlots?: Semaphore;
   /** How long a large message waits for a slot. */
   largeMessageTimeoutMs?: number;
+  /** How fast a client must send a message. */
+  dataRate?: DataRate;
 }
 
 /** The reply to the client: 250, a permanent error (5xx), or a temporary one (4xx). */
@@ -258,6 +261,7 @@ function storeMessage(
     largeMessageSlots,
     networkSlots,
     largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS,
+    dataRate,
   }: InboundListenerOptions & LargeMessageSlots,
   { data, rawKey, clientIp }: { data: SMTPServerDataStream; rawKey: string; clientIp: string },
 ): Promise<StoredObject> {
@@ -265,6 +269,7 @@ function storeMessage(
     data,
     {
       maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
+      ...(dataRate ? { dataRate } : {}),
       acquireLargeSlot(ended) {
         const signal = AbortSignal.any([ended, AbortSignal.timeout(largeMessageTimeoutMs)]);
         return acquireAll([

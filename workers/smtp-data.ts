@@ -1,4 +1,5 @@
 import { type Readable, Transform } from 'node:stream';
+import { type DataRate, DEFAULT_DATA_RATE, watchDataRate } from './data-rate.ts';
 
 /** An error reply to an SMTP command. smtp-server sends `responseCode` and `message` to the client. */
 export class SmtpError extends Error {
@@ -25,6 +26,8 @@ const MAX_RECEIVED_FIELDS = 50;
 
 export interface DataOptions {
   maxSizeBytes: number;
+  /** A client that sends more slowly is disconnected. */
+  dataRate?: DataRate;
   /**
    * Called once the message turns out to be large. The client waits until it resolves.
    *
@@ -38,36 +41,47 @@ export interface DataOptions {
  * Passes the data of an SMTP transaction to `consume`. If that fails, reads the data to its end before it throws, because
  * the client would take a reply before the final dot for the reply to another command.
  *
- * @throws SmtpError if the message breaks a limit; ClientDisconnectedError; what `consume` throws.
+ * @throws SmtpError if the message breaks a limit or arrives too slowly (421); ClientDisconnectedError; what `consume` throws.
  */
 export async function receiveData<T>(
   data: Readable,
-  { maxSizeBytes, acquireLargeSlot }: DataOptions,
+  { maxSizeBytes, dataRate = DEFAULT_DATA_RATE, acquireLargeSlot }: DataOptions,
   consume: (message: Readable) => Promise<T>,
 ): Promise<T> {
   const ended = new AbortController();
   let release = () => {};
-  let disconnected: ClientDisconnectedError | undefined;
+  let failure: ClientDisconnectedError | SmtpError | undefined;
   const inspection = inspectMessage(maxSizeBytes, async () => {
     release = await acquireLargeSlot(ended.signal);
+    // The slot may have become free in the moment in which the transaction ended.
+    if (ended.signal.aborted) release();
   });
   // A client that disconnects must fail the upload, not complete it.
   data.on('error', (error) => {
-    disconnected = new ClientDisconnectedError(error);
+    failure = error instanceof SmtpError ? error : new ClientDisconnectedError(error);
     ended.abort();
     inspection.stream.destroy(error);
   });
   // `consume` handles errors while it reads. After that, an unhandled error would end the process.
   inspection.stream.on('error', () => {});
+  watchDataRate(data, dataRate, {
+    isClientWaiting: () =>
+      data.isPaused() || (!inspection.stream.destroyed && inspection.stream.writableLength > 0),
+    isLarge: () => inspection.isLarge,
+    // smtp-server delays the reply until the stream has ended or is destroyed.
+    onTooSlow: () => data.destroy(new SmtpError(421, '4.4.2 Data arrives too slowly, closing connection')),
+  });
   data.pipe(inspection.stream);
   try {
     return await consume(inspection.stream);
   } catch (error) {
     // Storage does not report why its source failed, and the client may disconnect after storage failed.
-    const reason = inspection.refusal ?? disconnected ?? error;
+    const reason = inspection.refusal ?? failure ?? error;
     data.unpipe();
+    ended.abort();
+    release();
     await drain(data, maxSizeBytes);
-    throw reason;
+    throw data.errored instanceof SmtpError ? data.errored : reason;
   } finally {
     ended.abort();
     release();
@@ -77,6 +91,7 @@ export async function receiveData<T>(
 /** Passes a message through unchanged, and fails as soon as the message breaks a limit. */
 interface MessageInspection {
   stream: Transform;
+  readonly isLarge: boolean;
   /** Set if the stream failed because of the message. */
   readonly refusal: SmtpError | undefined;
 }
@@ -111,6 +126,9 @@ function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): 
   });
   return {
     stream,
+    get isLarge() {
+      return sizeBytes > LARGE_MESSAGE_BYTES;
+    },
     get refusal() {
       return refusal;
     },
@@ -140,19 +158,15 @@ function createReceivedCounter(): (chunk: Buffer) => number {
 
 /**
  * Discards the rest of a rejected message: the client would misinterpret a reply before the final dot.
- *
- * @throws SmtpError 421 after `maxBytes` more.
+ * Destroys the stream after `maxBytes` more.
  */
 async function drain(stream: Readable, maxBytes: number): Promise<void> {
   if (stream.readableEnded || stream.destroyed) return;
   let drainedBytes = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { promise, resolve } = Promise.withResolvers<void>();
   stream.on('data', (chunk: Buffer) => {
     drainedBytes += chunk.length;
-    if (drainedBytes <= maxBytes) return;
-    reject(new SmtpError(421, '4.3.2 Message does not end'));
-    // smtp-server delays the reply until the stream has ended or is destroyed.
-    stream.destroy();
+    if (drainedBytes > maxBytes) stream.destroy(new SmtpError(421, '4.3.2 Message does not end'));
   });
   stream.once('end', resolve);
   stream.once('close', resolve);

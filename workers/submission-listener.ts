@@ -20,6 +20,7 @@ import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platfo
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
+import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
@@ -42,6 +43,8 @@ export interface SubmissionListenerOptions {
   config: SubmissionListenerConfig;
   submissions: SubmissionService;
   logger: Logger;
+  /** How fast a client must send a message. */
+  dataRate?: DataRate;
 }
 
 export interface SubmissionListener {
@@ -206,7 +209,7 @@ interface LargeMessageSlots {
 }
 
 async function submit(
-  { config, submissions, slots }: SubmissionListenerOptions & { slots: LargeMessageSlots },
+  { config, submissions, dataRate, slots }: SubmissionListenerOptions & { slots: LargeMessageSlots },
   stream: SMTPServerDataStream,
   { envelope, remoteAddress }: SMTPServerSession,
   submitter: Submitter | undefined,
@@ -216,6 +219,7 @@ async function submit(
     stream,
     {
       maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
+      ...(dataRate ? { dataRate } : {}),
       acquireLargeSlot: (ended) =>
         acquireAll([
           () => slots.byInbox.acquire(submitter.inboxId, ended),

@@ -7,9 +7,13 @@ export class RawSmtpClient {
   #buffered = '';
   #ended = false;
 
-  /** @param localAddress the client address that the server sees; any of 127.0.0.0/8 works. */
-  constructor(port: number, localAddress = '127.0.0.1') {
-    this.socket = connect({ port, host: '127.0.0.1', localAddress });
+  /**
+   * @param target a port, or a connecting socket.
+   * @param localAddress the client address that the server sees; any of 127.0.0.0/8 works.
+   */
+  constructor(target: number | Socket, localAddress = '127.0.0.1') {
+    this.socket =
+      typeof target === 'number' ? connect({ port: target, host: '127.0.0.1', localAddress }) : target;
     this.socket.setEncoding('latin1');
     this.socket.on('data', (text: string) => {
       this.#buffered += text;
@@ -21,8 +25,8 @@ export class RawSmtpClient {
   }
 
   /** Connects, reads the greeting and sends EHLO. */
-  static async greeted(port: number): Promise<RawSmtpClient> {
-    const client = new RawSmtpClient(port);
+  static async greeted(target: number | Socket, localAddress?: string): Promise<RawSmtpClient> {
+    const client = new RawSmtpClient(target, localAddress);
     await client.reply();
     await client.command('EHLO sender.test');
     return client;

@@ -36,7 +36,7 @@ export async function listen(
     config?: Partial<InboundListenerConfig>;
     storage?: Partial<Doubles['storage']>;
     receipts?: Partial<Doubles['receipts']>;
-    limits?: Pick<InboundListenerOptions, 'largeMessageSlots' | 'largeMessageTimeoutMs'>;
+    limits?: Pick<InboundListenerOptions, 'largeMessageSlots' | 'largeMessageTimeoutMs' | 'dataRate'>;
     onAnswered?: InboundListenerOptions['onReply'];
   } = {},
 ) {
@@ -81,8 +81,8 @@ export async function listen(
   return { listener, objects, committed, logged };
 }
 
-export async function greeted(port: number): Promise<RawSmtpClient> {
-  const client = await RawSmtpClient.greeted(port);
+export async function greeted(port: number, localAddress?: string): Promise<RawSmtpClient> {
+  const client = await RawSmtpClient.greeted(port, localAddress);
   cleanUps.push(() => client.close());
   return client;
 }
