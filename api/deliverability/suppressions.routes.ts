@@ -30,7 +30,7 @@ export const suppressionRoutes =
           operationId: 'suppressions.list',
           summary: 'List suppressed addresses',
           description:
-            'A credential bound to an environment or inbox sees only the suppressions that originate there.',
+            'A credential bound to an environment or inbox sees only the suppressions that originate there. An address may have one in each scope.',
           tags: ['Deliverability'],
           querystring: strictObject({ ...pageQuery, ...suppressionQueryFields }),
           response: { 200: listOf(ref(SuppressionRecord)), ...problems() },
@@ -49,8 +49,9 @@ export const suppressionRoutes =
         config: { permission: 'suppressions:manage' },
         schema: {
           operationId: 'suppressions.create',
-          summary: 'Suppress an address for the whole organization',
-          description: 'Returns 200 and the existing suppression if the address is already suppressed.',
+          summary: 'Suppress an address',
+          description:
+            'Applies to the whole organization, or to the environment or inbox that the credential is bound to. Returns 200 and the existing suppression if the address is already suppressed there.',
           tags: ['Deliverability'],
           body: ref(CreateSuppression),
           response: { 200: ref(SuppressionRecord), 201: ref(SuppressionRecord), ...postProblems() },
@@ -70,6 +71,8 @@ export const suppressionRoutes =
         schema: {
           operationId: 'suppressions.delete',
           summary: 'Remove a suppression',
+          description:
+            'A bound credential removes what lies within its environment or inbox, an organization-wide one every suppression of the address. A bounce or complaint applies to the whole organization: a bound credential gets 403.',
           tags: ['Deliverability'],
           params: SuppressionParams,
           response: { 204: NoContent, ...changeProblems() },

@@ -1,5 +1,10 @@
 import { type Static, Type } from 'typebox';
-import { SUPPRESSION_ORIGINS, type Suppression } from '../../domain/deliverability/suppression.entity.ts';
+import {
+  SUPPRESSION_ORIGINS,
+  SUPPRESSION_SCOPES,
+  type Suppression,
+  scopeOfSuppression,
+} from '../../domain/deliverability/suppression.entity.ts';
 import { enumOf, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const SuppressionRecord = strictObject(
@@ -8,6 +13,10 @@ export const SuppressionRecord = strictObject(
     origin: enumOf(SUPPRESSION_ORIGINS, {
       description:
         'bounce: the address is invalid. complaint: the recipient reported a message as spam. manual: added through the API.',
+    }),
+    scope: enumOf(SUPPRESSION_SCOPES, {
+      description:
+        'Where it applies. A bounce or complaint suppresses for the whole organization, a bound credential for its own environment or inbox.',
     }),
     message_id: nullableText(MAX_ID_LENGTH, {
       description: 'The message that bounced or was complained about; null for manual.',
@@ -35,6 +44,7 @@ export function presentSuppression(suppression: Suppression): Static<typeof Supp
   return {
     email: suppression.email,
     origin: suppression.origin,
+    scope: scopeOfSuppression(suppression),
     message_id: suppression.messageId,
     inbox_id: suppression.inboxId,
     env_id: suppression.environmentId,

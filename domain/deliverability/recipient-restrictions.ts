@@ -3,7 +3,7 @@ import type { Sql } from '../../platform/database/sql.ts';
 import type { ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
 
-/** The suppression and list entries that concern a recipient. */
+/** The suppression that applies to the sending inbox (that of the organization first) and the list entries that concern a recipient. */
 export interface RecipientRestrictions {
   /** Normalized by `toAddressKey`. */
   email: string;
@@ -45,7 +45,9 @@ export function recipientRestrictionsSql(recipients: Sql, inbox = INBOX): Sql {
         'listMatches', coalesce(c.matches, '[]'))), '[]')
       from (select r.email,
           (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
-           where s.org_id = ${inbox}.org_id and s.email = r.email) as suppression,
+           where s.org_id = ${inbox}.org_id and s.email = r.email
+             and s.scope_id in (${inbox}.org_id, ${inbox}.env_id, ${inbox}.id)
+           order by s.scope_id = s.org_id desc limit 1) as suppression,
           ${listMatchesSql('send', sql`r.email`, inbox)} as matches
         from (${recipients}) r
         offset 0) c

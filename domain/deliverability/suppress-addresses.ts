@@ -21,7 +21,7 @@ export interface NegativeOutcome {
 }
 
 /**
- * Suppresses the addresses in one statement. An existing suppression is kept, except that a complaint replaces a
+ * Suppresses the addresses for the whole organization, in one statement. An existing suppression is kept, except that a complaint replaces a
  * bounce: a complaint is the stronger reason, and operators should see it before they remove the suppression.
  */
 export async function suppressAddresses(
@@ -39,11 +39,11 @@ export async function suppressAddresses(
   // Sorted, so that concurrent calls for the same addresses do not deadlock.
   const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   await em.execute(
-    sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
-     select r.id, ${organizationId}, r.email, r.origin, ${environmentId}, ${inboxId}, ${messageId}, r.status, r.diagnostic, now()
+    sql`insert into suppressions (id, org_id, scope_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
+     select r.id, ${organizationId}, ${organizationId}, r.email, r.origin, ${environmentId}, ${inboxId}, ${messageId}, r.status, r.diagnostic, now()
      from jsonb_to_recordset(${JSON.stringify(sorted)}::jsonb) as r(
        id text, email text, origin text, status text, diagnostic text)
-     on conflict (org_id, email) do update set origin = excluded.origin, env_id = excluded.env_id,
+     on conflict (org_id, email, scope_id) do update set origin = excluded.origin, env_id = excluded.env_id,
        inbox_id = excluded.inbox_id, message_id = excluded.message_id, status = excluded.status,
        diagnostic = excluded.diagnostic
      where suppressions.origin = 'bounce' and excluded.origin = 'complaint'`,

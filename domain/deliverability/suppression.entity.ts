@@ -6,18 +6,27 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const SUPPRESSION_ORIGINS = ['bounce', 'complaint', 'manual'] as const;
 export type SuppressionOrigin = (typeof SUPPRESSION_ORIGINS)[number];
 
-/** An address to which the organization does not send. */
+/** Where a suppression applies. */
+export const SUPPRESSION_SCOPES = ['organization', 'environment', 'inbox'] as const;
+export type SuppressionScope = (typeof SUPPRESSION_SCOPES)[number];
+
+/** An address to which an organization, one of its environments or one of its inboxes does not send. */
 export const SuppressionEntity = defineEntity({
   name: 'Suppression',
   tableName: 'suppressions',
   policies: tenantPolicies(),
-  uniques: [{ properties: ['organizationId', 'email'] }],
+  uniques: [{ properties: ['organizationId', 'email', 'scopeId'] }],
   indexes: [{ properties: ['organizationId', 'id'] }],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     /** Normalized by `toAddressKey`. */
     email: p.text(),
+    /**
+     * Where it applies: the organization, or for `manual` the environment or inbox that the credential was bound to. It
+     * is one id rather than two nullable columns, so that one index serves both lookup and uniqueness.
+     */
+    scopeId: idColumn(),
     origin: p.text().$type<SuppressionOrigin>(),
     /** The environment of the message, or of the credential that added it; null for an organization-wide credential. */
     environmentId: idColumn().fieldName('env_id').strictNullable(),
@@ -32,3 +41,8 @@ export const SuppressionEntity = defineEntity({
 });
 
 export type Suppression = InferEntity<typeof SuppressionEntity>;
+
+export function scopeOfSuppression({ scopeId, organizationId, inboxId }: Suppression): SuppressionScope {
+  if (scopeId === organizationId) return 'organization';
+  return scopeId === inboxId ? 'inbox' : 'environment';
+}

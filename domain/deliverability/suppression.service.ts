@@ -5,7 +5,7 @@ import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import type { Scope } from '../identity/scope.ts';
+import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
 
@@ -15,18 +15,24 @@ export interface SuppressionFilter {
 }
 
 /**
- * Addresses to which no inbox of the organization sends. A credential bound to an environment or inbox sees only the
- * suppressions that originate there: it must not reveal the correspondents of other inboxes.
+ * Addresses to which the organization, an environment or an inbox does not send. Bounces and complaints suppress for the
+ * organization, a credential for the place it is bound to. A bound credential sees only the suppressions that originate
+ * there: it must not reveal the correspondents of other inboxes.
  */
 export interface SuppressionService {
   list(scope: Scope, filter: SuppressionFilter, page: PageRequest): Promise<Page<Suppression>>;
   /**
-   * Suppresses an address manually. An existing suppression is kept.
+   * Suppresses an address manually, where the credential is bound. An existing suppression of that scope is kept.
    *
-   * @throws AppError `validation_error`; `already_exists` if the credential cannot access the existing suppression.
+   * @throws AppError `validation_error`.
    */
   add(scope: Scope, email: string): Promise<{ suppression: Suppression; created: boolean }>;
-  /** Allows sending to the address again. @throws AppError `not_found`. */
+  /**
+   * Removes the suppressions of the address that lie within the credential's binding; an organization-wide credential
+   * removes all of them.
+   *
+   * @throws AppError `not_found`; `permission_denied` if a bound credential sees only one of the whole organization.
+   */
   remove(scope: Scope, email: string): Promise<void>;
 }
 
@@ -45,35 +51,45 @@ export function createSuppressionService({ database }: { database: Database }): 
         const email = toAddressKey(address);
         if (email === null)
           throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
+        const { organizationId } = scope;
+        const scopeId = scope.inboxId ?? (scope.environmentBound ? scope.environmentId : organizationId);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
-          sql`insert into suppressions (id, org_id, email, origin, env_id, inbox_id, created_at)
-           values (${newId('suppression')}, ${scope.organizationId}, ${email}, 'manual',
+          sql`insert into suppressions (id, org_id, scope_id, email, origin, env_id, inbox_id, created_at)
+           values (${newId('suppression')}, ${organizationId}, ${scopeId}, ${email}, 'manual',
              ${scope.environmentBound ? scope.environmentId : null}, ${scope.inboxId ?? null}, now())
-           on conflict (org_id, email) do nothing`,
+           on conflict (org_id, email, scope_id) do nothing`,
           [],
           'run',
         );
-        const suppression = await em.findOne(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });
-        if (suppression) return { suppression, created: affectedRows === 1 };
-        throw new AppError('already_exists', {
-          detail:
-            'The organization already suppresses this address, but this credential cannot access the suppression.',
-          fix: 'No action is needed. Use an organization-wide key to see the suppression.',
-        });
+        const suppression = await em.findOneOrFail(SuppressionEntity, { organizationId, email, scopeId });
+        return { suppression, created: affectedRows === 1 };
       }),
 
     remove: (scope, address) =>
       database.transaction(scope, async ({ em }) => {
         const email = toAddressKey(address);
-        const removed =
-          email === null
-            ? 0
-            : await em.nativeDelete(SuppressionEntity, { $and: [{ email }, visibleTo(scope)] });
-        if (removed === 0) throw notFound('suppression', address);
+        if (email === null) throw notFound('suppression', address);
+        const visible: FilterQuery<Suppression> = { $and: [{ email }, visibleTo(scope)] };
+        const removable = isOrganizationWide(scope)
+          ? visible
+          : { $and: [visible, { scopeId: { $ne: scope.organizationId } }] };
+        if ((await em.nativeDelete(SuppressionEntity, removable)) > 0) return;
+        if ((await em.count(SuppressionEntity, visible)) > 0) throw suppressedForOrganization();
+        throw notFound('suppression', address);
       }),
   };
 }
 
+function suppressedForOrganization(): AppError {
+  return new AppError('permission_denied', {
+    detail:
+      'The address bounced or complained, which suppresses it for the whole organization, but this credential is bound to an environment or inbox.',
+    fix: 'Use an API key that is bound to no environment and no inbox.',
+    extensions: { permission: 'suppressions:manage' },
+  });
+}
+
+/** Those that apply to or originate in the credential's binding. */
 function visibleTo(scope: Scope): FilterQuery<Suppression> {
   return {
     organizationId: scope.organizationId,

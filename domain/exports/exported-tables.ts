@@ -361,6 +361,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'id',
       'email',
       'origin',
+      'scope_id',
       'env_id',
       'inbox_id',
       'message_id',

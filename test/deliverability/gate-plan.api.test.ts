@@ -16,8 +16,8 @@ test('looks up 50 recipients by index in long lists that were never analyzed', a
   const { organizationId } = own;
   await app.worker.systemTransaction(async ({ em }) => {
     await em.execute(
-      sql`insert into suppressions (id, org_id, email, origin, created_at)
-       select 'sup_' || n || ${organizationId}::text, ${organizationId}, n || '@people.example', 'manual', now() from generate_series(1, ${ENTRIES}::int) n`,
+      sql`insert into suppressions (id, org_id, scope_id, email, origin, created_at)
+       select 'sup_' || n || ${organizationId}::text, ${organizationId}, ${organizationId}, n || '@people.example', 'manual', now() from generate_series(1, ${ENTRIES}::int) n`,
     );
     await em.execute(
       sql`insert into list_entries (id, org_id, direction, effect, entry, created_at)
@@ -32,7 +32,7 @@ test('looks up 50 recipients by index in long lists that were never analyzed', a
     ),
   );
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-  expect(plan).toMatch(/using suppressions_org_id_email_unique/);
+  expect(plan).toMatch(/using suppressions_org_id_email_scope_id_unique/);
   expect(plan).toMatch(/using list_entries_unique .*\n.*Index Cond: .*direction.*entry = k\.entry/);
   // There may be so few inboxes that PostgreSQL scans the table.
   expect(plan.replace('Seq Scan on inboxes i', '')).not.toContain('Seq Scan');

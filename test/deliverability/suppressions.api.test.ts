@@ -35,6 +35,7 @@ describe('manual suppressions', () => {
     expect(first.json()).toEqual({
       email: 'ada@xn--bcher-kva.example',
       origin: 'manual',
+      scope: 'organization',
       message_id: null,
       inbox_id: null,
       env_id: null,
@@ -73,7 +74,6 @@ describe('manual suppressions', () => {
     await add(own, 'ada@people.example');
     const bound = await createKey(database, { ...own, environmentId: own.sandboxEnvironmentId });
     expect(await listed(bound.token)).toEqual([]);
-    expectProblem(await add(bound, 'ada@people.example'), 'already_exists');
     const path = '/suppressions/ada%40people.example';
     expectProblem(await app.call(path, { method: 'DELETE', token: bound.token }), 'not_found');
     expect((await add(bound, 'bob@people.example')).json()).toMatchObject({
@@ -162,8 +162,8 @@ describe('suppressions at dispatch', () => {
     database.systemTransaction(async ({ em }) => {
       for (const email of emails)
         await em.execute(
-          sql`insert into suppressions (id, org_id, email, origin, status, created_at)
-           values (${`sup_${email}${organizationId}`}, ${organizationId}, ${email}, 'bounce', '5.1.1', now())`,
+          sql`insert into suppressions (id, org_id, scope_id, email, origin, status, created_at)
+           values (${`sup_${email}${organizationId}`}, ${organizationId}, ${organizationId}, ${email}, 'bounce', '5.1.1', now())`,
         );
     });
 

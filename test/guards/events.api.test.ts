@@ -48,8 +48,8 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
   'message.rejected': async () => {
     const { scope, send } = await arrangeSending(database);
     await database.query(
-      sql`insert into suppressions (id, org_id, email, origin, created_at)
-          values (${newId('suppression')}, ${scope.organizationId}, ${RECIPIENT}, 'manual', now())`,
+      sql`insert into suppressions (id, org_id, scope_id, email, origin, created_at)
+          values (${newId('suppression')}, ${scope.organizationId}, ${scope.organizationId}, ${RECIPIENT}, 'manual', now())`,
     );
     await expect(send(RECIPIENT)).rejects.toThrow();
     return scope.organizationId;

@@ -162,6 +162,7 @@ export async function createRichOrganization(
     await insert('suppressions', {
       id: ids('suppression'),
       ...org,
+      scope_id: organizationId,
       email: `gone@${marker}.test`,
       origin: 'manual',
       created_at: now,
