@@ -25,7 +25,12 @@ export function createNotificationActivities({
         });
       }),
 
-    stopNotification: ({ notificationId }: { notificationId: string }): Promise<string> =>
-      withApplicationFailures(() => notifications.stop(notificationId)),
+    stopNotification: ({
+      notificationId,
+      reason,
+    }: {
+      notificationId: string;
+      reason?: string;
+    }): Promise<string> => withApplicationFailures(() => notifications.stop(notificationId, reason)),
   };
 }

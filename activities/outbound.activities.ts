@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
+import type { StoppedSend } from '../domain/outbound/stop-send.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
 import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
 import { withApplicationFailures } from './failures.ts';
@@ -37,6 +38,13 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
       messageId: string;
       resolution: AmbiguityResolution;
     }): Promise<SendState> => withApplicationFailures(() => dispatch.resolveAmbiguity(messageId, resolution)),
+
+    /** Records that the message cannot be sent, or not without an operator. */
+    stopSend: ({
+      messageId,
+      ...stopped
+    }: { messageId: string } & StoppedSend): Promise<'settled' | 'needs_attention'> =>
+      withApplicationFailures(() => dispatch.stop(messageId, stopped)),
 
     cancelMessage: ({ messageId }: { messageId: string }): Promise<'canceled' | 'too_late'> =>
       withApplicationFailures(() => dispatch.cancel(messageId, 'Canceled by an operator.')),

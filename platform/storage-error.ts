@@ -22,6 +22,8 @@ const MISMATCH_ERRORS = new Set(['InvalidPart', 'InvalidPartOrder', 'EntityTooSm
 
 function toFailure(error: unknown): StorageFailure {
   if (error instanceof S3ServiceException && MISMATCH_ERRORS.has(error.name)) return 'mismatched';
+  // Without the bucket every object seems to be missing.
+  if (error instanceof S3ServiceException && error.name === 'NoSuchBucket') return 'unavailable';
   return httpStatusOf(error) === 404 ? 'missing' : 'unavailable';
 }
 

@@ -4,6 +4,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { findCustomHeaderProblem } from './custom-header.ts';
 import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
+import { UnsendableMessageError } from './unsendable-message-error.ts';
 
 /** All input for the bytes of a message. Excludes the envelope, and therefore Bcc. */
 export interface MimeMessage {
@@ -42,7 +43,7 @@ export interface MimeAttachment {
  * Builds a message (RFC 5322, MIME) with CRLF line ends and 7-bit content. The build is deterministic, so a retry after
  * a crash stores the same bytes. The one exception is text derived from HTML whose conversion times out.
  *
- * @throws Error for a custom field that is not allowed or contains a control character. The API rejects these first.
+ * @throws UnsendableMessageError for a custom field that is not allowed. The API rejects these first.
  * @returns a stream that is destroyed if an attachment's stream fails.
  */
 export function buildMime(message: MimeMessage): Readable {
@@ -95,7 +96,7 @@ function toMailbox({ email, name }: MailAddress): { address: string; name: strin
 function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: string; value: string }[] {
   const fields = Object.entries(headers).map(([key, value]) => {
     const problem = findCustomHeaderProblem(key, value);
-    if (problem !== undefined) throw new Error(`The header field ${JSON.stringify(key)} ${problem}`);
+    if (problem !== undefined) throw new UnsendableMessageError(`A custom header field ${problem}.`);
     return { key, value };
   });
   if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: 'auto-generated' });

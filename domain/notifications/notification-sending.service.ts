@@ -28,7 +28,7 @@ export interface NotificationSendingService {
    */
   send(notificationId: string): Promise<SendOutcome>;
   /** Marks a pending email as failed; any other stays unchanged. Returns its status. */
-  stop(notificationId: string): Promise<string>;
+  stop(notificationId: string, reason?: string): Promise<string>;
 }
 
 export interface NotificationSendingOptions {
@@ -65,16 +65,20 @@ export function createNotificationSendingService(
       return recordResult(database, notificationId, result);
     },
 
-    stop: (notificationId) => stopNotification(database, notificationId),
+    stop: (notificationId, reason) => stopNotification(database, notificationId, reason),
   };
 }
 
 /** See {@link NotificationSendingService.stop}. */
-export function stopNotification(database: Database, notificationId: string): Promise<string> {
+export function stopNotification(
+  database: Database,
+  notificationId: string,
+  reason = 'Stopped by an operator.',
+): Promise<string> {
   return withLockedNotification(database, notificationId, (notification) => {
-    if (notification?.status === 'pending') fail(notification, 'Stopped by an operator.');
+    if (notification?.status === 'pending') fail(notification, reason);
     // The worker died during the attempt. If it is still running, its result overrides this one.
-    if (notification?.status === 'sending') fail(notification, `Stopped by an operator. ${OUTCOME_UNKNOWN}`);
+    if (notification?.status === 'sending') fail(notification, `${reason} ${OUTCOME_UNKNOWN}`);
     return notification?.status ?? 'not_found';
   });
 }

@@ -15,8 +15,7 @@ export async function cancelUnsentMessage(
   message: Message,
   detail: string,
 ): Promise<boolean> {
-  if (message.status !== 'queued' && message.status !== 'deferred' && message.status !== 'sending')
-    return false;
+  if (!['queued', 'deferred', 'sending', 'needs_attention'].includes(message.status)) return false;
   const started = await em.count(SendAttemptEntity, {
     messageId: message.id,
     state: { $in: ['attempting', 'accepted', 'ambiguous'] },
@@ -39,7 +38,7 @@ export async function cancelRemainingRecipients(
   message: Message,
   detail: string,
 ): Promise<boolean> {
-  if (message.status !== 'deferred' && message.status !== 'sending') return false;
+  if (!['deferred', 'sending', 'needs_attention'].includes(message.status)) return false;
   const open = await em.count(SendAttemptEntity, {
     messageId: message.id,
     $or: [{ state: { $in: ['attempting', 'ambiguous'] } }, { recorded: false }],

@@ -8,6 +8,7 @@ import { lockMessage } from './lock-message.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
+import { type StoppedSend, stopSend } from './stop-send.ts';
 
 /** The database steps of the workflow `sendMessage`. Every step can be retried. */
 export interface DispatchService {
@@ -27,6 +28,8 @@ export interface DispatchService {
    * @returns `too_late` if nothing remains to be stopped, or the outcome of a recipient is unknown.
    */
   cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
+  /** Records that the service has stopped trying; see {@link stopSend}. */
+  stop(messageId: string, stopped: StoppedSend): Promise<'settled' | 'needs_attention'>;
 }
 
 export interface DispatchServiceOptions {
@@ -72,5 +75,8 @@ export function createDispatchService({
           (await cancelRemainingRecipients(em, message, detail));
         return stopped ? 'canceled' : 'too_late';
       }),
+
+    stop: (messageId, stopped) =>
+      database.systemTransaction((transaction) => stopSend(transaction, events, messageId, stopped)),
   };
 }

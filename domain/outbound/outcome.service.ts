@@ -64,11 +64,16 @@ export function createOutcomeService({
       const ambiguous = outcomeState.attempts.some(({ state }) => state === 'ambiguous');
       // A report may arrive while the workflow is still transmitting to other recipients. The message then remains
       // `sending`.
-      const isTransmitting =
-        previousStatus === 'sending' &&
+      const isTransmitting = previousStatus === 'sending';
+      // Sending was stopped, and only an operator can resume it.
+      const isStopped =
+        previousStatus === 'needs_attention' &&
+        !outcomeState.attempts.some(({ stateRead }) => stateRead === 'ambiguous');
+      const keepsStatus =
+        (isTransmitting || isStopped) &&
         outcomes.length > 0 &&
         recipients.some(({ status }) => !isSettled(status));
-      if (!isTransmitting) {
+      if (!keepsStatus) {
         message.status = deriveStatus(
           recipients.map(({ status }) => status),
           ambiguous,

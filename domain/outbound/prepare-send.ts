@@ -3,11 +3,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
 import { readGateInputOfMessage } from './gate-input.ts';
 import { lockMessage } from './lock-message.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
+import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { findRefusal, findSuppressedRecipients, type GateInput, type Refusal } from './send-gate.ts';
 
@@ -49,9 +49,8 @@ async function prepareWithLock(
   const { em } = transaction;
   const message = await lockMessage(transaction, messageId);
   if (!message) return 'finished';
-  if (message.status === 'needs_attention') return 'proceed';
-  if (message.status !== 'queued' && message.status !== 'sending' && message.status !== 'deferred')
-    return 'finished';
+  if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) return 'proceed';
+  if (!['queued', 'sending', 'deferred', 'needs_attention'].includes(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
   const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
@@ -62,41 +61,25 @@ async function prepareWithLock(
   )
     return 'finished';
   message.status = 'sending';
+  message.statusDetail = null;
   return 'proceed';
 }
 
-/**
- * Rejects the unsent recipients of a message that the gate refuses at dispatch.
- *
- * @returns `open` if a worker crashed during an attempt or before it recorded the result. The next transmission then
- * sends nothing, but marks the attempt `ambiguous`.
- */
+/** Whether the relay may have accepted the message. If not, `needs_attention` means that sending was stopped. */
+async function hasUnknownOutcome(em: EntityManager, messageId: string): Promise<boolean> {
+  return (await em.count(SendAttemptEntity, { messageId, state: { $in: ['attempting', 'ambiguous'] } })) > 0;
+}
+
+/** Rejects the unsent recipients of a message that the gate refuses at dispatch. Returns as {@link rejectUnsent}. */
 async function reject(
   transaction: Transaction,
   events: EventService,
   message: Message,
   refusal: Refusal,
 ): Promise<'settled' | 'open'> {
-  const now = new Date();
-  const { recipients, unsent: rejected } = await findUnsentRecipients(transaction.em, message.id);
-  for (const recipient of rejected) {
-    recipient.status = 'rejected';
-    recipient.diagnosticCode = refusal.detail;
-    recipient.updatedAt = now;
-  }
-  message.status = deriveStatus(
-    recipients.map(({ status }) => status),
-    false,
-  );
-  message.statusDetail = refusal.detail;
-  await recordOutcomeEvents(
-    transaction,
-    events,
-    message,
-    { ...createEmptyChanges(), rejected, rejection: { reason: refusal.reason, detail: refusal.detail } },
-    now,
-  );
-  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
+  const { recipients, unsent } = await findUnsentRecipients(transaction.em, message.id);
+  const rejection = { reason: refusal.reason, detail: refusal.detail };
+  return rejectUnsent(transaction, events, message, { recipients, unsent, rejection });
 }
 
 /** Used for manual suppressions and complaints, which have no status code from a server. SES reports the same code. */
@@ -139,22 +122,4 @@ async function bounceSuppressed(
   }
   await recordOutcomeEvents(transaction, events, message, { ...createEmptyChanges(), bounced }, now);
   return settled ? 'settled' : 'open';
-}
-
-/** Returns all recipients, and the unsettled ones without an open attempt. */
-async function findUnsentRecipients(
-  em: EntityManager,
-  messageId: string,
-): Promise<{ recipients: Recipient[]; unsent: Recipient[] }> {
-  const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-  const attempts = await em.find(SendAttemptEntity, {
-    messageId,
-    recorded: false,
-    state: { $ne: 'deferred' },
-  });
-  const open = new Set(attempts.map(({ position }) => position));
-  return {
-    recipients,
-    unsent: recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position)),
-  };
 }

@@ -2,13 +2,16 @@ import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
+import { StorageError } from '../../platform/storage-error.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { buildMime, type MimeAttachment } from '../mime/build-mime.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import { signBytes, signStream } from '../mime/sign-mime.ts';
+import { UnsendableMessageError } from '../mime/unsendable-message-error.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { rewriteSubmission } from './rewrite-submission.ts';
 
@@ -51,6 +54,8 @@ type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
 /**
  * Builds and stores the MIME message once. Its key is committed before the first attempt, so that every attempt sends
  * exactly these bytes. The API returns the same bytes as the raw message.
+ *
+ * @throws UnsendableMessageError if no message can be built from the stored data, for example because a file is missing.
  */
 export async function ensureMimeStored(
   database: Database,
@@ -62,9 +67,15 @@ export async function ensureMimeStored(
   const rawKey = `raw/sent/${message.id}.eml`;
   const key = await dkimKeys.findSigningKey(message.organizationId, domainOf(message.fromEmail));
   const { submittedKey } = message;
-  if (submittedKey !== null) return storeSubmitted(database, storage, { message, rawKey, submittedKey, key });
+  const sources = createSourceErrors();
+  if (submittedKey !== null)
+    return sources.explain(() =>
+      storeSubmitted(database, storage, { message, rawKey, submittedKey, key, sources }),
+    );
   const attachments = message.hasAttachments ? await loadAttachments(database, message.id) : [];
-  const stored = await storeBuilt(storage, rawKey, { message, attachments, key });
+  const stored = await sources.explain(() =>
+    storeBuilt(storage, rawKey, { message, attachments, key, sources }),
+  );
   await database.query(
     sql`update messages set raw_key = ${rawKey}, size_bytes = ${stored.sizeBytes} where id = ${message.id} and raw_key is null`,
   );
@@ -76,17 +87,19 @@ interface SubmittedMime {
   rawKey: string;
   submittedKey: string;
   key: DkimSigningKey | null;
+  sources: SourceErrors;
 }
 
 /** Stores the rewritten bytes of a submitted message and releases the object with the original bytes. */
 async function storeSubmitted(
   database: Database,
   storage: MimeStorage,
-  { message, rawKey, submittedKey, key }: SubmittedMime,
+  { message, rawKey, submittedKey, key, sources }: SubmittedMime,
 ): Promise<StoredMime> {
   const messageId = message.rfcMessageId ?? message.id;
   const write = () => {
     const mime = rewriteSubmission({ messageId, date: message.createdAt, inboxEmail: message.fromEmail });
+    mime.once('error', sources.note);
     storage.getStream(submittedKey).then(
       (source) => pipeline(source, mime, () => undefined),
       (error: Error) => mime.destroy(error),
@@ -110,9 +123,15 @@ async function storeBuilt(
     message,
     attachments,
     key,
-  }: { message: OutgoingMessage; attachments: Attachment[]; key: DkimSigningKey | null },
+    sources,
+  }: {
+    message: OutgoingMessage;
+    attachments: Attachment[];
+    key: DkimSigningKey | null;
+    sources: SourceErrors;
+  },
 ): Promise<Omit<StoredMime, 'rawKey'>> {
-  const files = attachments.map((attachment) => toMimeAttachment(storage, attachment));
+  const files = attachments.map((attachment) => toMimeAttachment(storage, attachment, sources));
   const write = () => buildMessageMime(message, files);
   const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);
   const fileBytes = attachments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -133,9 +152,44 @@ function loadAttachments(database: Database, messageId: string): Promise<Attachm
 }
 
 /** Reads the file from storage when the MIME stream reaches it. */
-function toMimeAttachment(storage: Pick<Storage, 'getStream'>, attachment: Attachment): MimeAttachment {
+function toMimeAttachment(
+  storage: Pick<Storage, 'getStream'>,
+  attachment: Attachment,
+  sources: SourceErrors,
+): MimeAttachment {
   const { filename, contentType, contentId, disposition, storageKey } = attachment;
-  return { filename, contentType, contentId, disposition, open: () => storage.getStream(storageKey) };
+  const open = () =>
+    storage.getStream(storageKey).catch((error: unknown) => {
+      sources.note(error);
+      throw error;
+    });
+  return { filename, contentType, contentId, disposition, open };
+}
+
+/** The errors of the streams that a message is built from. Storage does not report why its source failed. */
+interface SourceErrors {
+  note(error: unknown): void;
+  /** @throws UnsendableMessageError if `work` fails because of an error that a retry cannot solve. */
+  explain<T>(work: () => Promise<T>): Promise<T>;
+}
+
+function createSourceErrors(): SourceErrors {
+  let noted: unknown;
+  return {
+    note(error) {
+      noted ??= error;
+    },
+    async explain(work) {
+      try {
+        return await work();
+      } catch (error) {
+        if (noted instanceof StorageError && noted.failure === 'missing')
+          throw new UnsendableMessageError('A file of the message is missing from storage.');
+        if (noted instanceof AppError && noted.status < 500) throw new UnsendableMessageError(noted.detail);
+        throw noted ?? error;
+      }
+    },
+  };
 }
 
 function domainOf(email: string): string {

@@ -6,6 +6,7 @@ import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { withRecipientToken } from '../delivery-reports/report-token.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
+import type { MessageStatus } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 import { isSettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
@@ -19,6 +20,7 @@ export interface TransmissionService {
    * not sent twice.
    *
    * @param isAborted checked before each recipient.
+   * @throws UnsendableMessageError if no message can be built from the stored data.
    */
   transmit(messageId: string, isAborted: () => boolean): Promise<void>;
 }
@@ -48,6 +50,8 @@ async function transmit(
   const loaded = await loadTransmission(database, messageId);
   if (!loaded) return;
   const { message, recipients, sandbox } = loaded;
+  // Canceled while this step was waiting for its retry.
+  if (loaded.status === 'canceled') return;
   const stored = await ensureMimeStored(database, storage, message, dkimKeys);
   const openRaw = createRawSource(storage, stored);
   const { simulator, mailTransport } = options;
@@ -72,19 +76,19 @@ async function transmit(
 
 type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
 
+interface LoadedTransmission {
+  message: OutgoingMessage;
+  status: MessageStatus;
+  recipients: OutgoingRecipient[];
+  sandbox: boolean;
+}
+
 /** One statement and plain rows, because it runs for every message. */
-async function loadTransmission(
-  database: Database,
-  messageId: string,
-): Promise<{ message: OutgoingMessage; recipients: OutgoingRecipient[]; sandbox: boolean } | null> {
+async function loadTransmission(database: Database, messageId: string): Promise<LoadedTransmission | null> {
   const [row] = await database.query<
-    Omit<OutgoingMessage, 'createdAt'> & {
-      createdAt: string;
-      recipients: OutgoingRecipient[];
-      sandbox: boolean;
-    }
+    Omit<OutgoingMessage, 'createdAt'> & Omit<LoadedTransmission, 'message'> & { createdAt: string }
   >(
-    sql`select m.id, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
+    sql`select m.id, m.status, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
        m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
        m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
        m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
@@ -95,6 +99,6 @@ async function loadTransmission(
      from messages m join environments e on e.id = m.env_id where m.id = ${messageId}`,
   );
   if (!row) return null;
-  const { recipients, sandbox, ...message } = row;
-  return { message: { ...message, createdAt: new Date(row.createdAt) }, recipients, sandbox };
+  const { status, recipients, sandbox, ...message } = row;
+  return { message: { ...message, createdAt: new Date(row.createdAt) }, status, recipients, sandbox };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
 import {
@@ -10,6 +11,7 @@ import {
   RETRY_SEND_NOW,
   SEND_MESSAGE,
   SEND_RETRY_DELAYS_MS,
+  UNSENDABLE_FAILURE,
 } from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
@@ -42,6 +44,10 @@ function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {
     async cancelMessage() {
       calls.push('cancel');
       return 'canceled';
+    },
+    async stopSend({ isFinal }) {
+      calls.push(isFinal ? 'fail' : 'stop');
+      return isFinal ? 'settled' : 'needs_attention';
     },
     ...overrides,
   };
@@ -118,6 +124,68 @@ describe('sendMessage', () => {
       await handle.result();
     });
     expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
+  });
+
+  test('ends as failed when no message can be built from the stored data', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['settled'], {
+      async transmitMessage() {
+        throw ApplicationFailure.nonRetryable(
+          'A file of the message is missing from storage.',
+          UNSENDABLE_FAILURE,
+        );
+      },
+    });
+    await environment.withWorker(queue, activities, async () => (await start(queue)).result());
+    expect(calls).toEqual(['prepare', 'fail']);
+  });
+
+  test.each([
+    { signal: RETRY_SEND_NOW, next: ['prepare', 'transmit', 'record'] },
+    { signal: CANCEL_SEND, next: ['cancel'] },
+  ])('stops after a defect and waits without a time limit for $signal', async ({ signal, next }) => {
+    const queue = randomUUID();
+    let isBroken = true;
+    const { activities, calls } = relay(['settled']);
+    const { transmitMessage } = activities;
+    activities.transmitMessage = async (input) => {
+      if (isBroken) throw ApplicationFailure.nonRetryable('x is not a function', 'TypeError');
+      return transmitMessage(input);
+    };
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await environment.temporal.sleep('60 days');
+      expect(calls).toEqual(['prepare', 'stop']);
+      const resolving = handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
+      await expect(resolving).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
+      isBroken = false;
+      await handle.signal(signal);
+      await handle.result();
+    });
+    expect(calls).toEqual(['prepare', 'stop', ...next]);
+  });
+
+  test('ends on cancel while a failed transmission waits for its retry', async () => {
+    const queue = randomUUID();
+    let transmissions = 0;
+    const { activities, calls } = relay(['settled'], {
+      async transmitMessage() {
+        transmissions += 1;
+        throw ApplicationFailure.create({
+          message: 'Storage is down',
+          type: 'StorageError',
+          nextRetryDelay: '10 days',
+        });
+      },
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(transmissions).toBe(1));
+      await handle.signal(CANCEL_SEND);
+      await handle.result();
+    });
+    expect([transmissions, calls]).toEqual([1, ['prepare', 'record']]);
   });
 
   test('never resends an ambiguous message automatically and waits without a time limit', async () => {

@@ -45,6 +45,24 @@ async function start(taskQueue: string) {
 }
 
 describe('sendNotification', () => {
+  test('records an email as failed when a defect prevents it', async () => {
+    const queue = randomUUID();
+    const reasons: (string | undefined)[] = [];
+    const activities: NotificationActivities = {
+      async attemptNotification() {
+        throw ApplicationFailure.nonRetryable('x is not a function', 'TypeError');
+      },
+      async stopNotification({ reason }) {
+        reasons.push(reason);
+        return 'failed';
+      },
+    };
+    await environment.withWorker(queue, activities, async () => {
+      await expect((await start(queue)).result()).resolves.toBe('failed');
+    });
+    expect(reasons).toEqual(['Sending failed repeatedly (TypeError).']);
+  });
+
   test('retries for a day with a history of 11 events', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt } = relay(99);

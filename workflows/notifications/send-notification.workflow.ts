@@ -1,5 +1,7 @@
 import {
   ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   isCancellation,
   proxyActivities,
@@ -30,6 +32,10 @@ export async function sendNotification({ notificationId }: SendNotificationInput
   } catch (error) {
     if (isCancellation(error))
       await CancellationScope.nonCancellable(() => stopNotification({ notificationId }));
+    else if (error instanceof ActivityFailure) {
+      const type = error.cause instanceof ApplicationFailure ? error.cause.type : 'Error';
+      return stopNotification({ notificationId, reason: `Sending failed repeatedly (${type}).` });
+    }
     throw error;
   }
 }

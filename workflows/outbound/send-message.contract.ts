@@ -23,4 +23,7 @@ export const SEND_RETRY_DELAYS_MS = [
   5_000, 15_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
 ] as const;
 
+/** Type of the failure of a message that can never be sent (`UnsendableMessageError`). */
+export const UNSENDABLE_FAILURE = 'UnsendableMessageError';
+
 export type SendStage = 'sending' | 'deferred' | 'needs_attention' | 'finished';

@@ -1,5 +1,7 @@
 import {
   ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   condition,
   defineSignal,
@@ -21,6 +23,7 @@ import {
   SEND_RETRY_DELAYS_MS,
   type SendMessageInput,
   type SendStage,
+  UNSENDABLE_FAILURE,
 } from './send-message.contract.ts';
 
 const { transmitMessage } = proxyActivities<OutboundActivities>({
@@ -29,7 +32,8 @@ const { transmitMessage } = proxyActivities<OutboundActivities>({
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 });
-const { recordSend, resolveAmbiguity, cancelMessage } = proxyActivities<OutboundActivities>(DATABASE_STEP);
+const { recordSend, resolveAmbiguity, cancelMessage, stopSend } =
+  proxyActivities<OutboundActivities>(DATABASE_STEP);
 const { prepareSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
@@ -40,6 +44,8 @@ export const retryNow = defineSignal(RETRY_SEND_NOW);
 export const outcomeRecorded = defineSignal(OUTCOME_RECORDED);
 export const resolveAmbiguous = defineUpdate<string, [AmbiguityResolution]>(RESOLVE_AMBIGUOUS);
 
+type SendState = Awaited<ReturnType<OutboundActivities['recordSend']>>;
+
 /** The stage that operators see, and the requests that the run has not handled yet. */
 interface SendRun {
   stage: StageReporter<SendStage>;
@@ -47,6 +53,8 @@ interface SendRun {
   retryRequested: boolean;
   outcomeRecorded: boolean;
   resolution: AmbiguityResolution | null;
+  isAmbiguous: boolean;
+  transmission: CancellationScope;
 }
 
 /**
@@ -64,17 +72,67 @@ export async function sendMessage({ messageId }: SendMessageInput): Promise<void
 }
 
 async function sendUntilSettled(messageId: string, run: SendRun): Promise<void> {
-  for (let tries = 0; (await prepareSend({ messageId })) === 'proceed'; tries += 1) {
-    await transmitMessage({ messageId });
-    let state = await recordSend({ messageId });
+  for (let tries = 0; ; tries += 1) {
+    let state = await attemptSend(messageId, run);
     if (state === 'needs_attention') state = await waitForResolution(messageId, run);
     if (state === 'settled') return;
     if ((await waitForRetry(messageId, tries, run)) === 'canceled') return;
   }
 }
 
+async function attemptSend(messageId: string, run: SendRun): Promise<SendState> {
+  try {
+    if ((await prepareSend({ messageId })) === 'finished') return 'settled';
+    await transmit(messageId, run);
+    return await recordSend({ messageId });
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return waitAfterFailure(messageId, run, error);
+  }
+}
+
+/** Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure. */
+async function transmit(messageId: string, run: SendRun): Promise<void> {
+  run.transmission = new CancellationScope();
+  if (run.cancelRequested) run.transmission.cancel();
+  try {
+    await run.transmission.run(() => transmitMessage({ messageId }));
+  } catch (error) {
+    // If the run itself is canceled, the next step throws.
+    if (!run.cancelRequested) throw error;
+  }
+}
+
+/**
+ * Ends the send if the message can never be sent. Otherwise waits, without a time limit, until an operator retries or
+ * cancels it: the failure is a defect of the service or its data.
+ */
+async function waitAfterFailure(
+  messageId: string,
+  run: SendRun,
+  { cause }: ActivityFailure,
+): Promise<'settled' | 'deferred'> {
+  const type = cause instanceof ApplicationFailure ? String(cause.type) : 'Error';
+  const isFinal = type === UNSENDABLE_FAILURE;
+  const reason = isFinal
+    ? `The message cannot be sent: ${cause?.message}`
+    : `Sending failed repeatedly and is not retried automatically (${type}).`;
+  if ((await stopSend({ messageId, reason, isFinal })) === 'settled') return 'settled';
+  run.stage.report(
+    'needs_attention',
+    `Stopped after a failure that retries did not solve: ${type}: ${cause?.message} Signals: retryNow, cancel.`,
+  );
+  for (;;) {
+    await condition(() => run.retryRequested || run.cancelRequested);
+    if (!run.cancelRequested) return 'deferred';
+    run.cancelRequested = false;
+    if ((await cancelMessage({ messageId })) === 'canceled') return 'settled';
+  }
+}
+
 /** Waits, without a time limit, until an operator or a signed report settles whether the relay accepted the message. */
 async function waitForResolution(messageId: string, run: SendRun): Promise<'settled' | 'deferred'> {
+  run.isAmbiguous = true;
   run.stage.report(
     'needs_attention',
     'The relay may have accepted the message, but its response was lost. Check the relay’s log, then send the update `resolveAmbiguous` with "sent" or "resend".',
@@ -88,6 +146,7 @@ async function waitForResolution(messageId: string, run: SendRun): Promise<'sett
       ? await resolveAmbiguity({ messageId, resolution })
       : await recordSend({ messageId });
     if (state === 'needs_attention') continue;
+    run.isAmbiguous = false;
     if (resolution === 'resend') run.retryRequested = true;
     run.stage.report('sending', '');
     return state;
@@ -126,11 +185,14 @@ function createRun(): SendRun {
     retryRequested: false,
     outcomeRecorded: false,
     resolution: null,
+    isAmbiguous: false,
+    transmission: new CancellationScope(),
   };
   setHandler(
     cancel,
     () => {
       run.cancelRequested = true;
+      run.transmission.cancel();
     },
     { description: 'Cancels what has not been transmitted yet.' },
   );
@@ -157,14 +219,14 @@ function createRun(): SendRun {
     {
       description:
         '"sent": the relay has the message; wait for reports. "resend": send it again, at the risk of a duplicate.',
-      validator: (resolution) => validateResolution(run.stage.current, resolution),
+      validator: (resolution) => validateResolution(run, resolution),
     },
   );
   return run;
 }
 
-function validateResolution(stage: SendStage, resolution: AmbiguityResolution): void {
+function validateResolution({ isAmbiguous }: SendRun, resolution: AmbiguityResolution): void {
   if (resolution !== 'sent' && resolution !== 'resend')
     throw new Error('The resolution must be "sent" or "resend".');
-  if (stage !== 'needs_attention') throw new Error('The message is not ambiguous.');
+  if (!isAmbiguous) throw new Error('The message is not ambiguous.');
 }
