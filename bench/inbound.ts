@@ -82,7 +82,7 @@ export async function benchInbound(): Promise<void> {
   }
 }
 
-async function handOver(port: number, to: string, count: number): Promise<void> {
+export async function handOver(port: number, to: string, count: number): Promise<void> {
   const transport = nodemailer.createTransport({
     pool: true,
     host: '127.0.0.1',

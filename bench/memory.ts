@@ -18,7 +18,7 @@ const TARGET_MIB = 400;
 const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 /**
- * `npm run bench -- memory`: measures the mail worker, as a separate process, while eight messages of 25 MiB arrive
+ * `npm run bench -- memory`: measures the inbound worker, as a separate process, while eight messages of 25 MiB arrive
  * concurrently. Samples the resident memory of the worker together with all its parsers, and of the listener, which is a
  * separate process too.
  */
@@ -27,7 +27,7 @@ export async function benchMemory(): Promise<void> {
   try {
     const inboxId = await createInbox(stack);
     await stack.kill('workers');
-    const mailWorker = await stack.startScript('workers/mail.ts', LOW_MEMORY_ENVIRONMENT);
+    const inboundWorker = await stack.startScript('workers/inbound.ts', LOW_MEMORY_ENVIRONMENT);
     const listener = await stack.startScript('workers/inbound-smtp.ts', LOW_MEMORY_ENVIRONMENT);
     const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
     await database.connect();
@@ -39,7 +39,7 @@ export async function benchMemory(): Promise<void> {
     const figures: Record<string, object> = {};
     for (const [name, build] of Object.entries(MESSAGES)) {
       const goal = (await stored()) + CONCURRENT_MESSAGES;
-      const watch = watchMemory({ mailWorker, listener });
+      const watch = watchMemory({ inboundWorker, listener });
       const startedAt = performance.now();
       await Promise.all(
         Array.from({ length: CONCURRENT_MESSAGES }, () => handOver(stack, rows[0].email, build)),
@@ -110,11 +110,11 @@ function handOver(stack: IsolatedService, to: string, build: () => Iterable<stri
   return promise;
 }
 
-function watchMemory({ mailWorker, listener }: { mailWorker: number; listener: number }) {
+function watchMemory({ inboundWorker, listener }: { inboundWorker: number; listener: number }) {
   const peak = { worker: 0, 'worker and parsers': 0, listener: 0 };
   const sample = () => {
-    const worker = mebibytes(residentBytes(mailWorker));
-    const parsers = childrenOf(mailWorker).map((pid) => mebibytes(residentBytes(pid)));
+    const worker = mebibytes(residentBytes(inboundWorker));
+    const parsers = childrenOf(inboundWorker).map((pid) => mebibytes(residentBytes(pid)));
     const all = worker + parsers.reduce((sum, each) => sum + each, 0);
     peak.worker = Math.max(peak.worker, worker);
     peak['worker and parsers'] = Math.max(peak['worker and parsers'], all);

@@ -1,4 +1,5 @@
 import { benchExport } from './export.ts';
+import { benchFlood } from './flood.ts';
 import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
@@ -13,6 +14,7 @@ import { benchWebhooks } from './webhooks.ts';
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   inbound: benchInbound,
+  flood: benchFlood,
   parsing: async () => benchParsing(),
   memory: benchMemory,
   search: benchSearch,

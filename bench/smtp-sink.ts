@@ -1,21 +1,32 @@
 import { SMTPServer } from 'smtp-server';
 
+const HEAD_BYTES = 4096;
+
 export interface BenchSink {
   port: number;
   received(): number;
   stop(): Promise<void>;
 }
 
-/** A relay that accepts and discards everything. It offers no DSN, so deliveries are not tracked. */
-export async function startSmtpSink(): Promise<BenchSink> {
+/**
+ * A relay that accepts and discards everything. It offers no DSN, so deliveries are not tracked.
+ *
+ * @param onAccepted called with the first 4 KiB of each message when the relay accepts it.
+ */
+export async function startSmtpSink(onAccepted?: (head: string) => void): Promise<BenchSink> {
   let received = 0;
   const server = new SMTPServer({
     disabledCommands: ['AUTH', 'STARTTLS'],
     logger: false,
     maxClients: 500,
     onData(stream, _session, done) {
-      stream.resume().once('end', () => {
+      let head = '';
+      stream.on('data', (chunk: Buffer) => {
+        if (head.length < HEAD_BYTES) head += chunk.toString('latin1', 0, HEAD_BYTES);
+      });
+      stream.once('end', () => {
         received += 1;
+        onAccepted?.(head);
         done(null, `2.0.0 queued as ${received}`);
       });
     },

@@ -184,7 +184,7 @@ export const ConfigSchema = Type.Object({
     60_000,
   ),
   MAIL_PARSER_PROCESSES: integer(
-    'Parser processes per mail worker; each uses about 60 MiB (at most 256). All but one may parse large messages.',
+    'Parser processes per inbound worker; each uses about 60 MiB (at most 256). All but one may parse large messages.',
     2,
     1,
     32,

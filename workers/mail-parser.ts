@@ -1,4 +1,4 @@
 import { runParserChild } from '../domain/mime/parser/child.ts';
 
-/** Child process of the mail worker that parses messages (see `domain/mime/parser/pool.ts`). */
+/** Child process of the inbound worker that parses messages (see `domain/mime/parser/pool.ts`). */
 await runParserChild(process.stdin, process.stdout);

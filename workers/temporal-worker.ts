@@ -2,6 +2,13 @@ import { DefaultLogger, type LogEntry, NativeConnection, Runtime, Worker } from 
 import type { Logger } from 'pino';
 import type { Config } from '../platform/config.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
+import {
+  INBOUND_QUEUE,
+  MAINTENANCE_QUEUE,
+  OUTBOUND_QUEUE,
+  type TaskQueue,
+  WEBHOOKS_QUEUE,
+} from '../workflows/task-queues.contract.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
 export interface RunningWorkers {
@@ -15,14 +22,25 @@ export interface WorkerOptions {
   config: Config;
   logger: Logger;
   /** Activities by task queue. The process polls these queues. */
-  activities: Record<string, object>;
+  activities: Partial<Record<TaskQueue, object>>;
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
 /** Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. */
 const MAX_CACHED_WORKFLOWS = 500;
-/** Per queue. Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. */
-const MAX_CONCURRENT_WORKFLOW_TASKS = 10;
+/**
+ * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
+ * mostly wait for replies: fewer slots would delay sends while the Temporal server is slow. One of `inbound` parses and
+ * stores a whole message, in a local activity.
+ */
+const MAX_CONCURRENT_WORKFLOW_TASKS: Record<TaskQueue, number> = {
+  [OUTBOUND_QUEUE]: 40,
+  [INBOUND_QUEUE]: 10,
+  [WEBHOOKS_QUEUE]: 10,
+  [MAINTENANCE_QUEUE]: 10,
+};
+/** In a process that sends too: receiving would otherwise take its thread and its database connections from sends. */
+const MAX_CONCURRENT_INBOUND_BESIDE_OUTBOUND = 4;
 const CONNECT_RETRY_DELAY_MS = 2_000;
 
 /**
@@ -55,8 +73,12 @@ export async function startTemporalWorkers({
 }: WorkerOptions): Promise<RunningWorkers> {
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
+  const slots = (queue: TaskQueue, limit: number) =>
+    queue === INBOUND_QUEUE && OUTBOUND_QUEUE in activities
+      ? Math.min(limit, MAX_CONCURRENT_INBOUND_BESIDE_OUTBOUND)
+      : limit;
   const workers = await Promise.all(
-    Object.entries(activities).map(([taskQueue, ofQueue]) =>
+    (Object.entries(activities) as [TaskQueue, object][]).map(([taskQueue, ofQueue]) =>
       Worker.create({
         connection,
         namespace: config.TEMPORAL_NAMESPACE,
@@ -66,9 +88,9 @@ export async function startTemporalWorkers({
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
-        maxConcurrentWorkflowTaskExecutions: MAX_CONCURRENT_WORKFLOW_TASKS,
+        maxConcurrentWorkflowTaskExecutions: slots(taskQueue, MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue]),
         maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
-        maxConcurrentActivityTaskExecutions: config.WORKER_CONCURRENCY,
+        maxConcurrentActivityTaskExecutions: slots(taskQueue, config.WORKER_CONCURRENCY),
         maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
       }),
     ),

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
-import { MAIL_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
+import { INBOUND_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
@@ -33,7 +33,7 @@ export async function startWorkers(
 ): Promise<StartedProcess> {
   const composition = { ...(await compose(config, logger, queues)), registry };
   addConnectionMetrics(registry, composition.database);
-  if (queues.includes(MAIL_QUEUE)) installParserMetrics(registry, composition.parserPool());
+  if (queues.includes(INBOUND_QUEUE)) installParserMetrics(registry, composition.parserPool());
   // The backlog is the same in every process, so only one kind of worker reports it.
   if (queues.includes(MAINTENANCE_QUEUE))
     installBacklogMetrics(registry, { database: composition.database, logger });

@@ -1,5 +1,22 @@
 /** One task queue per kind of work, so a backlog in one does not block the others. */
-export const MAIL_QUEUE = 'mail';
+export const OUTBOUND_QUEUE = 'outbound';
+export const INBOUND_QUEUE = 'inbound';
 export const WEBHOOKS_QUEUE = 'webhooks';
 export const MAINTENANCE_QUEUE = 'maintenance';
-export type TaskQueue = typeof MAIL_QUEUE | typeof WEBHOOKS_QUEUE | typeof MAINTENANCE_QUEUE;
+export const TASK_QUEUES = [OUTBOUND_QUEUE, INBOUND_QUEUE, WEBHOOKS_QUEUE, MAINTENANCE_QUEUE] as const;
+export type TaskQueue = (typeof TASK_QUEUES)[number];
+
+/**
+ * Order of tasks within a queue: a smaller number first. Within one priority, Temporal divides the queue fairly between
+ * fairness keys. Temporal accepts 1 to 5; runs without a priority have 3.
+ */
+export const PRIORITY = {
+  /** A send that someone waits for, or an email about the security of an account. */
+  urgent: 1,
+  /** A send whose time the client chose before. */
+  scheduled: 2,
+  default: 3,
+  /** Other emails of the service itself. */
+  notification: 4,
+} as const;
+export type Priority = (typeof PRIORITY)[keyof typeof PRIORITY];

@@ -102,7 +102,7 @@ function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPo
     // More partitions than cores only add hops on one machine; this halves the p99.
     'matching.numTaskqueueReadPartitions': 1,
     'matching.numTaskqueueWritePartitions': 1,
-    // A webhook endpoint that hangs must not delay the others (fairness keys of their tasks).
+    // No organization's burst of mail, and no webhook endpoint that hangs, delays the others (fairness keys of their tasks).
     'matching.enableFairness': true,
   };
   return [

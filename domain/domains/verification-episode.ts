@@ -7,7 +7,7 @@ import {
   VERIFY_DOMAIN,
   verifyDomainWorkflowId,
 } from '../../workflows/domains/verify-domain.contract.ts';
-import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Domain } from './domain.entity.ts';
 
 type Episode = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
@@ -18,6 +18,7 @@ export function buildVerificationStart({ id, organizationId, episode }: Episode)
     workflowType: VERIFY_DOMAIN,
     workflowId: verifyDomainWorkflowId(id, episode),
     taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
     input: { domainId: id, episode },
     searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'pending' },
     summary: `Verify domain ${id}`,

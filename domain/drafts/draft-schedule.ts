@@ -7,7 +7,7 @@ import {
   sendScheduledDraftWorkflowId,
   UNSCHEDULE_DRAFT,
 } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Draft } from './draft.entity.ts';
 
 /**
@@ -67,7 +67,8 @@ export function buildScheduledSendStart(
   return {
     workflowType: SEND_SCHEDULED_DRAFT,
     workflowId: sendScheduledDraftWorkflowId(draft.id, draft.scheduleVersion),
-    taskQueue: MAIL_QUEUE,
+    taskQueue: OUTBOUND_QUEUE,
+    priority: { priorityKey: PRIORITY.scheduled, fairnessKey: draft.organizationId },
     input: {
       draftId: draft.id,
       scheduleVersion: draft.scheduleVersion,

@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -31,7 +32,7 @@ export async function sendDraft(
   transaction: Transaction,
   scope: Scope,
   draft: Draft,
-  { outbox, events }: SendDraftOptions,
+  { outbox, events, priority }: SendDraftOptions & { priority?: Priority },
 ): Promise<MessageDetails> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, draft.inboxId);
@@ -41,7 +42,14 @@ export async function sendDraft(
   const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
   if (refusal) throw refusal;
   const attachments = await findDraftAttachments(em, draft.id);
-  const created = createOutboundMessage(transaction, outbox, { inbox, content, thread, parent, attachments });
+  const created = createOutboundMessage(transaction, outbox, {
+    inbox,
+    content,
+    thread,
+    parent,
+    attachments,
+    priority,
+  });
   unscheduleSend(transaction, outbox, draft);
   em.remove(draft);
   return created;
@@ -70,7 +78,10 @@ export async function sendDueDraft(
       );
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
-      await sendDraft(transaction, await scheduledSendScope(transaction.em, draft), draft, options);
+      await sendDraft(transaction, await scheduledSendScope(transaction.em, draft), draft, {
+        ...options,
+        priority: PRIORITY.scheduled,
+      });
       return 'sent';
     });
   } catch (error) {

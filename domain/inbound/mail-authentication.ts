@@ -55,7 +55,7 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     timedOut.catch(() => {});
     const raw = await input.raw.open();
     try {
-      // Loaded on demand: it uses as much memory as everything else that a mail worker loads.
+      // Loaded on demand: it uses as much memory as everything else that an inbound worker loads.
       const { authenticate } = await import('mailauth');
       const checked = authenticate(raw, {
         ...(isPublic ? { ip: input.clientIp } : {}),

@@ -9,7 +9,7 @@ import {
   RECEIVE_MESSAGE,
   receiveMessageWorkflowId,
 } from '../../workflows/inbound/receive-message.contract.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { INBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
 import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
@@ -244,7 +244,8 @@ export function buildReceiveStart(
   return {
     workflowType: RECEIVE_MESSAGE,
     workflowId: receiveMessageWorkflowId(receipt.id),
-    taskQueue: MAIL_QUEUE,
+    taskQueue: INBOUND_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: receipt.organizationId },
     input: { receiptId: receipt.id, sizeBytes: receipt.sizeBytes },
     searchAttributes: {
       OrgId: receipt.organizationId,

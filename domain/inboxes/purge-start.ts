@@ -1,6 +1,6 @@
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { PURGE_INBOX, purgeInboxWorkflowId } from '../../workflows/inboxes/purge-inbox.contract.ts';
-import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Inbox } from './inbox.entity.ts';
 
 /** Also used by the reconciler when the run of a purge is missing. */
@@ -9,6 +9,7 @@ export function buildPurgeStart(inbox: Pick<Inbox, 'id' | 'organizationId' | 'en
     workflowType: PURGE_INBOX,
     workflowId: purgeInboxWorkflowId(inbox.id),
     taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: inbox.organizationId },
     input: { inboxId: inbox.id },
     searchAttributes: {
       OrgId: inbox.organizationId,

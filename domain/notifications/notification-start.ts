@@ -3,8 +3,9 @@ import {
   SEND_NOTIFICATION,
   sendNotificationWorkflowId,
 } from '../../workflows/notifications/send-notification.contract.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Notification } from './notification.entity.ts';
+import { isSecurityNotice } from './templates.ts';
 
 /** Starts the run that sends a notification. */
 export function buildNotificationStart({
@@ -15,7 +16,11 @@ export function buildNotificationStart({
   return {
     workflowType: SEND_NOTIFICATION,
     workflowId: sendNotificationWorkflowId(id),
-    taskQueue: MAIL_QUEUE,
+    taskQueue: OUTBOUND_QUEUE,
+    priority: {
+      priorityKey: isSecurityNotice(template) ? PRIORITY.urgent : PRIORITY.notification,
+      fairnessKey: organizationId,
+    },
     input: { notificationId: id },
     searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'sending' },
     summary: `${template} → ${id}`,

@@ -59,6 +59,13 @@ export interface EmailContent {
   body: (string | [name: string, value: string][])[];
 }
 
+/**
+ * Emails about the security of an account, which go out before all others. An export is one: its email reveals that a
+ * stolen key is copying the organization's data.
+ */
+const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>(['export-ready']);
+export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
+
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,

@@ -2,8 +2,9 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
@@ -26,6 +27,8 @@ export interface OutboundMessageRequest {
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
   /** Rows of the same transaction, in order; they are assigned to the message. */
   attachments?: Attachment[];
+  /** Default: `urgent`. */
+  priority?: Priority;
   /** The envelope, if it differs from `to`, `cc` and `bcc`. */
   envelope?: EnvelopeRecipient[];
   now?: Date;
@@ -48,6 +51,7 @@ export function createOutboundMessage(
     parent,
     attachments = [],
     envelope = buildEnvelope(content),
+    priority,
     now = new Date(),
   }: OutboundMessageRequest,
 ): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
@@ -70,7 +74,7 @@ export function createOutboundMessage(
     envelope.map(({ email }) => email),
     now,
   );
-  outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message) });
+  outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message, priority) });
   const { organizationId } = inbox;
   transaction.beforeCommit(() =>
     countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
@@ -142,14 +146,19 @@ function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): 
     : chain;
 }
 
-/** Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run. */
+/**
+ * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, and then as urgent: the
+ * send is late already.
+ */
 export function buildSendStart(
   message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
-) {
+  priorityKey: Priority = PRIORITY.urgent,
+): StartCommand {
   return {
     workflowType: SEND_MESSAGE,
     workflowId: sendMessageWorkflowId(message.id),
-    taskQueue: MAIL_QUEUE,
+    taskQueue: OUTBOUND_QUEUE,
+    priority: { priorityKey, fairnessKey: message.organizationId },
     input: { messageId: message.id },
     searchAttributes: {
       OrgId: message.organizationId,

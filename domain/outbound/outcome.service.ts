@@ -2,12 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import {
-  DELIVERY_OUTCOME_RECORDED,
-  TRACK_DELIVERY,
-  trackDeliveryWorkflowId,
-} from '../../workflows/outbound/track-delivery.contract.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { DELIVERY_OUTCOME_RECORDED } from '../../workflows/outbound/track-delivery.contract.ts';
 import { recordReputation } from '../deliverability/record-reputation.ts';
 import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppress-addresses.ts';
 import type { DeliveryOutcome, SendState } from '../delivery-reports/delivery-outcome.ts';
@@ -23,6 +18,7 @@ import {
   type OutcomeState,
   saveOutcomeState,
 } from './outcome-state.ts';
+import { buildTrackingStart } from './tracking-start.ts';
 
 export interface OutcomeService {
   /**
@@ -240,23 +236,10 @@ function notifyTracking(
   const shouldStart = !message.tracked && expectsReports && openRecipients > 0;
   if (!shouldStart && !(message.tracked && reported)) return;
   message.tracked = true;
-  const workflowId = trackDeliveryWorkflowId(message.id);
+  const start = buildTrackingStart(message, openRecipients);
+  const { workflowId } = start;
   outbox.enqueue(transaction, message.organizationId, {
-    start: {
-      workflowType: TRACK_DELIVERY,
-      workflowId,
-      taskQueue: MAIL_QUEUE,
-      input: { messageId: message.id, openRecipients },
-      searchAttributes: {
-        OrgId: message.organizationId,
-        EnvId: message.environmentId,
-        InboxId: message.inboxId,
-        ResourceId: message.id,
-        RelatedId: message.threadId,
-        Stage: 'awaiting_reports',
-      },
-      summary: `Track delivery of ${message.id}`,
-    },
+    start,
     ...(shouldStart
       ? {}
       : { signal: { workflowId, signalName: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients }] } }),

@@ -3,7 +3,7 @@ import {
   APPLY_RETENTION,
   applyRetentionWorkflowId,
 } from '../../workflows/retention/apply-retention.contract.ts';
-import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 
 /** Starts a daily run, or the run that announces a policy change. */
 export function buildRetentionStart(organizationId: string, episode: string): StartCommand {
@@ -11,6 +11,7 @@ export function buildRetentionStart(organizationId: string, episode: string): St
     workflowType: APPLY_RETENTION,
     workflowId: applyRetentionWorkflowId(organizationId, episode),
     taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
     input: { organizationId },
     searchAttributes: { OrgId: organizationId, ResourceId: organizationId, Stage: 'reviewing' },
     summary: `Retention for ${organizationId}, ${episode}`,

@@ -1,5 +1,5 @@
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { RUN_BULK_JOB, runBulkJobWorkflowId } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import type { BulkJob } from './bulk-job.entity.ts';
 
@@ -11,6 +11,7 @@ export function buildBulkJobStart(
     workflowType: RUN_BULK_JOB,
     workflowId: runBulkJobWorkflowId(job.id),
     taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: job.organizationId },
     input: { jobId: job.id },
     searchAttributes: {
       OrgId: job.organizationId,

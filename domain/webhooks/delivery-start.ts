@@ -1,5 +1,5 @@
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { PRIORITY, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   DELIVER_WEBHOOK,
   deliverWebhookWorkflowId,
@@ -25,7 +25,7 @@ export function buildDeliveryStart(delivery: DeliveryStartInput): StartCommand {
     taskQueue: WEBHOOKS_QUEUE,
     input: { deliveryId: delivery.id, episode: delivery.episode },
     // A hanging endpoint must not delay deliveries to others.
-    fairnessKey: delivery.endpointId,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: delivery.endpointId },
     searchAttributes: {
       OrgId: delivery.organizationId,
       EnvId: delivery.environmentId,

@@ -1,5 +1,12 @@
 import type { SearchAttributeName } from '../temporal.ts';
 
+export interface StartPriority {
+  /** 1 to 5; a smaller number goes first. */
+  priorityKey: number;
+  /** Within a priority, Temporal divides the task queue fairly between keys. At most 64 bytes. */
+  fairnessKey: string;
+}
+
 export interface StartCommand {
   workflowType: string;
   workflowId: string;
@@ -9,8 +16,8 @@ export interface StartCommand {
   searchAttributes: Partial<Record<SearchAttributeName, string>>;
   /** One line for the Temporal UI. Ids only. */
   summary: string;
-  /** Temporal divides the task queue fairly between keys. At most 64 bytes. Unset: all such runs share one key. */
-  fairnessKey?: string;
+  /** Order within the task queue, for the run's workflow tasks and activities. */
+  priority: StartPriority;
   /** The API request that caused the start, for the run's memo. Unset if a workflow caused it. */
   requestId?: string;
 }

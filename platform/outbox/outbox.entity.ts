@@ -14,6 +14,11 @@ export const OutboxEntity = defineEntity({
       expression: 'create index "outbox_due_index" on "outbox" ("available_at") where "dead_at" is null',
     },
     {
+      name: 'outbox_turn_index',
+      expression:
+        'create index "outbox_turn_index" on "outbox" ("org_id", "priority", "available_at") where "dead_at" is null',
+    },
+    {
       name: 'outbox_dead_index',
       expression: 'create index "outbox_dead_index" on "outbox" ("dead_at") where "dead_at" is not null',
     },
@@ -22,6 +27,10 @@ export const OutboxEntity = defineEntity({
     id: p.bigint('string').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     command: p.json().$type<OutboxCommand>(),
+    /** Of the run to start; null for a signal. */
+    taskQueue: p.text().strictNullable(),
+    /** A smaller number is dispatched first among the organization's rows. */
+    priority: p.smallint(),
     /** The sweep ignores the row until this time, because the process that committed it dispatches first. */
     availableAt: timestamp(),
     attempts: p.integer().default(0),

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
-import { createSemaphore } from '../semaphore.ts';
+import { createTurnSemaphore, type TurnSemaphore } from '../turn-semaphore.ts';
 import { OutboxEntity } from './outbox.entity.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
@@ -10,7 +10,10 @@ import type { WorkflowGateway } from './workflow-gateway.ts';
 export interface Outbox {
   /** Writes the command in the caller's transaction and dispatches it right after the commit. */
   enqueue(transaction: Transaction, organizationId: string, command: OutboxCommand): void;
-  /** Dispatches commands that their own process did not dispatch. Returns the number of dispatched commands. */
+  /**
+   * Dispatches commands that their own process did not dispatch: of each organization its most urgent and oldest ones, an
+   * equal share for each. Returns the number of dispatched commands, and 0 only if none is due or all fail.
+   */
   sweep(limit: number): Promise<number>;
   /** Resolves once every command enqueued so far is dispatched or left to the sweep. */
   drain(): Promise<void>;
@@ -24,16 +27,22 @@ export interface OutboxOptions {
 
 /** The sweep leaves newer rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
-/** Per process: more calls would only queue at the Temporal server. */
-const MAX_CONCURRENT_CALLS = 50;
+/**
+ * Calls to Temporal for one task queue, per process. A flood of starts for one queue must not occupy the server that
+ * starts the runs of the others. More calls would only queue there.
+ */
+const MAX_CONCURRENT_CALLS_PER_QUEUE = 4;
 /** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
-const MAX_WAITING_COMMANDS = 5_000;
+const MAX_WAITING_COMMANDS = 20_000;
+/** Of one organization, so that its flood does not push the commands of others to the sweep. */
+const MAX_WAITING_COMMANDS_PER_ORGANIZATION = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
   const waiting = new Set<Promise<void>>();
-  const calls = createSemaphore(MAX_CONCURRENT_CALLS);
+  const waitingByOrganization = new Map<string, number>();
+  const dispatchInTurn = createDispatcher(workflows);
   const deleteRow = createBatchedDelete(database);
 
   async function dispatchCommitted(
@@ -42,8 +51,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     command: OutboxCommand,
   ): Promise<void> {
     try {
-      const release = await calls.acquire();
-      await workflows.dispatch(command).finally(release);
+      await dispatchInTurn(organizationId, command);
       await deleteRow(organizationId, id);
     } catch (error) {
       logger.warn({ outboxId: id, organizationId, err: error }, 'outbox dispatch left to the sweep');
@@ -52,8 +60,7 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
 
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
     try {
-      const release = await calls.acquire();
-      await workflows.dispatch(command).finally(release);
+      await dispatchInTurn(organizationId, command);
       await deleteRow(organizationId, id);
       return true;
     } catch (error) {
@@ -83,14 +90,21 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
       const row = em.create(OutboxEntity, {
         organizationId,
         command: traced,
+        taskQueue: traced.start?.taskQueue ?? null,
+        priority: priorityOf(traced),
         availableAt: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
       });
       em.persist(row);
       afterCommit(() => {
-        if (waiting.size >= MAX_WAITING_COMMANDS) return;
-        const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() =>
-          waiting.delete(dispatch),
-        );
+        const own = waitingByOrganization.get(organizationId) ?? 0;
+        if (waiting.size >= MAX_WAITING_COMMANDS || own >= MAX_WAITING_COMMANDS_PER_ORGANIZATION) return;
+        waitingByOrganization.set(organizationId, own + 1);
+        const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() => {
+          waiting.delete(dispatch);
+          const left = (waitingByOrganization.get(organizationId) ?? 1) - 1;
+          if (left > 0) waitingByOrganization.set(organizationId, left);
+          else waitingByOrganization.delete(organizationId);
+        });
         waiting.add(dispatch);
       });
     },
@@ -104,6 +118,23 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
     async drain() {
       await Promise.all(waiting);
     },
+  };
+}
+
+/** A signal is one cheap call, and wakes a run for a person or a report. */
+const SIGNAL_PRIORITY = 1;
+
+const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
+
+/** Dispatches commands with a limit per task queue, within which organizations take turns. */
+function createDispatcher(workflows: OutboxOptions['workflows']) {
+  const callsByQueue = new Map<string, TurnSemaphore>();
+  return async (organizationId: string, command: OutboxCommand): Promise<void> => {
+    const queue = command.start?.taskQueue ?? 'signals';
+    const calls = callsByQueue.get(queue) ?? createTurnSemaphore(MAX_CONCURRENT_CALLS_PER_QUEUE);
+    callsByQueue.set(queue, calls);
+    const release = await calls.acquire({ priority: priorityOf(command), key: organizationId });
+    await workflows.dispatch(command).finally(release);
   };
 }
 
@@ -146,15 +177,36 @@ interface LeasedRow {
   attempts: number;
 }
 
-/** Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. */
+/**
+ * Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. Steps from
+ * organization to organization along the index, so that one with many rows costs no more than its share.
+ */
 async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
   return database.autocommit((em) =>
     em.execute<LeasedRow[]>(
-      sql`update outbox set attempts = attempts + 1,
+      sql`with recursive organizations as (
+         (select org_id from outbox where dead_at is null order by org_id limit 1)
+         union all
+         select (select o.org_id from outbox o where o.dead_at is null and o.org_id > organizations.org_id
+                 order by o.org_id limit 1)
+         from organizations where organizations.org_id is not null
+       ), due as (
+         select org_id from organizations where exists (
+           select from outbox o where o.org_id = organizations.org_id and o.dead_at is null and o.available_at <= now())
+       ), shares as (
+         select o.id, o.turn, o.priority from due cross join lateral (
+           select id, priority, row_number() over (order by priority, available_at) as turn from outbox
+           where outbox.org_id = due.org_id and dead_at is null and available_at <= now()
+           order by priority, available_at
+           limit greatest(1, ${limit} / (select count(*) from due))) o
+       )
+       update outbox set attempts = attempts + 1,
          available_at = now()
            + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
-       where id in (select id from outbox where available_at <= now() and dead_at is null
-                    order by available_at limit ${limit} for update skip locked)
+       where id in (
+         select id from outbox where dead_at is null and available_at <= now()
+           and id in (select id from shares order by turn, priority limit ${limit})
+         for update skip locked)
        returning id, org_id as "organizationId", command, attempts`,
     ),
   );

@@ -79,7 +79,7 @@ function startOptions(start: StartCommand) {
     typedSearchAttributes: new TypedSearchAttributes(pairs),
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
-    ...(start.fairnessKey ? { priority: { fairnessKey: start.fairnessKey } } : {}),
+    priority: start.priority,
     ...(start.requestId ? { memo: { requestId: start.requestId } } : {}),
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
   };

@@ -36,7 +36,6 @@ test('reads only indexes', async () => {
     const { rows } = await worker.query<{ 'QUERY PLAN': string }>(`explain ${statement}`);
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     for (const index of [
-      'outbox_due_index',
       'outbox_dead_index',
       'webhook_deliveries_pending_index',
       'webhook_deliveries_held_index',
@@ -46,6 +45,8 @@ test('reads only indexes', async () => {
       'unclaimed_objects_due_at_index',
     ])
       expect(plan).toContain(index);
+    // Both contain only pending rows; with so few, either may be cheaper.
+    expect(plan).toMatch(/outbox_(due|turn)_index/);
     // The last part counts any rows, in no order.
     expect(plan.match(/Seq Scan on \w+/g) ?? []).toEqual(
       plan.includes('Seq Scan on metric_deltas') ? ['Seq Scan on metric_deltas'] : [],

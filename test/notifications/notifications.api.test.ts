@@ -65,7 +65,7 @@ describe('a system email', () => {
     await Promise.all([notify(), notify(), notify()]);
     expect(await read()).toHaveLength(1);
     expect(commands).toMatchObject([
-      { start: { workflowId: `notification/${id}`, taskQueue: 'mail', input: { notificationId: id } } },
+      { start: { workflowId: `notification/${id}`, taskQueue: 'outbound', input: { notificationId: id } } },
     ]);
     await notify('another key');
     expect(await read()).toHaveLength(2);

@@ -9,10 +9,11 @@ const START = {
   input: { deliveryId: 'whd_1' },
   searchAttributes: { OrgId: 'org_1' },
   summary: 'a summary',
+  priority: { priorityKey: 3, fairnessKey: 'whe_1' },
 };
 
 /** @returns the options passed to Temporal's client. */
-async function getStartOptions(start: typeof START & { fairnessKey?: string }) {
+async function getStartOptions(start: typeof START) {
   const received: unknown[] = [];
   const workflow = {
     start: async (_type: string, options: unknown) => received.push(options),
@@ -21,13 +22,9 @@ async function getStartOptions(start: typeof START & { fairnessKey?: string }) {
   return received[0];
 }
 
-test('passes the fairness key as priority', async () => {
-  expect(await getStartOptions({ ...START, fairnessKey: 'whe_1' })).toMatchObject({
+test('passes priority and fairness key, which the run’s activities inherit', async () => {
+  expect(await getStartOptions(START)).toMatchObject({
     workflowId: 'webhook/whd_1',
-    priority: { fairnessKey: 'whe_1' },
+    priority: { priorityKey: 3, fairnessKey: 'whe_1' },
   });
-});
-
-test('passes no priority without a fairness key', async () => {
-  expect(await getStartOptions(START)).not.toHaveProperty('priority');
 });

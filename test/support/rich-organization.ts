@@ -381,7 +381,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      values ($1, 'api_calls', 80, now(), now())`,
     // Not due while tests of the sweeps run.
     `insert into unclaimed_objects (storage_key, org_id, due_at) values ('none/' || $1::text, $1, 'infinity')`,
-    `insert into outbox (org_id, command, available_at, created_at) values ($1, '{}', 'infinity', now())`,
+    `insert into outbox (org_id, command, priority, available_at, created_at) values ($1, '{}', 3, 'infinity', now())`,
   ];
   await asSchemaOwner(async (client) => {
     for (const statement of statements) await client.query(statement, [organizationId]);

@@ -98,7 +98,8 @@ describe('a delivery', () => {
     expect(commands.map(({ start }) => start?.workflowId)).toEqual([`webhook/${id}`]);
     const { endpointId } = (await read()).delivery ?? {};
     expect(commands[0]?.start).toMatchObject({
-      fairnessKey: endpointId,
+      taskQueue: 'webhooks',
+      priority: { fairnessKey: endpointId },
       input: { deliveryId: id, episode: 1 },
       searchAttributes: { ResourceId: endpointId, Stage: 'delivering' },
     });

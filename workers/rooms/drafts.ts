@@ -1,11 +1,11 @@
 import { createDraftActivities } from '../../activities/drafts.activities.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
 export const draftsRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: ({ services: { drafts } }) => createDraftActivities({ drafts }),
+    [OUTBOUND_QUEUE]: ({ services: { drafts } }) => createDraftActivities({ drafts }),
   },
   maintenance: ({ database, services: { drafts } }) => ({ overdue: [overdueDrafts(database, drafts)] }),
 };

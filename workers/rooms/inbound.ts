@@ -13,12 +13,12 @@ import { deleteExpiredReports } from '../../domain/inbound/unattributed-reports.
 import type { Config } from '../../platform/config.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { INBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
 export const inboundRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, parserPool }) =>
+    [INBOUND_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, parserPool }) =>
       createInboundActivities({
         ingest: createIngestService({
           database,

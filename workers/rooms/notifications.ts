@@ -5,12 +5,12 @@ import {
 } from '../../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
 import { bounceDomain, systemMailFrom } from '../../platform/config.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
 export const notificationsRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: async ({ config, database, mailTransport, dkimKeys }) =>
+    [OUTBOUND_QUEUE]: async ({ config, database, mailTransport, dkimKeys }) =>
       createNotificationActivities({
         notifications: createNotificationSendingService({
           database,

@@ -2,7 +2,7 @@ import { createOutboundActivities } from '../../activities/outbound.activities.t
 import { createDispatchService } from '../../domain/outbound/dispatch.service.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
-import { MAIL_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
 
 const dispatchService = ({ database, services: { outcomes, events } }: WorkerDependencies) =>
@@ -10,7 +10,7 @@ const dispatchService = ({ database, services: { outcomes, events } }: WorkerDep
 
 export const outboundRoom: Room = {
   activities: {
-    [MAIL_QUEUE]: async (dependencies) =>
+    [OUTBOUND_QUEUE]: async (dependencies) =>
       createOutboundActivities({
         dispatch: dispatchService(dependencies),
         transmissions: createTransmissionService({

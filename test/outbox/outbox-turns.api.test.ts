@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import type { Database } from '../../platform/database/database.ts';
+import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
+import { createOutbox, type Outbox } from '../../platform/outbox/outbox.ts';
+import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { createIsolatedDatabase } from '../support/isolated-database.ts';
+
+const logger = pino({ level: 'silent' });
+const LONG_AGO = Date.now() - 3_600_000;
+
+let database: Database;
+beforeAll(async () => {
+  database = await createIsolatedDatabase('outbox_turns');
+});
+afterAll(() => database?.close());
+beforeEach(() => database.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, {})));
+
+const start = (workflowId: string, priorityKey: number, taskQueue: string, organizationId: string) =>
+  ({
+    workflowType: 'aWorkflow',
+    workflowId,
+    taskQueue,
+    priority: { priorityKey, fairnessKey: organizationId },
+    input: {},
+    searchAttributes: {},
+    summary: workflowId,
+  }) satisfies StartCommand;
+
+/** Rows that their process did not dispatch, the first one oldest. */
+async function leaveBehind(organizationId: string, count: number, priorityKey = 3): Promise<void> {
+  await database.systemTransaction(async ({ em }) => {
+    for (let index = 0; index < count; index += 1)
+      em.persist(
+        em.create(OutboxEntity, {
+          organizationId,
+          command: {
+            start: start(`${organizationId}/${priorityKey}/${index}`, priorityKey, 'a', organizationId),
+          },
+          taskQueue: 'a',
+          priority: priorityKey,
+          availableAt: new Date(LONG_AGO + index),
+        }),
+      );
+  });
+}
+
+/** Temporal's side: records what arrives, and holds every call until it is released. */
+class HeldTemporal {
+  readonly arrived: string[] = [];
+  readonly #held: (() => void)[] = [];
+  holds = false;
+
+  async dispatch({ start }: OutboxCommand): Promise<void> {
+    this.arrived.push(start?.workflowId ?? '');
+    if (this.holds) await new Promise<void>((resolve) => this.#held.push(resolve));
+  }
+
+  release(): void {
+    this.holds = false;
+    for (const resume of this.#held) resume();
+  }
+}
+
+function arrange(): { temporal: HeldTemporal; outbox: Outbox } {
+  const temporal = new HeldTemporal();
+  return { temporal, outbox: createOutbox({ database, workflows: temporal, logger }) };
+}
+
+describe('the sweep', () => {
+  test('does not let one organization’s rows hold back another’s', async () => {
+    await leaveBehind('org_a_flood', 200);
+    await leaveBehind('org_b', 1);
+    await leaveBehind('org_c', 1);
+    const { temporal, outbox } = arrange();
+    expect(await outbox.sweep(30)).toBe(12);
+    expect(temporal.arrived).toEqual(expect.arrayContaining(['org_b/3/0', 'org_c/3/0', 'org_a_flood/3/0']));
+  });
+
+  test('gives an organization the whole batch if no other one waits, oldest first', async () => {
+    await leaveBehind('org_a_flood', 40);
+    const { temporal, outbox } = arrange();
+    expect(await outbox.sweep(30)).toBe(30);
+    expect(temporal.arrived.toSorted()).toEqual(
+      Array.from({ length: 30 }, (_, index) => `org_a_flood/3/${index}`).toSorted(),
+    );
+    expect(await outbox.sweep(30)).toBe(10);
+    expect(await outbox.sweep(30)).toBe(0);
+  });
+
+  test('dispatches an organization’s own sends before its received messages', async () => {
+    await leaveBehind('org_a', 50, 3);
+    await leaveBehind('org_a', 2, 1);
+    const { temporal, outbox } = arrange();
+    expect(await outbox.sweep(2)).toBe(2);
+    expect(temporal.arrived.toSorted()).toEqual(['org_a/1/0', 'org_a/1/1']);
+  });
+
+  test('takes every organization once if there are more of them than rows in a batch', async () => {
+    for (let index = 0; index < 8; index += 1) await leaveBehind(`org_${index}`, 3);
+    const { temporal, outbox } = arrange();
+    for (let batch = 0; batch < 2; batch += 1) expect(await outbox.sweep(4)).toBe(4);
+    const organizations = temporal.arrived.map((id) => id.split('/')[0]);
+    expect(new Set(organizations).size).toBeGreaterThanOrEqual(4);
+    while ((await outbox.sweep(4)) > 0);
+    expect(temporal.arrived).toHaveLength(24);
+    expect(new Set(temporal.arrived).size).toBe(24);
+  });
+});
+
+describe('the process that commits', () => {
+  const enqueue = (outbox: Outbox, organizationId: string, queue: string, ids: string[]) =>
+    database.systemTransaction(async (transaction) => {
+      for (const id of ids)
+        outbox.enqueue(transaction, organizationId, { start: start(id, 3, queue, organizationId) });
+    });
+
+  test('starts runs of another queue and of other organizations during a flood of starts', async () => {
+    const { temporal, outbox } = arrange();
+    temporal.holds = true;
+    const flood = Array.from({ length: 100 }, (_, index) => `flood/${index}`);
+    await enqueue(outbox, 'org_flood', 'inbound', flood);
+    await enqueue(outbox, 'org_other', 'inbound', ['other']);
+    await enqueue(outbox, 'org_flood', 'outbound', ['send']);
+    expect(temporal.arrived).toContain('send');
+    expect(temporal.arrived.length).toBeLessThan(20);
+    temporal.release();
+    await outbox.drain();
+    expect(temporal.arrived.indexOf('other')).toBeLessThan(20);
+    expect(temporal.arrived).toHaveLength(102);
+    expect(await database.systemTransaction(({ em }) => em.count(OutboxEntity, {}))).toBe(0);
+  });
+});
