@@ -28,6 +28,7 @@ import { installMetrics } from './plugins/metrics.ts';
 import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
+import { installReceipts } from './plugins/receipts.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
@@ -83,6 +84,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installUsageMetering(app, { meter: services.apiCalls });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
+  installReceipts(app);
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
   const openResponses = installOpenResponses(app, {
     perCredential: config.STREAMS_PER_CREDENTIAL,

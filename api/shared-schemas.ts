@@ -1,16 +1,20 @@
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './api-keys/api-keys.schemas.ts';
 import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
-import { CreateListEntry, ListEntryRecord } from './deliverability/lists.schemas.ts';
-import { CreateSuppression, SuppressionRecord } from './deliverability/suppressions.schemas.ts';
-import { CreateDomain, DomainRecordSchema } from './domains/domains.schemas.ts';
-import { DraftFields, DraftRecord } from './drafts/drafts.schemas.ts';
+import { CreateListEntry, ListEntryReceipt, ListEntryRecord } from './deliverability/lists.schemas.ts';
+import {
+  CreateSuppression,
+  SuppressionReceipt,
+  SuppressionRecord,
+} from './deliverability/suppressions.schemas.ts';
+import { CreateDomain, DomainReceipt, DomainRecordSchema } from './domains/domains.schemas.ts';
+import { DraftFields, DraftReceipt, DraftRecord } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
-import { CreateInbox, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
+import { CreateInbox, InboxReceipt, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
-import { MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
+import { MessageReceipt, MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
 import {
@@ -24,11 +28,13 @@ import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
   PostponeRetention,
+  RetentionPolicyReceipt,
   RetentionPolicyRecord,
   SetRetentionPolicy,
 } from './retention/retention-policy.schemas.ts';
 import { Problem } from './schemas.ts';
 import {
+  LimitsReceipt,
   LimitsRecord,
   SetLimits,
   UsageEventRecord,
@@ -36,7 +42,9 @@ import {
   UsageRecord,
 } from './usage/usage.schemas.ts';
 import {
+  BulkJobReceipt,
   BulkJobRecord,
+  DeliveryReceipt,
   DeliveryRecord,
   DeliverySummary,
   ReplayEvents,
@@ -45,7 +53,9 @@ import {
 } from './webhooks/deliveries.schemas.ts';
 import {
   CreatedEndpoint,
+  CreatedEndpointReceipt,
   CreateEndpoint,
+  EndpointReceipt,
   EndpointRecord,
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
@@ -64,16 +74,20 @@ export const sharedSchemas = [
   CreateApiKey,
   CreatedApiKey,
   DomainRecordSchema,
+  DomainReceipt,
   CreateDomain,
   InboxRecord,
+  InboxReceipt,
   CreateInbox,
   UpdateInbox,
   CredentialsRecord,
   RotatedCredentials,
   DraftRecord,
+  DraftReceipt,
   DraftFields,
   MessageSummary,
   MessageRecord,
+  MessageReceipt,
   SendMessage,
   Labels,
   RawMessage,
@@ -83,15 +97,19 @@ export const sharedSchemas = [
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,
+  EndpointReceipt,
   CreatedEndpoint,
+  CreatedEndpointReceipt,
   CreateEndpoint,
   UpdateEndpoint,
   RotateSecret,
   SendTestEvent,
   ReplayEvents,
   DeliverySummary,
+  DeliveryReceipt,
   DeliveryRecord,
   BulkJobRecord,
+  BulkJobReceipt,
   EventRecord,
   ...eventSchemas,
   MetricsSummary,
@@ -100,14 +118,18 @@ export const sharedSchemas = [
   Metrics,
   UsageRecord,
   LimitsRecord,
+  LimitsReceipt,
   SetLimits,
   UsageHistory,
   UsageEventRecord,
   SuppressionRecord,
+  SuppressionReceipt,
   CreateSuppression,
   ListEntryRecord,
+  ListEntryReceipt,
   CreateListEntry,
   RetentionPolicyRecord,
+  RetentionPolicyReceipt,
   SetRetentionPolicy,
   PostponeRetention,
   ExportRecord,

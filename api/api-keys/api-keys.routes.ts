@@ -7,7 +7,11 @@ import { parseTime } from '../time.ts';
 import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
 
 /** A leaked key must be revocable even if it has used up the organization's limits. */
-const KEY_MANAGEMENT = { permission: 'keys:manage', exemptFromUsageLimit: true } as const;
+const KEY_MANAGEMENT = {
+  permission: 'keys:manage',
+  readPermission: 'keys:manage',
+  exemptFromUsageLimit: true,
+} as const;
 const ApiKeyParams = strictObject({ id: id('Key id (key_…).') });
 
 export const apiKeyRoutes =

@@ -26,7 +26,12 @@ export const attachmentRoutes =
       '/inboxes/:inboxId/attachments',
       {
         bodyLimit: MAX_FILE_BYTES,
-        config: { permission: 'drafts:write', prepare: storeUpload(attachments) },
+        config: {
+          permission: 'drafts:write',
+          // The response only describes the bytes of this request.
+          readPermission: 'drafts:write',
+          prepare: storeUpload(attachments),
+        },
         validatorCompiler: skipBodyValidation(app.validatorCompiler),
         schema: {
           operationId: 'attachments.upload',

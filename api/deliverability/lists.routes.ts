@@ -2,7 +2,13 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { ListService } from '../../domain/deliverability/list.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
-import { CreateListEntry, entryScopeFields, ListEntryRecord, presentListEntry } from './lists.schemas.ts';
+import {
+  CreateListEntry,
+  entryScopeFields,
+  LIST_ENTRY_RESPONSE,
+  ListEntryRecord,
+  presentListEntry,
+} from './lists.schemas.ts';
 
 // Text instead of an enum: an unknown list is an unknown path, so the response is 404.
 const listNameFields = {
@@ -54,7 +60,7 @@ export const listRoutes =
     app.post(
       '/lists/:direction/:effect',
       {
-        config: { permission: 'lists:manage' },
+        config: { permission: 'lists:manage', ...LIST_ENTRY_RESPONSE },
         schema: {
           operationId: 'lists.add',
           summary: 'Allow or block an address or a domain',

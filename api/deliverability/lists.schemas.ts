@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { ListEntry } from '../../domain/deliverability/list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, LIST_SCOPES } from '../../domain/deliverability/list-match.ts';
+import { receiptOf } from '../receipts.ts';
 import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const ListEntryRecord = strictObject(
@@ -17,6 +18,18 @@ export const ListEntryRecord = strictObject(
   },
   { $id: 'ListEntry', title: 'ListEntry' },
 );
+
+/** These fields identify an entry. */
+export const ListEntryReceipt = receiptOf(ListEntryRecord, [
+  'entry',
+  'direction',
+  'effect',
+  'scope',
+  'env_id',
+  'inbox_id',
+]);
+/** Spread into the config of changes that return a list entry. */
+export const LIST_ENTRY_RESPONSE = { readPermission: 'lists:read', receipt: ListEntryReceipt } as const;
 
 /** If both are omitted, the scope that the credential is bound to applies. */
 export const entryScopeFields = {

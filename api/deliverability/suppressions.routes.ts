@@ -5,6 +5,7 @@ import { changeProblems, NoContent, postProblems, problems, ref, strictObject, t
 import {
   CreateSuppression,
   presentSuppression,
+  SUPPRESSION_RESPONSE,
   SuppressionRecord,
   suppressionQueryFields,
 } from './suppressions.schemas.ts';
@@ -46,7 +47,7 @@ export const suppressionRoutes =
     app.post(
       '/suppressions',
       {
-        config: { permission: 'suppressions:manage' },
+        config: { permission: 'suppressions:manage', ...SUPPRESSION_RESPONSE },
         schema: {
           operationId: 'suppressions.create',
           summary: 'Suppress an address',

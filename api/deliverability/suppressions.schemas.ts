@@ -5,6 +5,7 @@ import {
   type Suppression,
   scopeOfSuppression,
 } from '../../domain/deliverability/suppression.entity.ts';
+import { receiptOf } from '../receipts.ts';
 import { enumOf, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const SuppressionRecord = strictObject(
@@ -29,6 +30,14 @@ export const SuppressionRecord = strictObject(
   },
   { $id: 'Suppression', title: 'Suppression' },
 );
+
+/** The address is the identifier of a suppression. */
+export const SuppressionReceipt = receiptOf(SuppressionRecord, ['email', 'scope']);
+/** Spread into the config of changes that return a suppression. */
+export const SUPPRESSION_RESPONSE = {
+  readPermission: 'suppressions:read',
+  receipt: SuppressionReceipt,
+} as const;
 
 export const CreateSuppression = strictObject(
   { email: text(320, { minLength: 3 }) },

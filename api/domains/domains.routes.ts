@@ -6,7 +6,7 @@ import type { DomainService } from '../../domain/domains/domain.service.ts';
 import { formatZoneFile } from '../../domain/domains/zone-file.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
-import { CreateDomain, DomainRecordSchema, presentDomain } from './domains.schemas.ts';
+import { CreateDomain, DOMAIN_RESPONSE, DomainRecordSchema, presentDomain } from './domains.schemas.ts';
 
 const DomainParams = strictObject({ id: id('Domain id (dom_…).') });
 
@@ -16,7 +16,7 @@ export const domainRoutes =
     app.post(
       '/domains',
       {
-        config: { permission: 'domains:manage' },
+        config: { permission: 'domains:manage', ...DOMAIN_RESPONSE },
         schema: {
           operationId: 'domains.create',
           summary: 'Add a domain',
@@ -99,7 +99,7 @@ export const domainRoutes =
     app.post(
       '/domains/:id/verify',
       {
-        config: { permission: 'domains:manage' },
+        config: { permission: 'domains:manage', ...DOMAIN_RESPONSE },
         preHandler: async (request) => {
           const { id: domainId } = request.params as { id: string };
           dnsChecks.set(request, await domains.checkDns(request.scope, domainId));
@@ -123,7 +123,7 @@ export const domainRoutes =
     app.post(
       '/domains/:id/rotate-dkim',
       {
-        config: { permission: 'domains:manage' },
+        config: { permission: 'domains:manage', ...DOMAIN_RESPONSE },
         schema: {
           operationId: 'domains.rotateDkim',
           summary: 'Rotate the DKIM key',

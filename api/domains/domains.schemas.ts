@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { DomainDetails } from '../../domain/domains/domain.service.ts';
 import { MAX_FOUND_LENGTH } from '../../domain/domains/record-checks.ts';
 import { singleLineText } from '../messages/addresses.ts';
+import { receiptOf } from '../receipts.ts';
 import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
 const Status = (description: string) => enumOf(['pending', 'verified', 'failed'], { description });
@@ -46,6 +47,10 @@ export const DomainRecordSchema = strictObject(
   },
   { $id: 'Domain', title: 'Domain' },
 );
+
+export const DomainReceipt = receiptOf(DomainRecordSchema, ['id', 'verification_status']);
+/** Spread into the config of changes that return a domain. */
+export const DOMAIN_RESPONSE = { readPermission: 'domains:read', receipt: DomainReceipt } as const;
 
 export const CreateDomain = strictObject(
   {

@@ -8,7 +8,7 @@ import { storeBodyFiles } from '../attachments/body-files.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
-import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import {
   changeProblems,
   id,
@@ -20,7 +20,7 @@ import {
   text,
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
+import { DRAFT_RESPONSE, DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
@@ -43,7 +43,7 @@ export const draftRoutes =
       '/inboxes/:inboxId/drafts',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
+        config: { permission: 'drafts:write', ...DRAFT_RESPONSE, prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.create',
           summary: 'Create a draft',
@@ -99,7 +99,7 @@ export const draftRoutes =
       '/drafts/:id',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'drafts:write', prepare: storeBodyFiles(attachments) },
+        config: { permission: 'drafts:write', ...DRAFT_RESPONSE, prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'drafts.update',
           summary: 'Update a draft',
@@ -138,7 +138,7 @@ export const draftRoutes =
     app.post(
       '/drafts/:id/send',
       {
-        config: { permission: 'messages:send' },
+        config: { permission: 'messages:send', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'drafts.send',
           summary: 'Send a draft',

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { draftContentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
+import { receiptOf } from '../receipts.ts';
 import {
   enumOf,
   id,
@@ -67,6 +68,10 @@ export const DraftRecord = strictObject(
   },
   { $id: 'Draft', title: 'Draft' },
 );
+
+export const DraftReceipt = receiptOf(DraftRecord, ['id', 'inbox_id', 'env_id', 'send_status', 'version']);
+/** Spread into the config of changes that return a draft. */
+export const DRAFT_RESPONSE = { readPermission: 'drafts:read', receipt: DraftReceipt } as const;
 
 const fields = {
   ...draftContentFields,

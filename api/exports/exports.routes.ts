@@ -37,7 +37,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/export',
       {
-        config: { permission: 'export:create', exemptFromUsageLimit: true },
+        config: { permission: 'export:create', readPermission: 'export:create', exemptFromUsageLimit: true },
         // HEAD must not start anything.
         exposeHeadRoute: false,
         schema: {
@@ -60,7 +60,7 @@ export const exportRoutes =
     app.get(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create', exemptFromUsageLimit: true },
+        config: { permission: 'export:create', readPermission: 'export:create', exemptFromUsageLimit: true },
         schema: {
           ...operation('get', 'Get an export'),
           params: OneExport,
@@ -76,7 +76,7 @@ export const exportRoutes =
     app.delete(
       '/organizations/:id/exports/:export_id',
       {
-        config: { permission: 'export:create', exemptFromUsageLimit: true },
+        config: { permission: 'export:create', readPermission: 'export:create', exemptFromUsageLimit: true },
         schema: {
           ...operation('remove', 'Cancel an export or delete its archive'),
           params: OneExport,

@@ -81,7 +81,8 @@ export const credentialRoutes =
     app.post(
       '/inboxes/:id/credentials/rotate',
       {
-        config: { permission: 'inboxes:write' },
+        // The whole response is the new credential.
+        config: { permission: 'inboxes:write', readPermission: 'inboxes:write' },
         schema: {
           operationId: 'inboxes.rotateCredentials',
           summary: 'Rotate the SMTP password of an inbox',

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
-import { CreateInbox, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
+import { CreateInbox, INBOX_RESPONSE, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
 
 const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
 
@@ -13,7 +13,7 @@ export const inboxRoutes =
     app.post(
       '/inboxes',
       {
-        config: { permission: 'inboxes:write' },
+        config: { permission: 'inboxes:write', ...INBOX_RESPONSE },
         schema: {
           operationId: 'inboxes.create',
           summary: 'Create an inbox',
@@ -71,7 +71,7 @@ export const inboxRoutes =
     app.patch(
       '/inboxes/:id',
       {
-        config: { permission: 'inboxes:write' },
+        config: { permission: 'inboxes:write', ...INBOX_RESPONSE },
         schema: {
           operationId: 'inboxes.update',
           summary: 'Update an inbox',
@@ -90,7 +90,7 @@ export const inboxRoutes =
     app.post(
       '/inboxes/:id/resume',
       {
-        config: { permission: 'inboxes:manage' },
+        config: { permission: 'inboxes:manage', ...INBOX_RESPONSE },
         schema: {
           operationId: 'inboxes.resume',
           summary: 'Resume paused sending',

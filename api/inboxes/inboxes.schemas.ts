@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
+import { receiptOf } from '../receipts.ts';
 import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const InboxRecord = strictObject(
@@ -19,6 +20,10 @@ export const InboxRecord = strictObject(
   },
   { $id: 'Inbox', title: 'Inbox' },
 );
+
+export const InboxReceipt = receiptOf(InboxRecord, ['id', 'env_id', 'status']);
+/** Spread into the config of changes that return an inbox. */
+export const INBOX_RESPONSE = { readPermission: 'inboxes:read', receipt: InboxReceipt } as const;
 
 export const CreateInbox = strictObject(
   {

@@ -4,7 +4,7 @@ import type { LabelService } from '../../domain/messages/label.service.ts';
 import { changeProblems, id, postProblems, ref, strictObject } from '../schemas.ts';
 import { singleLineText } from './addresses.ts';
 import { label } from './content.schemas.ts';
-import { MessageRecord, presentMessage } from './messages.schemas.ts';
+import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 const LabelParams = strictObject({
@@ -30,7 +30,7 @@ export const labelRoutes =
     app.post(
       '/messages/:id/labels',
       {
-        config: { permission: 'messages:write' },
+        config: { permission: 'messages:write', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'messages.addLabels',
           summary: 'Add labels to a message',
@@ -46,7 +46,7 @@ export const labelRoutes =
     app.post(
       '/messages/:id/labels/remove',
       {
-        config: { permission: 'messages:write' },
+        config: { permission: 'messages:write', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'messages.removeLabels',
           summary: 'Remove labels from a message',
@@ -62,7 +62,7 @@ export const labelRoutes =
     app.delete(
       '/messages/:id/labels/:label',
       {
-        config: { permission: 'messages:write' },
+        config: { permission: 'messages:write', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'messages.removeLabel',
           summary: 'Remove one label from a message',

@@ -12,6 +12,7 @@ import { parseTime } from '../time.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent } from './content.ts';
 import {
+  MESSAGE_RESPONSE,
   MessageQuery,
   MessageRecord,
   MessageSummary,
@@ -40,7 +41,7 @@ export const messageRoutes =
       '/inboxes/:inboxId/messages',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', prepare: storeBodyFiles(attachments) },
+        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare: storeBodyFiles(attachments) },
         schema: {
           operationId: 'messages.send',
           summary: 'Send a message',
@@ -114,7 +115,7 @@ export const messageRoutes =
     app.post(
       '/messages/:id/cancel',
       {
-        config: { permission: 'messages:send' },
+        config: { permission: 'messages:send', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'messages.cancel',
           summary: 'Cancel a message that has not been transmitted',

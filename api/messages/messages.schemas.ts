@@ -5,6 +5,7 @@ import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
 import { mimePlacementFields } from '../attachments/attachments.schemas.ts';
 import { pageQuery } from '../lists.ts';
+import { receiptOf } from '../receipts.ts';
 import {
   enumOf,
   id,
@@ -138,6 +139,10 @@ export const MessageRecord = strictObject(
   },
   { $id: 'Message', title: 'Message' },
 );
+
+export const MessageReceipt = receiptOf(MessageRecord, ['id', 'inbox_id', 'thread_id', 'env_id', 'status']);
+/** Spread into the config of changes that return a message. */
+export const MESSAGE_RESPONSE = { readPermission: 'messages:read', receipt: MessageReceipt } as const;
 
 export const SendMessage = strictObject(contentFields, { $id: 'SendMessage', title: 'SendMessage' });
 

@@ -8,7 +8,7 @@ import { storeBodyFiles } from '../attachments/body-files.ts';
 import { addressList } from '../messages/addresses.ts';
 import { CONTENT_BODY_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
 import { readContent } from '../messages/content.ts';
-import { MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
@@ -56,7 +56,7 @@ export const replyRoutes =
       '/messages/:id/reply',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', prepare },
+        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare },
         schema: {
           operationId: 'messages.reply',
           summary: 'Reply to a message',
@@ -86,7 +86,7 @@ export const replyRoutes =
       '/messages/:id/forward',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', prepare },
+        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare },
         schema: {
           operationId: 'messages.forward',
           summary: 'Forward a message',

@@ -42,7 +42,7 @@ export async function installOpenApi(
       const described = acceptsCommonHeaders(url, route.config)
         ? withCommonHeaders(schema, route.method === 'POST')
         : schema;
-      return { url, schema: withResponseDescriptions(described) };
+      return { url, schema: withReceipt(withResponseDescriptions(described), route.config) };
     },
     // The plugin marks every body as required.
     transformObject(document) {
@@ -122,6 +122,31 @@ function withResponseDescriptions(schema: FastifySchema): FastifySchema {
     ]),
   );
   return { ...schema, response };
+}
+
+/** Documents the permission of an operation, and its response for a credential that may not read the resource. */
+function withReceipt(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
+  if (!schema || !config?.permission) return schema;
+  const { permission, readPermission, receipt } = config;
+  const documented = {
+    ...schema,
+    'x-permission': permission,
+    ...(readPermission ? { 'x-read-permission': readPermission } : {}),
+  };
+  if (!receipt) return documented;
+  const note = `The full response requires ${readPermission}; without it only the receipt is returned.`;
+  const response = Object.fromEntries(
+    Object.entries((schema.response ?? {}) as Record<string, ResponseSchema>).map(([status, full]) => [
+      status,
+      status.startsWith('2')
+        ? {
+            description: full.description,
+            anyOf: [{ $ref: full.$ref }, { $ref: `${receipt.$id}#` }],
+          }
+        : full,
+    ]),
+  );
+  return { ...documented, description: [schema.description, note].filter(Boolean).join(' '), response };
 }
 
 interface ResponseSchema {

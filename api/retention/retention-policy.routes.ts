@@ -4,6 +4,7 @@ import { changeProblems, id, postProblems, problems, ref, strictObject } from '.
 import {
   PostponeRetention,
   presentRetention,
+  RETENTION_POLICY_RESPONSE,
   RetentionPolicyRecord,
   SetRetentionPolicy,
 } from './retention-policy.schemas.ts';
@@ -43,7 +44,11 @@ export const retentionPolicyRoutes =
     app.put(
       PATH,
       {
-        config: { permission: 'retention:manage', exemptFromUsageLimit: true },
+        config: {
+          permission: 'retention:manage',
+          ...RETENTION_POLICY_RESPONSE,
+          exemptFromUsageLimit: true,
+        },
         schema: {
           ...operation('set', 'Set the retention policy'),
           description:
@@ -61,7 +66,11 @@ export const retentionPolicyRoutes =
     app.post(
       `${PATH}/postpone`,
       {
-        config: { permission: 'retention:manage', exemptFromUsageLimit: true },
+        config: {
+          permission: 'retention:manage',
+          ...RETENTION_POLICY_RESPONSE,
+          exemptFromUsageLimit: true,
+        },
         schema: {
           ...operation('postpone', 'Postpone the deletion of expired messages'),
           description: 'A running deletion stops within seconds. Never makes a deletion happen earlier.',

@@ -7,6 +7,7 @@ import { parseDay } from '../time.ts';
 import {
   HistoryQuery,
   LedgerQuery,
+  LimitsReceipt,
   LimitsRecord,
   presentHistory,
   presentLedgerEntry,
@@ -22,7 +23,12 @@ import {
 const DAY_MS = 86_400_000;
 /** Exempt from the API call limit, so that a client over it can still read usage and raise its own limit. */
 const READ_CONFIG = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
-const CHANGE_CONFIG = { permission: 'usage:manage', exemptFromUsageLimit: true } as const;
+const CHANGE_CONFIG = {
+  permission: 'usage:manage',
+  readPermission: 'usage:read',
+  receipt: LimitsReceipt,
+  exemptFromUsageLimit: true,
+} as const;
 
 export const usageRoutes =
   ({

@@ -4,6 +4,7 @@ import type { DeliveryControlService } from '../../domain/webhooks/delivery-cont
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   BulkJobRecord,
+  DELIVERY_RESPONSE,
   DeliveryRecord,
   DeliverySummary,
   presentDelivery,
@@ -40,7 +41,7 @@ export const deliveryRoutes =
     app.post(
       '/webhooks/deliveries/:id/retry',
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...DELIVERY_RESPONSE },
         schema: {
           operationId: 'webhookDeliveries.retry',
           summary: 'Retry a delivery now',
@@ -60,7 +61,7 @@ export const deliveryRoutes =
     app.post(
       '/webhooks/deliveries/:id/cancel',
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...DELIVERY_RESPONSE },
         schema: {
           operationId: 'webhookDeliveries.cancel',
           summary: 'Cancel a pending or held delivery',

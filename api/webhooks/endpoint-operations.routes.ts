@@ -7,8 +7,10 @@ import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import {
   BulkJobRecord,
+  DELIVERY_RESPONSE,
   DeliveryQuery,
   DeliverySummary,
+  JOB_RESPONSE,
   presentDeliverySummary,
   presentJob,
   ReplayEvents,
@@ -16,7 +18,7 @@ import {
   SendTestEvent,
 } from './deliveries.schemas.ts';
 import type { EndpointRoutesOptions } from './endpoints.routes.ts';
-import { CreatedEndpoint, presentEndpoint } from './endpoints.schemas.ts';
+import { CREATED_ENDPOINT_RESPONSE, CreatedEndpoint, presentEndpoint } from './endpoints.schemas.ts';
 
 const EndpointParams = strictObject({ id: id('Endpoint id (whe_…).') });
 
@@ -62,7 +64,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/test`,
       {
-        config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
+        config: { permission: 'webhooks:manage', ...DELIVERY_RESPONSE, bodyMayBeEmpty: true },
         schema: {
           ...operation('test', 'Send a test event to an endpoint'),
           body: ref(SendTestEvent),
@@ -83,7 +85,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/rotate-secret`,
       {
-        config: { permission: 'webhooks:manage', bodyMayBeEmpty: true },
+        config: { permission: 'webhooks:manage', ...CREATED_ENDPOINT_RESPONSE, bodyMayBeEmpty: true },
         schema: {
           ...operation('rotateSecret', 'Rotate the signing secret of an endpoint'),
           body: ref(RotateSecret),
@@ -104,7 +106,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/replay`,
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...JOB_RESPONSE },
         schema: {
           ...operation('replay', 'Replay the events of a time range'),
           body: ref(ReplayEvents),
@@ -127,7 +129,7 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/cancel-pending`,
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...JOB_RESPONSE },
         schema: {
           ...operation('cancelPending', 'Cancel all pending and held deliveries of an endpoint'),
           response: { 202: ref(BulkJobRecord), ...postProblems() },

@@ -3,8 +3,10 @@ import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.serv
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
+  CREATED_ENDPOINT_RESPONSE,
   CreatedEndpoint,
   CreateEndpoint,
+  ENDPOINT_RESPONSE,
   EndpointRecord,
   presentEndpoint,
   UpdateEndpoint,
@@ -32,7 +34,7 @@ export const endpointRoutes =
     app.post(
       path,
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...CREATED_ENDPOINT_RESPONSE },
         schema: {
           ...operation('create', 'Create a webhook endpoint'),
           body: ref(CreateEndpoint),
@@ -82,7 +84,7 @@ export const endpointRoutes =
     app.patch(
       `${path}/:id`,
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', ...ENDPOINT_RESPONSE },
         schema: {
           ...operation('update', 'Update a webhook endpoint'),
           params: EndpointParams,

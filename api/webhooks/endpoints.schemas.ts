@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
+import { receiptOf } from '../receipts.ts';
 import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 const events = Type.Array(enumOf(EVENT_TYPES), {
@@ -37,6 +38,15 @@ export const CreatedEndpoint = strictObject(
   { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Returned only once.' }) },
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
+
+export const EndpointReceipt = receiptOf(EndpointRecord, ['id', 'env_id']);
+export const CreatedEndpointReceipt = receiptOf(CreatedEndpoint, ['id', 'env_id', 'secret']);
+/** Spread into the config of changes that return an endpoint. */
+export const ENDPOINT_RESPONSE = { readPermission: 'webhooks:read', receipt: EndpointReceipt } as const;
+export const CREATED_ENDPOINT_RESPONSE = {
+  readPermission: 'webhooks:read',
+  receipt: CreatedEndpointReceipt,
+} as const;
 
 export const CreateEndpoint = strictObject(
   {

@@ -131,9 +131,12 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
       }),
 
     send: (scope, draftId) =>
-      database.transaction(scope, async (transaction) =>
-        sendDraft(transaction, scope, await lockDraft(transaction.em, scope, draftId), { outbox, events }),
-      ),
+      database.transaction(scope, async (transaction) => {
+        const draft = await lockDraft(transaction.em, scope, draftId);
+        return sendDraft(transaction, scope, draft, { outbox, events }).catch((error: unknown) => {
+          throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
+        });
+      }),
 
     sendDue: (draftId, scheduleVersion) =>
       sendDueDraft({ database, outbox, events }, draftId, scheduleVersion),
@@ -166,6 +169,19 @@ function applyChanges(
   draft.version += 1;
   if (sendAt === null) unscheduleSend(transaction, outbox, draft);
   else if (sendAt !== undefined) scheduleSend(transaction, outbox, draft, sendAt);
+}
+
+/** A refusal names recipients and targets, which a credential that may send but not read drafts must not learn. */
+function withoutDraftContent(error: unknown): unknown {
+  if (!(error instanceof AppError) || error.status !== 422) return error;
+  const { extensions, commitsTransaction } = error;
+  return new AppError(error.code, {
+    detail: 'The draft cannot be sent as it is.',
+    fix: 'Use a key with the permission drafts:read to see which recipient or target is the reason.',
+    extensions,
+    commitsTransaction,
+    cause: error,
+  });
 }
 
 /** @param files if undefined, the draft's files are unchanged. */

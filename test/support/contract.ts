@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import type { Permission } from '../../domain/identity/permissions.ts';
 
 export interface Operation {
   operationId: string;
@@ -12,6 +13,10 @@ export interface Operation {
   requestBody?: { required?: boolean; content: Record<string, { schema: object }> };
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
   security?: object[];
+  /** The permission that the operation requires; unset for public operations. */
+  'x-permission'?: Permission;
+  /** The permission to read what a change returns. */
+  'x-read-permission'?: Permission;
 }
 
 interface Description {

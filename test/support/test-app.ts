@@ -24,6 +24,8 @@ export interface Call {
   /** Sent unchanged, with the content type in `headers`. */
   raw?: string | Buffer;
   headers?: Record<string, string>;
+  /** What `path` is relative to; default: /api/v1. */
+  prefix?: string;
 }
 
 export interface TestApp {
@@ -41,7 +43,7 @@ export interface TestApp {
   /**
    * Makes a request and checks the response against the OpenAPI description.
    *
-   * @param path relative to /api/v1.
+   * @param path relative to `prefix`.
    */
   call(path: string, call?: Call): Promise<LightMyRequestResponse>;
   close(): Promise<void>;
@@ -88,8 +90,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     worker,
     storage,
     commands,
-    async call(path, { method = 'GET', token, body, raw, headers } = {}) {
-      const url = `/api/v1${path}`;
+    async call(path, { method = 'GET', token, body, raw, headers, prefix = '/api/v1' } = {}) {
+      const url = `${prefix}${path}`;
       const response = await app.inject({
         method,
         url,

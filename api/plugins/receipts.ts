@@ -1,0 +1,65 @@
+import type { FastifyInstance, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
+import type { Permission } from '../../domain/identity/permissions.ts';
+import type { Receipt } from '../receipts.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * The permission to read what a change returns. Every change with a response body has one. If it differs from
+     * `permission`, the route has a `receipt`.
+     */
+    readPermission?: Permission;
+    /** The schema of the response for a credential without `readPermission`. */
+    receipt?: Receipt;
+  }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * Reduces the response of a change to its receipt if the credential may not read the resource: a write-only key must not
+ * read by writing. Install after idempotency, so that a replayed response is reduced too.
+ */
+export function installReceipts(app: FastifyInstance): void {
+  const incomplete: string[] = [];
+  app.addHook('onReady', async () => {
+    if (incomplete.length > 0)
+      throw new Error(
+        `Changes must have a readPermission, and a receipt if it differs from permission: ${incomplete.join(', ')}`,
+      );
+  });
+  app.addHook('onRoute', (route) => {
+    const { permission, readPermission, receipt } = route.config ?? {};
+    if (
+      permission &&
+      returnsResource(route) &&
+      (!readPermission || (readPermission !== permission && !receipt))
+    )
+      incomplete.push(`${route.method} ${route.url}`);
+    if (!readPermission || !receipt) return;
+    const fields = Object.keys(receipt.properties);
+    const handle = route.handler;
+    route.handler = async function (this: FastifyInstance, request, reply) {
+      const response: unknown = await handle.call(this, request, reply);
+      if (reply.statusCode >= 300 || mayRead(request, readPermission)) return response;
+      reply.type(JSON_TYPE);
+      // A response of the idempotency store is already serialized.
+      const resource = (typeof response === 'string' ? JSON.parse(response) : response) as Record<
+        string,
+        unknown
+      >;
+      return JSON.stringify(Object.fromEntries(fields.map((name) => [name, resource[name]])));
+    } as RouteHandlerMethod;
+  });
+}
+
+function mayRead({ scope }: FastifyRequest, permission: Permission): boolean {
+  return scope.permissions.has(permission);
+}
+
+/** Whether a change returns more than an empty body. */
+function returnsResource({ method, schema }: RouteOptions): boolean {
+  if ([method].flat().every((name) => ['GET', 'HEAD', 'OPTIONS'].includes(name))) return false;
+  const responses = Object.entries((schema?.response ?? {}) as Record<string, { type?: string }>);
+  return responses.some(([status, { type }]) => status.startsWith('2') && type !== 'null');
+}

@@ -1,0 +1,26 @@
+import type { TObject, TProperties, TSchema } from 'typebox';
+import { strictObject } from './schemas.ts';
+
+/** A schema with the fields that a receipt consists of. */
+export type Receipt = TSchema & { $id: string; properties: TProperties };
+
+/**
+ * What a change answers to a credential that may write a resource but not read it: ids, version, status, and secrets that
+ * the call itself created. Register it as a shared schema.
+ *
+ * @param record the full response, which has a `$id`.
+ */
+export function receiptOf<Properties extends TProperties>(
+  record: TObject<Properties>,
+  fields: readonly (keyof Properties & string)[],
+): Receipt {
+  const $id = `${(record as { $id?: string }).$id}Receipt`;
+  const properties: TProperties = Object.fromEntries(
+    fields.map((name) => [name, record.properties[name] as TSchema]),
+  );
+  return strictObject(properties, {
+    $id,
+    title: $id,
+    description: 'The response for a credential that may not read the resource.',
+  }) as unknown as Receipt;
+}
