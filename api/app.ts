@@ -12,6 +12,7 @@ import { createCursors } from '../platform/cursor.ts';
 import type { Database } from '../platform/database/database.ts';
 import { createIdempotencyStore } from '../platform/idempotency/idempotency.ts';
 import { newId } from '../platform/ids.ts';
+import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 import {
   createRateLimiter,
   leaseFromDatabase,
@@ -43,6 +44,7 @@ export interface AppOptions {
   logger: Logger;
   database: Database;
   probes: { database: Probe; temporal: Probe };
+  queueAges: QueueAges;
   services: Services;
 }
 
@@ -54,7 +56,7 @@ const MAX_PARAM_LENGTH = 1_024;
 
 /** Builds the HTTP API, ready for `listen` or `inject`. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, logger, database, probes, services } = options;
+  const { config, logger, database, probes, queueAges, services } = options;
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
   const cursors = createCursors(config.SIGNING_KEY);
   const lists = createLists(cursors);
@@ -93,7 +95,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', () => services.eventStreams.close());
   installMetrics(app, { token: config.METRICS_TOKEN, database, openResponses });
 
-  await app.register(healthRoutes({ probes }));
+  await app.register(healthRoutes({ probes, queueAges }));
   await registerRoutes(app, {
     ...services,
     config,

@@ -5,10 +5,12 @@ import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
+import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createSesObjects } from '../platform/ses-objects.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
+import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
 import { createServices } from './services.ts';
 
@@ -38,6 +40,13 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     logger,
     database,
     probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
+    queueAges: createQueueAges({
+      database,
+      temporal,
+      namespace: config.TEMPORAL_NAMESPACE,
+      queues: TASK_QUEUES,
+      onError: (error) => logger.warn({ err: error }, 'could not read the age of a queue'),
+    }),
     services: createServices({
       config,
       database,

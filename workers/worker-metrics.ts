@@ -3,6 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import { type Backlog, readBacklog } from '../domain/monitoring/backlog.ts';
 import type { Database } from '../platform/database/database.ts';
+import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 
 /** Scrapes within this time share one query. */
 const BACKLOG_CACHE_MS = 10_000;
@@ -54,6 +55,24 @@ export function installBacklogMetrics(
       const backlog = await read();
       this.reset();
       for (const { kind, oldestSeconds } of backlog) this.set({ kind }, Math.max(0, oldestSeconds ?? 0));
+    },
+  });
+}
+
+/** Adds a gauge for the age of the oldest waiting start of each task queue. */
+export function installQueueAgeMetrics(registry: Registry, queueAges: QueueAges): void {
+  new Gauge({
+    name: 'agent_email_queue_oldest_seconds',
+    help: 'Age of the oldest waiting start, by task queue and by where it waits; absent if unknown.',
+    labelNames: ['task_queue', 'waits_in'],
+    registers: [registry],
+    async collect() {
+      const ages = Object.entries(await queueAges.read());
+      this.reset();
+      for (const [task_queue, { outboxSeconds, temporalSeconds }] of ages) {
+        if (outboxSeconds !== null) this.set({ task_queue, waits_in: 'outbox' }, outboxSeconds);
+        if (temporalSeconds !== null) this.set({ task_queue, waits_in: 'temporal' }, temporalSeconds);
+      }
     },
   });
 }

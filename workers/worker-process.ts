@@ -3,12 +3,18 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/logger.ts';
+import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
-import { INBOUND_QUEUE, MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
+import {
+  INBOUND_QUEUE,
+  MAINTENANCE_QUEUE,
+  TASK_QUEUES,
+  type TaskQueue,
+} from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { ensureSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
-import { installBacklogMetrics, installParserMetrics } from './worker-metrics.ts';
+import { installBacklogMetrics, installParserMetrics, installQueueAgeMetrics } from './worker-metrics.ts';
 
 export interface StartedProcess {
   stop(): Promise<void>;
@@ -35,8 +41,20 @@ export async function startWorkers(
   addConnectionMetrics(registry, composition.database);
   if (queues.includes(INBOUND_QUEUE)) installParserMetrics(registry, composition.parserPool());
   // The backlog is the same in every process, so only one kind of worker reports it.
-  if (queues.includes(MAINTENANCE_QUEUE))
-    installBacklogMetrics(registry, { database: composition.database, logger });
+  if (queues.includes(MAINTENANCE_QUEUE)) {
+    const { database, temporal } = composition;
+    installBacklogMetrics(registry, { database, logger });
+    installQueueAgeMetrics(
+      registry,
+      createQueueAges({
+        database,
+        temporal,
+        namespace: config.TEMPORAL_NAMESPACE,
+        queues: TASK_QUEUES,
+        onError: (error) => logger.warn({ err: error }, 'could not read the age of a queue'),
+      }),
+    );
+  }
   // Listeners start first, because they can accept mail while Temporal is unavailable.
   const listening = await Promise.all(listeners.map((listen) => listen(composition)));
   const { activities } = composition;

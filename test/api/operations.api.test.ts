@@ -1,14 +1,17 @@
 import { expect, test } from '@jest/globals';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
+import type { QueueAge } from '../../platform/outbox/queue-ages.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { startTestApp } from '../support/test-app.ts';
 
 const METRICS_TOKEN = 'let-me-see';
 let temporalIsDown = false;
+let ages: Record<string, QueueAge> = {};
 const app = useTestApp({
   config: { METRICS_TOKEN },
+  queueAges: { read: async () => ages },
   probes: {
     database: async () => undefined,
     temporal: async () => {
@@ -24,6 +27,7 @@ test('live reports that the process responds, and ready that its dependencies re
   expect((await get('/health/ready')).json()).toEqual({
     status: 'ok',
     checks: { database: 'ok', temporal: 'ok' },
+    queues: {},
   });
   temporalIsDown = true;
   const down = await get('/health/ready');
@@ -32,6 +36,30 @@ test('live reports that the process responds, and ready that its dependencies re
   expect(down.body).toContain('temporal');
   expect(down.body).not.toContain('10.0.0.7');
   expect((await get('/health/live')).statusCode).toBe(200);
+});
+
+test('ready stays 200 but reports degraded while work of a queue waits for long', async () => {
+  ages = {
+    inbound: { outboxSeconds: 0, temporalSeconds: 31.5 },
+    outbound: { outboxSeconds: 0.2, temporalSeconds: null },
+  };
+  const waiting = await get('/health/ready');
+  ages = { inbound: { outboxSeconds: 0, temporalSeconds: 2 } };
+  const quick = await get('/health/ready');
+  ages = { inbound: { outboxSeconds: 31, temporalSeconds: null } };
+  const unsent = await get('/health/ready');
+  ages = {};
+  expect(waiting.statusCode).toBe(200);
+  expect(waiting.json()).toEqual({
+    status: 'degraded',
+    checks: { database: 'ok', temporal: 'ok' },
+    queues: {
+      inbound: { outbox_seconds: 0, temporal_seconds: 31.5 },
+      outbound: { outbox_seconds: 0.2, temporal_seconds: null },
+    },
+  });
+  expect(quick.json()).toMatchObject({ status: 'ok' });
+  expect(unsent.json()).toMatchObject({ status: 'degraded' });
 });
 
 test('metrics require the token', async () => {

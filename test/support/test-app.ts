@@ -7,6 +7,7 @@ import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
+import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
 import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
@@ -52,6 +53,7 @@ export interface TestApp {
 export interface TestAppOptions {
   config?: Partial<Record<keyof Config, string>>;
   probes?: { database: () => Promise<void>; temporal: () => Promise<void> };
+  queueAges?: QueueAges;
   /** Replaces the database of the test run. */
   databaseUrl?: string;
 }
@@ -71,6 +73,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     logger,
     database,
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
+    queueAges: options.queueAges ?? { read: async () => ({}) },
     services: createServices({
       config,
       database,
