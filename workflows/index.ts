@@ -13,4 +13,5 @@ export { startRetention } from './retention/start-retention.workflow.ts';
 export { findOrphanedObjects } from './stored-objects/find-orphaned-objects.workflow.ts';
 export { checkUsage } from './usage-alerts/check-usage.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
+export { probeEndpoint } from './webhooks/probe-endpoint.workflow.ts';
 export { runBulkJob } from './webhooks/run-bulk-job.workflow.ts';

@@ -25,14 +25,16 @@ const summaryFields = {
     description:
       'pending: in progress or waiting for the next attempt. held: on hold, see held_for. exhausted: every attempt failed. blocked: the URL resolves to a host or port that is not allowed.',
   }),
-  held_for: Type.Unsafe<'endpoint_disabled' | 'usage_limit' | null>({
+  held_for: Type.Unsafe<'endpoint_disabled' | 'endpoint_failing' | 'usage_limit' | null>({
     type: ['string', 'null'],
-    enum: ['endpoint_disabled', 'usage_limit', null],
+    enum: ['endpoint_disabled', 'endpoint_failing', 'usage_limit', null],
     description:
-      'endpoint_disabled: held until the endpoint is enabled. usage_limit: held until a new month begins or the tier or limit changes. Null unless held.',
+      'endpoint_disabled: held until the endpoint is enabled. endpoint_failing: held until the endpoint answers a probe with 2xx and earlier deliveries have started. usage_limit: held until a new month begins or the tier or limit changes. Null unless held.',
   }),
   attempt_count: Type.Integer({ minimum: 0 }),
-  next_attempt_at: nullableTimestamp('Null unless pending.'),
+  next_attempt_at: nullableTimestamp(
+    'Null unless pending, or requested with retry while held_for is endpoint_failing.',
+  ),
   last_status_code: nullableInteger('HTTP status of the last attempt. Null without a response.'),
   last_error: nullableText(MAX_ERROR_LENGTH, {
     description: 'Why the last attempt failed or the delivery ended.',

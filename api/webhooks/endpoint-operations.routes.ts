@@ -94,12 +94,8 @@ export const endpointOperationRoutes =
       },
       async (request) => {
         const { scope, params, body } = request;
-        const { endpoint, secret } = await webhookEndpoints.rotateSecret(
-          scope,
-          params.id,
-          body.overlap_seconds,
-        );
-        return { ...presentEndpoint(endpoint), secret };
+        const rotated = await webhookEndpoints.rotateSecret(scope, params.id, body.overlap_seconds);
+        return { ...presentEndpoint(rotated), secret: rotated.secret };
       },
     );
 

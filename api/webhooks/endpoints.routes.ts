@@ -43,12 +43,9 @@ export const endpointRoutes =
       },
       async (request, reply) => {
         const { inbox_ids, ...input } = request.body;
-        const { endpoint, secret } = await webhookEndpoints.create(request.scope, {
-          ...input,
-          inboxIds: inbox_ids,
-        });
+        const created = await webhookEndpoints.create(request.scope, { ...input, inboxIds: inbox_ids });
         reply.code(201);
-        return { ...presentEndpoint(endpoint), secret };
+        return { ...presentEndpoint(created), secret: created.secret };
       },
     );
 

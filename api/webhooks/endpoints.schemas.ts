@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
-import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
+import { type EndpointDetails, MAX_COUNTED_DELIVERIES } from '../../domain/webhooks/endpoint.service.ts';
+import { FAILING_AFTER_FAILURES, isFailing } from '../../domain/webhooks/endpoint-health.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
 const events = Type.Array(enumOf(EVENT_TYPES), {
   minItems: 1,
@@ -28,6 +29,15 @@ const fields = {
   inbox_ids: inboxIds,
   disabled: Type.Boolean({ description: 'While true, deliveries are held.' }),
   disabled_reason: nullableText(1024, { description: 'Null unless disabled.' }),
+  failing: Type.Boolean({
+    description: `Its last ${FAILING_AFTER_FAILURES} or more attempts failed. While true, deliveries are held and it is probed.`,
+  }),
+  failing_since: nullableTimestamp('First failure since the last success. Null unless failing.'),
+  held_deliveries: Type.Integer({
+    minimum: 0,
+    maximum: MAX_COUNTED_DELIVERIES,
+    description: `Deliveries with status held. At most ${MAX_COUNTED_DELIVERIES} are counted.`,
+  }),
   created_at: timestamp(),
   updated_at: timestamp(),
 };
@@ -69,7 +79,11 @@ export const UpdateEndpoint = strictObject(
   { $id: 'UpdateWebhookEndpoint', title: 'UpdateWebhookEndpoint' },
 );
 
-export function presentEndpoint(endpoint: WebhookEndpoint): Static<typeof EndpointRecord> {
+export function presentEndpoint({
+  endpoint,
+  heldDeliveries,
+}: EndpointDetails): Static<typeof EndpointRecord> {
+  const failing = !endpoint.disabled && isFailing(endpoint);
   return {
     id: endpoint.id,
     env_id: endpoint.environmentId,
@@ -79,6 +93,9 @@ export function presentEndpoint(endpoint: WebhookEndpoint): Static<typeof Endpoi
     inbox_ids: endpoint.inboxIds,
     disabled: endpoint.disabled,
     disabled_reason: endpoint.disabledReason,
+    failing,
+    failing_since: failing ? (endpoint.failingSince?.toISOString() ?? null) : null,
+    held_deliveries: heldDeliveries,
     created_at: endpoint.createdAt.toISOString(),
     updated_at: endpoint.updatedAt.toISOString(),
   };

@@ -16,9 +16,16 @@ export interface NewEvent<Type extends keyof EventDataByType> {
 export interface EventService {
   /**
    * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
-   * workflows start after the commit; the delivery to a disabled endpoint is `held`.
+   * workflows start after the commit; the delivery to a disabled or failing endpoint is `held`.
    */
   record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
+}
+
+/** An endpoint that gets the event. `isHolding`: its new deliveries wait behind earlier ones. */
+export interface Subscriber {
+  id: string;
+  disabled: boolean;
+  isHolding: boolean;
 }
 
 export interface EventServiceOptions {
@@ -26,7 +33,7 @@ export interface EventServiceOptions {
   addDelivery(
     transaction: Transaction,
     event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
-    endpoint: { id: string; disabled: boolean },
+    endpoint: Subscriber,
   ): void;
 }
 
@@ -37,7 +44,7 @@ export function createEventService({ addDelivery }: EventServiceOptions): EventS
       const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
       const truncated = truncateToFit(buildEnvelope({ ...fields, data })).data;
       const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: truncated };
-      const endpoints = await em.execute<{ id: string; disabled: boolean }[]>(
+      const endpoints = await em.execute<Subscriber[]>(
         recordEvent(JSON.stringify(row), isOrganizationWide(type)),
       );
       for (const endpoint of endpoints) addDelivery(transaction, { ...fields, inboxId }, endpoint);
@@ -52,7 +59,7 @@ const recordEvent = (row: string, organizationWide: boolean) => sql`with event a
   recorded as (
     insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
     select id, "organizationId", "environmentId", "inboxId", type, data, false, "createdAt" from event)
-  select e.id, e.disabled from event, webhook_endpoints e
+  select e.id, e.disabled, e.holding_since is not null as "isHolding" from event, webhook_endpoints e
   where e.org_id = event."organizationId" and e.deleted_at is null and e.events @> array[event.type]
     and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))
     and ${organizationWide ? sql`true` : sql`e.env_id = event."environmentId"`}`;

@@ -394,7 +394,13 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'deleted_at',
     ],
     derived: { failures_in_row: { sql: 't.consecutive_failures', of: ['consecutive_failures'] } },
-    omitted: { secret: 'a secret', previous_secret: 'a secret' },
+    omitted: {
+      secret: 'a secret',
+      previous_secret: 'a secret',
+      holding_since: INTERNAL_STATE,
+      probe_episode: INTERNAL_STATE,
+      reconciled_at: INTERNAL_STATE,
+    },
     sources: [ownRows(fullTable('webhook_endpoints', 'webhookEndpoint'))],
   },
   {

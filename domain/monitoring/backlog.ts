@@ -1,5 +1,6 @@
 import { raw } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
 
 /** Pending work across all organizations, for operators. */
 export const BACKLOG_KINDS = [
@@ -7,7 +8,10 @@ export const BACKLOG_KINDS = [
   'outbox_dead',
   'webhook_pending',
   'webhook_due',
-  'webhook_held',
+  'webhook_held_endpoint_disabled',
+  'webhook_held_endpoint_failing',
+  'webhook_held_usage_limit',
+  'webhook_endpoint_failing',
   'message_queued',
   'message_sending',
   'message_deferred',
@@ -34,6 +38,10 @@ const boundedRows = (columns: string, rows: string) =>
   `(select ${columns} from ${rows} limit ${MAX_COUNTED_ROWS}) rows`;
 const ageSeconds = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
 
+const heldDeliveries = (reason: string, condition: string) =>
+  `select 'webhook_held_${reason}', count(*)::int, ${ageSeconds('created_at')}
+    from ${boundedRows('created_at', `webhook_deliveries where status = 'held' and ${condition} order by created_at`)}`;
+
 // Each part reads a partial index that contains only pending rows, in the order they are due.
 const BACKLOG = `
   select 'outbox' as kind, count(*)::int as count, ${ageSeconds('created_at')} as "oldestSeconds"
@@ -48,8 +56,18 @@ const BACKLOG = `
       cross join (values ('webhook_pending'), ('webhook_due')) kinds (kind)
     group by kind
   union all
-  select 'webhook_held', count(*)::int, ${ageSeconds('created_at')}
-    from ${boundedRows('created_at', `webhook_deliveries where status = 'held' order by created_at`)}
+  ${heldDeliveries('endpoint_disabled', 'held_for is null')}
+  union all
+  ${heldDeliveries('endpoint_failing', `held_for = 'endpoint_failing'`)}
+  union all
+  ${heldDeliveries('usage_limit', `held_for = 'usage_limit'`)}
+  union all
+  select 'webhook_endpoint_failing', count(*)::int, ${ageSeconds('holding_since')}
+    from ${boundedRows(
+      'holding_since',
+      `webhook_endpoints
+        where holding_since is not null and consecutive_failures >= ${FAILING_AFTER_FAILURES} order by holding_since`,
+    )}
   union all
   select 'message_' || status, count(*)::int, ${ageSeconds('created_at')}
     from ${boundedRows(

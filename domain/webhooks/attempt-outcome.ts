@@ -32,6 +32,8 @@ export const SUPERSEDED: Settled = {
 
 /** A held delivery has no run and waits until the endpoint is enabled. */
 export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
+/** It waits until the failing endpoint answers a probe. */
+export const HELD_WHILE_FAILING = { ...HELD, heldFor: 'endpoint_failing' } satisfies DeliveryChange;
 
 export function terminalChange(
   status: 'delivered' | 'canceled' | 'blocked' | 'exhausted',

@@ -4,8 +4,6 @@ import { insertUsageDeltasSql } from '../usage/count-usage.ts';
 
 /** Attempts in progress at one endpoint, across all workers. */
 export const MAX_CONCURRENT_ATTEMPTS = 10;
-/** Consecutive failures after which an endpoint is unhealthy and gets one attempt at a time. */
-export const UNHEALTHY_AFTER_FAILURES = 10;
 
 export interface NewAttempt {
   deliveryId: string;

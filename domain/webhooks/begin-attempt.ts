@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { QuotaCache } from '../usage/quota-cache.ts';
 import {
@@ -8,6 +9,7 @@ import {
   attemptsInEpisode,
   GONE,
   HELD,
+  HELD_WHILE_FAILING,
   isSuperseded,
   retryLater,
   SUPERSEDED,
@@ -15,7 +17,7 @@ import {
   settled,
   terminalChange,
 } from './attempt-outcome.ts';
-import { MAX_CONCURRENT_ATTEMPTS, openAttempt, UNHEALTHY_AFTER_FAILURES } from './attempt-slots.ts';
+import { MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {
   type DeliveryRow,
   type DueDelivery,
@@ -24,6 +26,7 @@ import {
   lockDueDelivery,
   updateDelivery,
 } from './delivery-rows.ts';
+import { isFailing, requestProbe, startHolding } from './endpoint-health.ts';
 import { openSecrets } from './endpoint-secret.ts';
 import type { Pace, RetryPacing } from './retry-pacing.ts';
 
@@ -35,10 +38,14 @@ export interface AttemptRequest {
   episode: number | undefined;
 }
 
-export interface BeginOptions {
-  database: Database;
+export interface OpenOptions {
   secretBox: SecretBox;
   timeoutMs: number;
+}
+
+export interface BeginOptions extends OpenOptions {
+  database: Database;
+  outbox: Outbox;
   quota: QuotaCache;
   pacing: RetryPacing;
   /** Whether the caller can wait in memory for a slot; if not, the attempt is postponed. */
@@ -64,16 +71,15 @@ export interface NoFreeSlot {
 /** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
 /** How often one process tries to lease a slot of an endpoint. */
-const HEALTHY_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
-/** Slower, because an attempt at an unhealthy endpoint usually takes the whole timeout. */
-const UNHEALTHY_PACE: Pace = { minDelayMs: 5_000, intervalMs: 200 };
+const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
 
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(
   options: BeginOptions,
   { deliveryId, now, episode }: AttemptRequest,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
-  return options.database.systemTransaction(async ({ em }) => {
+  return options.database.systemTransaction(async (transaction) => {
+    const { em } = transaction;
     const due = await lockDueDelivery(em, deliveryId);
     if (!due) return GONE;
     const { delivery, endpoint } = due;
@@ -88,16 +94,31 @@ export function beginAttempt(
       return settleAs(em, delivery, terminalChange('exhausted', delivery.lastError));
     if ((await options.quota.remaining(em, delivery.organizationId)) === 0)
       return holdForUsageLimit(em, delivery);
-    return takeSlot(em, options, due);
+    return takeSlot(transaction, options, due, now);
   });
 }
 
 async function takeSlot(
-  em: EntityManager,
-  { secretBox, timeoutMs, pacing, canWaitForSlot }: BeginOptions,
+  transaction: Transaction,
+  options: BeginOptions,
   due: DueDelivery,
+  now: boolean,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
-  const { delivery, endpoint, event } = due;
+  const { em } = transaction;
+  const { endpoint } = due;
+  const started = await startAttempt(em, options, due);
+  if (started) return started;
+  if (isFailing(endpoint)) return holdWhileFailing(transaction, options.outbox, due, now);
+  if (options.canWaitForSlot(endpoint.id)) return { kind: 'no_free_slot', endpointId: endpoint.id };
+  return postponeUntilSlot(em, due, options.pacing);
+}
+
+/** Leases a slot and records the attempt. A failing endpoint gets one attempt at a time. Returns null without a slot. */
+export async function startAttempt(
+  em: EntityManager,
+  { secretBox, timeoutMs }: OpenOptions,
+  { delivery, endpoint, event }: DueDelivery,
+): Promise<StartedAttempt | null> {
   // Opened before the attempt is counted: a wrong ENCRYPTION_KEY would otherwise use up all attempts within minutes.
   const secrets = openSecrets(endpoint, secretBox);
   const number = delivery.attempts + 1;
@@ -106,18 +127,28 @@ async function takeSlot(
     number,
     organizationId: delivery.organizationId,
     endpointId: endpoint.id,
-    slotCount: isUnhealthy(endpoint) ? 1 : MAX_CONCURRENT_ATTEMPTS,
+    slotCount: isFailing(endpoint) ? 1 : MAX_CONCURRENT_ATTEMPTS,
     leaseMs: timeoutMs + LEASE_MARGIN_MS,
   });
-  if (slot !== null) return { kind: 'started', number, endpoint, secrets, event, slot };
-  if (!isUnhealthy(endpoint) && canWaitForSlot(endpoint.id))
-    return { kind: 'no_free_slot', endpointId: endpoint.id };
-  return postponeUntilSlot(em, due, pacing);
+  return slot === null ? null : { kind: 'started', number, endpoint, secrets, event, slot };
 }
 
-/** An unhealthy endpoint gets one attempt at a time until one succeeds. */
-function isUnhealthy({ consecutiveFailures }: EndpointRow): boolean {
-  return consecutiveFailures >= UNHEALTHY_AFTER_FAILURES;
+/**
+ * Ends the run of a delivery to a failing endpoint: thousands of runs that wait for one slot would take Temporal's capacity
+ * from everything else. A delivery that was to be attempted now is next.
+ */
+async function holdWhileFailing(
+  transaction: Transaction,
+  outbox: Outbox,
+  { delivery, endpoint }: DueDelivery,
+  now: boolean,
+): Promise<AttemptOutcome> {
+  if (now) await requestProbe(transaction, outbox, endpoint.id);
+  else if (!endpoint.holdingSince) await startHolding(transaction, outbox, endpoint.id);
+  return settleAs(transaction.em, delivery, {
+    ...HELD_WHILE_FAILING,
+    nextAttemptAt: now ? new Date() : null,
+  });
 }
 
 /** Sets `nextAttemptAt` to the next try for a slot. Does not count as an attempt. */
@@ -126,12 +157,9 @@ async function postponeUntilSlot(
   { delivery, endpoint }: DueDelivery,
   pacing: RetryPacing,
 ): Promise<AttemptOutcome> {
-  const unhealthy = isUnhealthy(endpoint);
-  const delayMs = pacing.nextDelayMs(endpoint.id, unhealthy ? UNHEALTHY_PACE : HEALTHY_PACE);
+  const delayMs = pacing.nextDelayMs(endpoint.id, SLOT_PACE);
   await updateDelivery(em, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
-  const detail = unhealthy
-    ? 'Waiting for a slot: the endpoint keeps failing and gets one attempt at a time.'
-    : `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress.`;
+  const detail = `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress.`;
   return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 

@@ -91,7 +91,10 @@ async function replayBatch(
 ): Promise<void> {
   const { em } = transaction;
   if (job.onlyFailed) {
-    const started = await restartDeliveries(transaction, outbox, selectFailedDeliveries(job, endpoint));
+    const started = await restartDeliveries(transaction, outbox, {
+      selection: selectFailedDeliveries(job, endpoint),
+      mode: 'queue',
+    });
     job.deliveries += started;
     if (started < BATCH_SIZE) closeJob(job, 'completed', null);
     return;
@@ -101,10 +104,14 @@ async function replayBatch(
   const ids = events.map(({ id }) => id);
   const existing = await findDeliveryIds(em, endpoint.id, ids);
   const missing = events.filter(({ id }) => !existing.has(id));
-  for (const event of missing) addDelivery(transaction, outbox, event, endpoint);
+  const subscriber = { ...endpoint, isHolding: endpoint.holdingSince !== null };
+  for (const event of missing) addDelivery(transaction, outbox, event, subscriber);
   job.deliveries += missing.length;
   if (existing.size > 0)
-    job.deliveries += await restartDeliveries(transaction, outbox, sql`${[...existing.values()]}`);
+    job.deliveries += await restartDeliveries(transaction, outbox, {
+      selection: sql`${[...existing.values()]}`,
+      mode: 'queue',
+    });
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 

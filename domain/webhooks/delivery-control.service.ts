@@ -16,10 +16,12 @@ import { type Event, EventEntity } from '../events/event.entity.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
+import { HELD_WHILE_FAILING } from './attempt-outcome.ts';
 import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
 import { buildDeliveryStart } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { isFailing, requestProbe } from './endpoint-health.ts';
 import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 import { buildSampleData } from './sample-data.ts';
@@ -51,7 +53,8 @@ export interface DeliveryControlService {
   get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }>;
   /**
    * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
-   * restarts with the full schedule and the same event.
+   * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
+   * probe makes the attempt, before that of older ones.
    *
    * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted.
    */
@@ -102,8 +105,9 @@ export function createDeliveryControlService({
         requireEnabled(endpoint);
         const details = await attachEvent(em, delivery);
         if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
+        else if (isFailing(endpoint)) await makeNext(transaction, outbox, delivery);
         else {
-          await restartDeliveries(transaction, outbox, sql`${deliveryId}`);
+          await restartDeliveries(transaction, outbox, { selection: sql`${deliveryId}`, mode: 'start' });
           await em.refresh(delivery);
         }
         return details;
@@ -133,7 +137,10 @@ export function createDeliveryControlService({
           data: buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), time: createdAt }),
           createdAt,
         });
-        return { delivery: addDelivery(transaction, outbox, event, endpoint), event };
+        const waits = endpoint.holdingSince !== null && isFailing(endpoint);
+        const delivery = addDelivery(transaction, outbox, event, { ...endpoint, isHolding: waits });
+        if (waits) await makeNext(transaction, outbox, delivery);
+        return { delivery, event };
       }),
   };
 }
@@ -209,6 +216,17 @@ function wakeRun(transaction: Transaction, outbox: Outbox, { delivery, event }: 
     start,
     signal: { workflowId: start.workflowId, signalName: RETRY_DELIVERY_NOW, args: [] },
   });
+}
+
+/** Holds the delivery for the failing endpoint's probe, which attempts it next. */
+async function makeNext(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): Promise<void> {
+  if (delivery.status !== 'held' || delivery.heldFor !== 'endpoint_failing') {
+    delivery.priorAttempts = delivery.attempts;
+    delivery.completedAt = null;
+    delivery.reconciledAt = null;
+  }
+  Object.assign(delivery, HELD_WHILE_FAILING, { nextAttemptAt: new Date() });
+  await requestProbe(transaction, outbox, delivery.endpointId);
 }
 
 function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): void {

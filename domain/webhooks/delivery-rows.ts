@@ -31,6 +31,7 @@ export type EndpointRow = Pick<
   | 'deletedAt'
   | 'failingSince'
   | 'consecutiveFailures'
+  | 'holdingSince'
 >;
 export type EventRow = Pick<
   Event,
@@ -40,7 +41,7 @@ export type EventRow = Pick<
 export type DeliveryChange = Partial<
   Pick<
     WebhookDelivery,
-    'status' | 'heldFor' | 'nextAttemptAt' | 'lastStatusCode' | 'lastError' | 'completedAt'
+    'status' | 'heldFor' | 'priorAttempts' | 'nextAttemptAt' | 'lastStatusCode' | 'lastError' | 'completedAt'
   >
 >;
 
@@ -83,6 +84,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
     sql`select e.id as "endpointId", e.url, e.secret, e.previous_secret as "previousSecret",
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
+       e.holding_since as "holdingSince",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt"
      from webhook_deliveries d
@@ -104,6 +106,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       previousSecretExpiresAt: parseTimestamp(target.previousSecretExpiresAt),
       deletedAt: parseTimestamp(target.deletedAt),
       failingSince: parseTimestamp(target.failingSince),
+      holdingSince: parseTimestamp(target.holdingSince),
     },
     event: {
       id: target.eventId,

@@ -6,8 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /**
- * `held`: has no run and waits until the endpoint is enabled or the usage limit allows it (`heldFor`). `blocked`: the
- * egress policy does not allow the URL.
+ * `held`: has no run and waits until the endpoint is enabled or answers again, or the usage limit allows it (`heldFor`).
+ * `blocked`: the egress policy does not allow the URL.
  */
 export const DELIVERY_STATUSES = [
   'pending',
@@ -18,6 +18,7 @@ export const DELIVERY_STATUSES = [
   'blocked',
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+export type HoldReason = 'usage_limit' | 'endpoint_failing';
 
 /** The delivery of one event to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({
@@ -38,7 +39,15 @@ export const WebhookDeliveryEntity = defineEntity({
     },
     {
       name: 'webhook_deliveries_held_index',
-      expression: `create index "webhook_deliveries_held_index" on "webhook_deliveries" ("created_at") where "status" = 'held'`,
+      expression: `create index "webhook_deliveries_held_index" on "webhook_deliveries" ("held_for", "created_at") where "status" = 'held'`,
+    },
+    {
+      name: 'webhook_deliveries_backlog_index',
+      expression: `create index "webhook_deliveries_backlog_index" on "webhook_deliveries" ("endpoint_id", "id") where "status" = 'held' and ("held_for" is null or "held_for" = 'endpoint_failing')`,
+    },
+    {
+      name: 'webhook_deliveries_requested_index',
+      expression: `create index "webhook_deliveries_requested_index" on "webhook_deliveries" ("endpoint_id", "next_attempt_at") where "status" = 'held' and "next_attempt_at" is not null`,
     },
   ],
   properties: {
@@ -48,13 +57,17 @@ export const WebhookDeliveryEntity = defineEntity({
     eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
     /** Why it is held; null if the endpoint is disabled, or if it is not held. */
-    heldFor: p.text().$type<'usage_limit'>().strictNullable(),
+    heldFor: p.text().$type<HoldReason>().strictNullable(),
     /** Attempts made in all episodes; the number of the latest one. */
     attempts: p.integer().default(0),
-    /** Attempts of earlier episodes. The schedule counts from here, so a restarted run continues where the last stopped. */
+    /**
+     * Attempts that do not count against the schedule: those before the last restart, and those of a probe while the
+     * delivery was held.
+     */
     priorAttempts: p.integer().default(0),
     /** Incremented each time a settled delivery is restarted; part of the workflow id from 2 on. */
     episode: p.integer().default(1),
+    /** For a held delivery: when a caller requested an attempt that the probe has not made yet. */
     nextAttemptAt: timestamp().strictNullable(),
     /** Null until the receiver has responded. */
     lastStatusCode: p.integer().strictNullable(),

@@ -1,8 +1,7 @@
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Egress, EgressResult } from '../../platform/egress/egress.ts';
-import { signWebhook } from '../../platform/webhook-signature.ts';
-import { serializeEnvelope } from '../events/envelope.ts';
+import type { Egress } from '../../platform/egress/egress.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createQuotaCache, type QuotaCache } from '../usage/quota-cache.ts';
 import {
@@ -15,6 +14,7 @@ import {
 } from './attempt-outcome.ts';
 import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
 import { lockDelivery } from './delivery-rows.ts';
+import { postEvent } from './post-event.ts';
 import { recordAttempt } from './record-attempt.ts';
 import { createRetryPacing } from './retry-pacing.ts';
 import { createSlotWaiters } from './slot-waiters.ts';
@@ -34,6 +34,7 @@ export interface DeliveryService {
 
 export interface DeliveryServiceOptions {
   database: Database;
+  outbox: Outbox;
   egress: Pick<Egress, 'post'>;
   secretBox: SecretBox;
   notifications: NotificationService;
@@ -46,15 +47,13 @@ export interface DeliveryServiceOptions {
   slotWaitMs?: number;
 }
 
-const MAX_RESPONSE_BYTES = 65_536;
-const RETAINED_RESPONSE_BYTES = 4_096;
 const MAX_PACING_DELAY_MS = 1_800_000;
 /** Attempts that may wait in the worker for a slot of one slow endpoint: a fraction of those a worker may run. */
 const MAX_SLOT_WAITERS = 25;
 const SLOT_WAIT_MS = 500;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
-  const { database, egress, timeoutMs, slotWaitMs = SLOT_WAIT_MS } = options;
+  const { database, slotWaitMs = SLOT_WAIT_MS } = options;
   const { quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
   const pacing = createRetryPacing({ maxDelayMs: MAX_PACING_DELAY_MS, now: Date.now });
   const slotWaiters = createSlotWaiters({
@@ -78,28 +77,11 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
     }
   }
 
-  function send({ endpoint, secrets, event }: StartedAttempt): Promise<EgressResult> {
-    const body = serializeEnvelope(event);
-    const timestampSeconds = Math.floor(Date.now() / 1000);
-    return egress.post(endpoint.url, {
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'agent-email-webhooks/1',
-        ...(event.test ? { 'x-service-test': 'true' } : {}),
-        ...signWebhook({ ...secrets, eventId: event.id, timestampSeconds, body }),
-      },
-      body,
-      timeoutMs,
-      maxResponseBytes: MAX_RESPONSE_BYTES,
-      retainBytes: RETAINED_RESPONSE_BYTES,
-    });
-  }
-
   return {
     async attempt(deliveryId, now, episode) {
       const started = await beginOrWait({ deliveryId, now, episode });
       if (started.kind !== 'started') return started;
-      const result = await send(started);
+      const result = await postEvent(options, started);
       const outcome = await recordAttempt(options, { ...started, deliveryId, result });
       slotWaiters.slotReleased(started.endpoint.id);
       return outcome;

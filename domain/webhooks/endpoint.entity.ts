@@ -10,7 +10,13 @@ export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['environmentId', 'id'] }],
+  indexes: [
+    { properties: ['environmentId', 'id'] },
+    {
+      name: 'webhook_endpoints_holding_index',
+      expression: `create index "webhook_endpoints_holding_index" on "webhook_endpoints" ("holding_since") where "holding_since" is not null`,
+    },
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
@@ -32,6 +38,16 @@ export const WebhookEndpointEntity = defineEntity({
     failingSince: timestamp().strictNullable(),
     /** Failed attempts since the last success. */
     consecutiveFailures: p.integer().default(0),
+    /**
+     * New deliveries wait as `held` rows since this time: from the failure that made the endpoint failing, or its
+     * enabling with a long backlog, until every earlier delivery is released. Null if they start immediately. While it
+     * is set, a `probeEndpoint` run exists.
+     */
+    holdingSince: timestamp().strictNullable(),
+    /** Incremented with each such period; part of the probe's workflow id. */
+    probeEpisode: p.integer().default(0),
+    /** When the reconciler last checked the probe's run. */
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     deletedAt: timestamp().strictNullable(),

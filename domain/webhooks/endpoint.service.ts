@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -19,7 +19,8 @@ import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.t
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
 import { endpointsInScope, findEndpoint } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
-import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
+import { wakeProbe } from './probe-start.ts';
+import { startRelease } from './release-held-deliveries.ts';
 
 export interface EndpointInput {
   url: string;
@@ -33,33 +34,39 @@ export interface EndpointPatch extends Partial<EndpointInput> {
   disabled?: boolean;
 }
 
+/** An endpoint and how many of its deliveries are held, of which at most {@link MAX_COUNTED_DELIVERIES} are counted. */
+export interface EndpointDetails {
+  endpoint: WebhookEndpoint;
+  heldDeliveries: number;
+}
+
+export interface CreatedEndpoint extends EndpointDetails {
+  /** The signing secret, which is not returned again. */
+  secret: string;
+}
+
 export interface WebhookEndpointService {
   /**
-   * @returns the endpoint and its signing secret, which is not returned again.
    * @throws AppError `validation_error`; `not_found` for an inbox outside the scope.
    */
-  create(scope: Scope, input: EndpointInput): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
-  list(scope: Scope, page: PageRequest): Promise<Page<WebhookEndpoint>>;
+  create(scope: Scope, input: EndpointInput): Promise<CreatedEndpoint>;
+  list(scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>>;
   /** @throws AppError `not_found`. */
-  get(scope: Scope, endpointId: string): Promise<WebhookEndpoint>;
+  get(scope: Scope, endpointId: string): Promise<EndpointDetails>;
   /**
-   * Changes the given fields. Enabling a disabled endpoint releases its held deliveries.
+   * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
+   * probed immediately.
    *
    * @throws AppError `not_found`, `validation_error`.
    */
-  update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<WebhookEndpoint>;
+  update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<EndpointDetails>;
   /**
    * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. Drops a secret that
    * still overlaps from an earlier rotation.
    *
-   * @returns the endpoint and its new secret, which is not returned again.
    * @throws AppError `not_found`.
    */
-  rotateSecret(
-    scope: Scope,
-    endpointId: string,
-    overlapSeconds: number,
-  ): Promise<{ endpoint: WebhookEndpoint; secret: string }>;
+  rotateSecret(scope: Scope, endpointId: string, overlapSeconds: number): Promise<CreatedEndpoint>;
   /** Cancels the endpoint's deliveries, except for an attempt in progress. @throws AppError `not_found`. */
   delete(scope: Scope, endpointId: string): Promise<void>;
 }
@@ -72,20 +79,11 @@ export interface WebhookEndpointServiceOptions {
   allowInsecureUrls: boolean;
 }
 
-/** Batches released while the caller waits; the maintenance sweep releases the rest of a longer queue. */
-const MAX_RELEASE_BATCHES_PER_CALL = 10;
+/** Bounds the cost of the count; the exact number above this does not matter. */
+export const MAX_COUNTED_DELIVERIES = 10_000;
 
 export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
   const { database, outbox, secretBox, allowInsecureUrls } = options;
-
-  async function releaseHeld(scope: Scope, endpointId: string): Promise<void> {
-    for (let batch = 0; batch < MAX_RELEASE_BATCHES_PER_CALL; batch += 1) {
-      const released = await database.transaction(scope, (transaction) =>
-        releaseHeldDeliveries(transaction, outbox, endpointId),
-      );
-      if (released < RELEASE_BATCH_SIZE) return;
-    }
-  }
 
   return {
     create: (scope, input) =>
@@ -108,31 +106,37 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           deletedAt: null,
         });
         em.persist(endpoint);
-        return { endpoint, secret };
+        return { endpoint, heldDeliveries: 0, secret };
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, ({ em }) =>
-        findPage(em, WebhookEndpointEntity, { where: [endpointsInScope(scope), { deletedAt: null }], page }),
+      database.transaction(scope, async ({ em }) => {
+        const where = [endpointsInScope(scope), { deletedAt: null }];
+        const { items, next } = await findPage(em, WebhookEndpointEntity, { where, page });
+        return { items: await attachHeldDeliveries(em, items), next };
+      }),
+
+    get: (scope, endpointId) =>
+      database.transaction(scope, async ({ em }) =>
+        attachHeldCount(em, await findEndpoint(em, scope, endpointId)),
       ),
 
-    get: (scope, endpointId) => database.transaction(scope, ({ em }) => findEndpoint(em, scope, endpointId)),
-
-    async update(scope, endpointId, patch) {
-      const { endpoint, enabled } = await database.transaction(scope, async ({ em }) => {
+    update: (scope, endpointId, patch) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         const found = await findEndpoint(em, scope, endpointId);
-        const wasDisabled = found.disabled;
+        const { disabled: wasDisabled, url: oldUrl } = found;
         if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, allowInsecureUrls);
         if (patch.events !== undefined) found.events = [...new Set(patch.events)];
         if (patch.description !== undefined) found.description = patch.description;
         if (patch.inboxIds !== undefined) found.inboxIds = await findInboxIds(em, scope, patch.inboxIds);
         if (patch.disabled !== undefined) setDisabled(found, patch.disabled);
+        await em.flush();
         if (!wasDisabled && found.disabled) await holdPendingDeliveries(em, endpointId);
-        return { endpoint: found, enabled: wasDisabled && !found.disabled };
-      });
-      if (enabled) await releaseHeld(scope, endpointId);
-      return endpoint;
-    },
+        if (wasDisabled && !found.disabled) await startRelease(transaction, outbox, endpointId);
+        if (found.holdingSince && found.url !== oldUrl) wakeProbe(transaction, outbox, found);
+        return attachHeldCount(em, found);
+      }),
 
     rotateSecret: (scope, endpointId, overlapSeconds) =>
       database.transaction(scope, async ({ em }) => {
@@ -142,13 +146,14 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         endpoint.previousSecretExpiresAt =
           overlapSeconds > 0 ? new Date(Date.now() + overlapSeconds * 1000) : null;
         endpoint.secret = secretBox.seal(secret, secretContext(endpointId));
-        return { endpoint, secret };
+        return { ...(await attachHeldCount(em, endpoint)), secret };
       }),
 
     delete: (scope, endpointId) =>
       database.transaction(scope, async (transaction) => {
         const endpoint = await findEndpoint(transaction.em, scope, endpointId);
         endpoint.deletedAt = new Date();
+        endpoint.holdingSince = null;
         await cancelDeliveries(transaction, outbox, endpoint);
       }),
   };
@@ -185,6 +190,26 @@ async function cancelDeliveries(
   }
 }
 
+async function attachHeldCount(em: EntityManager, endpoint: WebhookEndpoint): Promise<EndpointDetails> {
+  const [details] = await attachHeldDeliveries(em, [endpoint]);
+  return details ?? { endpoint, heldDeliveries: 0 };
+}
+
+async function attachHeldDeliveries(
+  em: EntityManager,
+  endpoints: WebhookEndpoint[],
+): Promise<EndpointDetails[]> {
+  if (endpoints.length === 0) return [];
+  const rows = await em.execute<{ id: string; held: number }[]>(
+    sql`select w.id, (select count(*)::int from (
+         select from webhook_deliveries d where d.endpoint_id = w.id and d.status = 'held'
+         limit ${MAX_COUNTED_DELIVERIES}) counted) as held
+       from webhook_endpoints w where w.id in (${endpoints.map(({ id }) => id)})`,
+  );
+  const heldById = new Map(rows.map(({ id, held }) => [id, held]));
+  return endpoints.map((endpoint) => ({ endpoint, heldDeliveries: heldById.get(endpoint.id) ?? 0 }));
+}
+
 async function findInboxIds(
   em: EntityManager,
   scope: Scope,
@@ -200,6 +225,7 @@ function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
   endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
+  endpoint.holdingSince = null;
   // Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled.
   if (!disabled) {
     endpoint.failingSince = null;

@@ -5,27 +5,31 @@ import type { Database } from '../../platform/database/database.ts';
 /** Deliveries held per transaction. */
 const HOLD_BATCH_SIZE = 1_000;
 
+/** Those of a disabled endpoint that do not wait for it to be enabled yet. */
+const UNHELD = sql`(d.status = 'pending' or d.status = 'held' and d.held_for = 'endpoint_failing')`;
+const HOLD = sql`update webhook_deliveries set status = 'held', held_for = null, next_attempt_at = null`;
+
 /**
- * Holds the pending deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}; the sweep
+ * Holds the waiting deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}; the sweep
  * holds the rest. Skips locked rows: their attempt finds the endpoint disabled. A waiting run ends without an attempt the
  * next time it wakes.
  */
 export async function holdPendingDeliveries(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(
-    sql`update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
-       select id from webhook_deliveries where endpoint_id = ${endpointId} and status = 'pending'
+    sql`${HOLD} where id in (
+       select d.id from webhook_deliveries d where d.endpoint_id = ${endpointId} and ${UNHELD}
        limit ${HOLD_BATCH_SIZE} for update skip locked)`,
   );
 }
 
-/** Sweep: holds deliveries that are still pending for disabled endpoints. @returns how many were held. */
+/** Sweep: holds deliveries that still wait for disabled endpoints. @returns how many were held. */
 export async function holdDeliveriesOfDisabledEndpoints(database: Database): Promise<number> {
   const held = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      sql`update webhook_deliveries set status = 'held', next_attempt_at = null where id in (
+      sql`${HOLD} where id in (
          select d.id from webhook_deliveries d
          join webhook_endpoints w on w.id = d.endpoint_id and w.disabled and w.deleted_at is null
-         where d.status = 'pending' limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked)
+         where ${UNHELD} limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked)
        returning id`,
     ),
   );

@@ -1,6 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
   WEBHOOK_JITTER,
   WEBHOOK_MAX_RETRY_AFTER_MS,
@@ -12,6 +13,7 @@ import {
   attemptsInEpisode,
   GONE,
   HELD,
+  HELD_WHILE_FAILING,
   retryLater,
   settleAs,
   settled,
@@ -20,10 +22,18 @@ import {
 import { closeAttempt, closeDelivered } from './attempt-slots.ts';
 import type { StartedAttempt } from './begin-attempt.ts';
 import { type DeliveryChange, lockDelivery, updateDelivery } from './delivery-rows.ts';
-import { clearFailures, disableEndpoint, MAX_FAILING_DAYS, recordFailure } from './endpoint-health.ts';
+import {
+  clearFailures,
+  disableEndpoint,
+  MAX_FAILING_DAYS,
+  recordFailure,
+  startHolding,
+} from './endpoint-health.ts';
+import { wakeProbe } from './probe-start.ts';
 
 export interface RecordOptions {
   database: Database;
+  outbox: Outbox;
   notifications: NotificationService;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
@@ -58,7 +68,7 @@ export async function recordAttempt(
 }
 
 async function recordInTransaction(
-  { database, notifications, random }: RecordOptions,
+  { database, outbox, notifications, random }: RecordOptions,
   { deliveryId, number, endpoint, result }: FinishedAttempt,
   attempt: Parameters<typeof closeDelivered>[1],
 ): Promise<AttemptOutcome> {
@@ -69,7 +79,11 @@ async function recordInTransaction(
     const detail = describeResult(result);
     const failed = isFailure(result);
     await closeAttempt(em, { ...attempt, error: failed ? detail : null });
-    if (!failed && endpoint.failingSince !== null) await clearFailures(em, endpoint.id);
+    if (!failed && endpoint.failingSince !== null) {
+      const recovered = await clearFailures(em, endpoint.id);
+      // A held delivery was attempted by the probe itself.
+      if (recovered && delivery.status === 'pending') wakeProbe(transaction, outbox, recovered);
+    }
     const health = failed ? await recordFailure(em, endpoint.id) : null;
     const disableReason = findDisableReason(result, health);
     if (disableReason !== null) {
@@ -78,16 +92,18 @@ async function recordInTransaction(
         reason: disableReason,
         attempt: { deliveryId, number },
       });
-    }
+    } else if (health?.needsProbe) await startHolding(transaction, outbox, endpoint.id);
     // A delivery that was held during the attempt still counts as delivered if the receiver accepted it.
-    if (delivery.status !== 'pending' && (failed || delivery.status !== 'held')) return settled(delivery);
+    if (delivery.status !== 'pending' && delivery.status !== 'held') return settled(delivery);
     const recorded = { lastStatusCode: attempt.statusCode, lastError: failed ? detail : null };
     const settle = (change: DeliveryChange) => settleAs(em, delivery, { ...recorded, ...change });
-    if (!failed) return settle(terminalChange('delivered', null));
-    if (result.kind === 'blocked') return settle(terminalChange('blocked', detail));
+    if (!failed) return settle({ ...terminalChange('delivered', null), heldFor: null });
+    if (result.kind === 'blocked') return settle({ ...terminalChange('blocked', detail), heldFor: null });
     if (disableReason !== null || health?.disabled) return settle(HELD);
+    if (delivery.status === 'held') return settle({});
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settle(terminalChange('exhausted', detail));
+    if (health?.failing) return settle(HELD_WHILE_FAILING);
     const delayMs = retryDelayMs(attemptsInEpisode(delivery) + 1, result, random);
     await updateDelivery(em, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
     return retryLater({ ...delivery, ...recorded }, delayMs);
@@ -103,7 +119,8 @@ function findDisableReason(result: EgressResult, health: { failedTooLong: boolea
   return health?.failedTooLong ? `Every attempt failed for ${MAX_FAILING_DAYS} days.` : null;
 }
 
-function describeResult(result: EgressResult): string {
+/** One line for the delivery's `last_error`. */
+export function describeResult(result: EgressResult): string {
   if (result.kind === 'response') return `HTTP ${result.status}`;
   return result.kind === 'failed' ? result.error : `Not sent: ${result.reason}`;
 }

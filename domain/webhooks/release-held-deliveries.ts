@@ -1,14 +1,17 @@
 import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { isFailing, startHolding } from './endpoint-health.ts';
+import { lockProbedEndpoint } from './probed-endpoint.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
 /** Deliveries released per transaction; their rows stay locked until it commits. */
 export const RELEASE_BATCH_SIZE = 200;
 
 /**
- * Restarts deliveries that were held while the endpoint was disabled, oldest first, at most {@link RELEASE_BATCH_SIZE}.
- * Releases nothing while the endpoint is disabled or deleted. Concurrent calls never release the same delivery.
+ * Restarts deliveries that were held while the endpoint was disabled or failing, oldest first, at most
+ * {@link RELEASE_BATCH_SIZE}. Releases nothing while the endpoint is disabled or deleted. Concurrent calls never release
+ * the same delivery.
  *
  * @returns how many were released.
  */
@@ -19,32 +22,51 @@ export async function releaseHeldDeliveries(
 ): Promise<number> {
   const selection = sql`select h.id from webhook_deliveries h
       join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-      where h.endpoint_id = ${endpointId} and h.status = 'held' and h.held_for is null
+      where h.endpoint_id = ${endpointId} and h.status = 'held'
+        and (h.held_for is null or h.held_for = 'endpoint_failing')
       order by h.id limit ${RELEASE_BATCH_SIZE} for update of h skip locked`;
-  return restartDeliveries(transaction, outbox, selection);
+  return restartDeliveries(transaction, outbox, { selection, mode: 'release' });
+}
+
+/** Releases the first batch. If more may wait, new deliveries queue behind them and a run releases the rest. */
+export async function startRelease(
+  transaction: Transaction,
+  outbox: Outbox,
+  endpointId: string,
+): Promise<number> {
+  const released = await releaseHeldDeliveries(transaction, outbox, endpointId);
+  if (released === RELEASE_BATCH_SIZE) await startHolding(transaction, outbox, endpointId);
+  return released;
 }
 
 /** Endpoints per sweep. */
 const MAX_SWEPT_ENDPOINTS = 50;
 
 /**
- * Sweep: releases deliveries that are still held although their endpoint is enabled, because the enabling call releases
- * only a limited number or a crash interrupted it. One batch per endpoint keeps the sweep short.
+ * Sweep: takes care of deliveries that are held although no run will release them, because they were added while the last
+ * release ended. A failing endpoint gets a probe; otherwise they are released.
+ *
+ * @returns how many were released.
  */
 export async function releaseHeldForEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
   const endpoints = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
       sql`select w.id from webhook_endpoints w
-       where not w.disabled and w.deleted_at is null
-         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held' and h.held_for is null)
+       where not w.disabled and w.deleted_at is null and w.holding_since is null
+         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held'
+           and (h.held_for is null or h.held_for = 'endpoint_failing'))
        limit ${MAX_SWEPT_ENDPOINTS}`,
     ),
   );
   let released = 0;
   for (const { id } of endpoints) {
-    released += await database.systemTransaction((transaction) =>
-      releaseHeldDeliveries(transaction, outbox, id),
-    );
+    released += await database.systemTransaction(async (transaction) => {
+      const endpoint = await lockProbedEndpoint(transaction.em, id);
+      if (!endpoint || endpoint.holdingSince) return 0;
+      if (!isFailing(endpoint)) return startRelease(transaction, outbox, id);
+      await startHolding(transaction, outbox, id);
+      return 0;
+    });
   }
   return released;
 }

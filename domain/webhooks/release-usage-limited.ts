@@ -28,7 +28,7 @@ export async function releaseUsageLimited(
         where h.org_id = ${organizationId} and h.status = 'held' and h.held_for = 'usage_limit'
         order by h.id limit ${maxReleased} for update of h skip locked)
       select id from oldest`;
-  return restartDeliveries(transaction, outbox, selection);
+  return restartDeliveries(transaction, outbox, { selection, mode: 'queue' });
 }
 
 async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
@@ -7,6 +8,7 @@ import { installBacklogMetrics } from '../../workers/worker-metrics.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
+import { arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
 const database = useWorkerDatabase();
 
@@ -18,6 +20,29 @@ test('reports every kind and the age of the oldest message', async () => {
   const queued = backlog.find(({ kind }) => kind === 'message_queued');
   expect(queued?.count).toBeGreaterThan(0);
   expect(queued?.oldestSeconds).toBeGreaterThan(0);
+});
+
+test('counts failing endpoints, and held deliveries by reason', async () => {
+  const arranged = await arrangeDeliveries(database, 3, {
+    consecutiveFailures: 10,
+    failingSince: new Date(),
+    holdingSince: new Date(Date.now() - 60_000),
+  });
+  const before = await readBacklog(database);
+  const reasons = ['endpoint_failing', 'usage_limit', null];
+  for (const [index, reason] of reasons.entries())
+    await database.query(
+      sql`update webhook_deliveries set status = 'held', held_for = ${reason}
+        where id = ${arranged.deliveryIds[index] ?? ''}`,
+    );
+  const after = await readBacklog(database);
+  const countOf = (backlog: typeof after, kind: string) =>
+    backlog.find((row) => row.kind === kind)?.count ?? 0;
+  for (const kind of ['endpoint_failing', 'usage_limit', 'endpoint_disabled'])
+    expect(countOf(after, `webhook_held_${kind}`) - countOf(before, `webhook_held_${kind}`)).toBe(1);
+  const failing = after.find(({ kind }) => kind === 'webhook_endpoint_failing');
+  expect(failing?.count).toBeGreaterThanOrEqual(1);
+  expect(failing?.oldestSeconds).toBeGreaterThanOrEqual(60);
 });
 
 test('reads only indexes', async () => {
@@ -39,6 +64,7 @@ test('reads only indexes', async () => {
       'outbox_dead_index',
       'webhook_deliveries_pending_index',
       'webhook_deliveries_held_index',
+      'webhook_endpoints_holding_index',
       'messages_unsettled_index',
       'inbound_receipts_unprocessed_index',
       'notifications_unsent_index',

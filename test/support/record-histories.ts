@@ -21,6 +21,7 @@ import { START_RETENTION } from '../../workflows/retention/start-retention.contr
 import { FIND_ORPHANED_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { PROBE_ENDPOINT, PROBE_NOW } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import { RUN_BULK_JOB } from '../../workflows/webhooks/run-bulk-job.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from './workflow-environment.ts';
 
@@ -151,6 +152,19 @@ const PATHS: Path[] = [
     input: { deliveryId: 'whd_1' },
     activities: { attemptDelivery: once(failing, 'delivered') },
     signals: [{ name: RETRY_DELIVERY_NOW, args: [] }],
+  },
+  {
+    name: 'probe-endpoint.released',
+    workflowType: PROBE_ENDPOINT,
+    input: { endpointId: 'whe_1', episode: 1 },
+    activities: { attemptProbe: once(failing, 'recovered'), releaseBacklog: once(failing, 'released') },
+  },
+  {
+    name: 'probe-endpoint.probed-now',
+    workflowType: PROBE_ENDPOINT,
+    input: { endpointId: 'whe_1', episode: 1 },
+    activities: { attemptProbe: once(failing, 'disabled') },
+    signals: [{ name: PROBE_NOW, args: [] }],
   },
   {
     name: 'send-notification.deferred-then-sent',

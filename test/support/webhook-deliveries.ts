@@ -8,10 +8,12 @@ import {
 } from '../../domain/webhooks/delivery.service.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
+import { createProbeService, type ProbeService } from '../../domain/webhooks/probe.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { createOrganization, type TestOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
@@ -25,7 +27,9 @@ export const httpAnswer = (status: number): EgressResult => ({
   durationMs: 1,
 });
 
-type WorkerOptions = Partial<Pick<DeliveryServiceOptions, 'timeoutMs' | 'slotWaitMs' | 'secretBox'>>;
+type WorkerOptions = Partial<
+  Pick<DeliveryServiceOptions, 'timeoutMs' | 'slotWaitMs' | 'secretBox' | 'quota'>
+>;
 
 export interface TestDeliveries {
   organization: TestOrganization;
@@ -34,6 +38,9 @@ export interface TestDeliveries {
   commands: OutboxCommand[];
   /** Creates a worker. Several workers share only the database. */
   worker(answer: () => Promise<EgressResult>, options?: WorkerOptions): DeliveryService;
+  /** Creates the service behind the probe's activities. */
+  probe(answer: () => Promise<EgressResult>, options?: WorkerOptions): ProbeService;
+  outbox: Outbox;
   endpoint(): Promise<WebhookEndpoint>;
   deliveries(): Promise<WebhookDelivery[]>;
 }
@@ -42,7 +49,9 @@ export interface TestDeliveries {
 export async function arrangeDeliveries(
   database: Database,
   count: number,
-  endpoint: Partial<Pick<WebhookEndpoint, 'failingSince' | 'consecutiveFailures' | 'url'>> = {},
+  endpoint: Partial<
+    Pick<WebhookEndpoint, 'failingSince' | 'consecutiveFailures' | 'url' | 'holdingSince' | 'probeEpisode'>
+  > = {},
 ): Promise<TestDeliveries> {
   const organization = await createOrganization(database);
   const { organizationId, productionEnvironmentId: environmentId } = organization;
@@ -79,21 +88,24 @@ export async function arrangeDeliveries(
       });
     await em.flush();
   });
+  const serviceOptions = (answer: () => Promise<EgressResult>, options: WorkerOptions) => ({
+    database,
+    outbox,
+    egress: { post: answer },
+    secretBox,
+    notifications: createNotificationService({ outbox }),
+    timeoutMs: 15_000,
+    random: () => 0.5,
+    ...options,
+  });
   return {
     organization,
+    outbox,
     endpointId,
     deliveryIds,
     commands,
-    worker: (answer, options = {}) =>
-      createDeliveryService({
-        database,
-        egress: { post: answer },
-        secretBox,
-        notifications: createNotificationService({ outbox }),
-        timeoutMs: 15_000,
-        random: () => 0.5,
-        ...options,
-      }),
+    worker: (answer, options = {}) => createDeliveryService(serviceOptions(answer, options)),
+    probe: (answer, options = {}) => createProbeService(serviceOptions(answer, options)),
     endpoint: () => database.autocommit((em) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId })),
     deliveries: () =>
       database.autocommit((em) => em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } })),

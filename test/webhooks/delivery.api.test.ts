@@ -73,6 +73,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
   });
   const service = createDeliveryService({
     database,
+    outbox,
     egress,
     secretBox,
     notifications,
@@ -231,6 +232,7 @@ describe('a delivery', () => {
     const { service, id, read, posts } = await arrange([]);
     const dying = createDeliveryService({
       database,
+      outbox: recordingOutbox().outbox,
       egress: { post: () => Promise.reject(new Error('killed')) },
       secretBox,
       notifications: createNotificationService(recordingOutbox()),

@@ -95,8 +95,9 @@ describe('an endpoint whose every attempt failed for five days', () => {
     });
     const service = arranged.worker(async () => httpAnswer(500));
     await expect(service.attempt(arranged.deliveryIds[0] ?? '', false, 1)).resolves.toMatchObject({
-      kind: 'retry',
+      status: 'held',
     });
+    expect((await arranged.deliveries())[0]).toMatchObject({ heldFor: 'endpoint_failing' });
     expect((await arranged.endpoint()).disabled).toBe(false);
     expect(await notificationsOf(arranged.organization.organizationId)).toEqual([]);
   });

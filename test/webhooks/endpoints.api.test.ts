@@ -41,6 +41,9 @@ describe.each(['/webhooks/endpoints', '/webhook-endpoints'])('%s', (path) => {
       inbox_ids: null,
       disabled: false,
       disabled_reason: null,
+      failing: false,
+      failing_since: null,
+      held_deliveries: 0,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
@@ -168,7 +171,7 @@ test('disabling stores a reason; enabling releases each held delivery once', asy
     disabled: true,
     disabled_reason: 'Disabled through the API.',
   });
-  const held = await holdDeliveries(id, 250);
+  const held = await holdDeliveries(id, 150);
   app.commands.length = 0;
   const enabled = await Promise.all([patch(id, { disabled: false }), patch(id, { disabled: false })]);
   for (const response of enabled)

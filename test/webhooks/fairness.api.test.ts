@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { MAX_CONCURRENT_ATTEMPTS, UNHEALTHY_AFTER_FAILURES } from '../../domain/webhooks/attempt-slots.ts';
+import { MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
 import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
 import { createSlotWaiters } from '../../domain/webhooks/slot-waiters.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -79,7 +80,7 @@ describe('attempt slots', () => {
   test('are not released by a late worker once another has leased them', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
       failingSince: new Date(),
-      consecutiveFailures: UNHEALTHY_AFTER_FAILURES,
+      consecutiveFailures: FAILING_AFTER_FAILURES,
     });
     const [first = '', second = ''] = deliveryIds;
     const [late, current] = [slowReceiver(), slowReceiver()];
@@ -100,20 +101,20 @@ describe('attempt slots', () => {
     await currentAttempt;
   });
 
-  test('limit an unhealthy endpoint to one attempt until it responds', async () => {
+  test('limit a failing endpoint to one attempt until it responds', async () => {
     const { worker, deliveryIds, endpoint } = await arrangeDeliveries(database, 16);
     const failing = worker(async () => ({ kind: 'failed', error: 'ECONNREFUSED', durationMs: 1 }));
-    for (const id of deliveryIds.slice(0, UNHEALTHY_AFTER_FAILURES)) await failing.attempt(id, false, 1);
+    for (const id of deliveryIds.slice(0, FAILING_AFTER_FAILURES)) await failing.attempt(id, false, 1);
     expect(await endpoint()).toMatchObject({ consecutiveFailures: 10, failingSince: expect.any(Date) });
 
     const receiver = slowReceiver();
     const probing = worker(receiver.post);
-    const [probe = '', other = '', ...rest] = deliveryIds.slice(UNHEALTHY_AFTER_FAILURES);
+    const [probe = '', other = '', ...rest] = deliveryIds.slice(FAILING_AFTER_FAILURES);
     const attempt = probing.attempt(probe, false, 1);
     await eventually(() => expect(receiver.waiting()).toBe(1));
     await expect(probing.attempt(other, false, 1)).resolves.toMatchObject({
-      kind: 'busy',
-      detail: expect.stringContaining('one attempt at a time'),
+      kind: 'settled',
+      status: 'held',
     });
     receiver.respondToAll(200);
     await expect(attempt).resolves.toMatchObject({ status: 'delivered' });

@@ -1,9 +1,16 @@
 import { createWebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
+import { createWebhookProbeActivities } from '../../activities/webhook-probes.activities.ts';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
 import { createBulkJobRunner, overdueBulkJobs } from '../../domain/webhooks/bulk-job-runner.ts';
-import { cancelDelivery, createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
+import {
+  cancelDelivery,
+  createDeliveryService,
+  type DeliveryServiceOptions,
+} from '../../domain/webhooks/delivery.service.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
 import { overdueDeliveries } from '../../domain/webhooks/overdue-deliveries.ts';
+import { overdueProbes } from '../../domain/webhooks/overdue-probes.ts';
+import { createProbeService } from '../../domain/webhooks/probe.service.ts';
 import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
 import { releaseHeldForEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
 import { releaseUsageLimitedForAll } from '../../domain/webhooks/release-usage-limited.ts';
@@ -13,23 +20,28 @@ import type { Room } from '../room.ts';
 
 export const webhooksRoom: Room = {
   activities: {
-    [WEBHOOKS_QUEUE]: ({ config, database, services: { secretBox, notifications } }) =>
-      createWebhookActivities({
-        deliveries: createDeliveryService({
-          database,
-          egress: createEgress(readEgressOptions(config)),
-          secretBox,
-          notifications,
-          timeoutMs: config.WEBHOOK_TIMEOUT_MS,
-          random: Math.random,
-        }),
-      }),
+    [WEBHOOKS_QUEUE]: ({ config, database, outbox, services: { secretBox, notifications } }) => {
+      const options: DeliveryServiceOptions = {
+        database,
+        outbox,
+        egress: createEgress(readEgressOptions(config)),
+        secretBox,
+        notifications,
+        timeoutMs: config.WEBHOOK_TIMEOUT_MS,
+        random: Math.random,
+      };
+      return {
+        ...createWebhookActivities({ deliveries: createDeliveryService(options) }),
+        ...createWebhookProbeActivities({ probes: createProbeService(options) }),
+      };
+    },
     [MAINTENANCE_QUEUE]: ({ database, outbox }) =>
       createWebhookJobActivities({ jobs: createBulkJobRunner({ database, outbox }) }),
   },
   maintenance: ({ config, database, outbox }) => ({
     overdue: [
       overdueDeliveries(database, { cancel: (id, episode) => cancelDelivery(database, id, episode) }),
+      overdueProbes(database),
       overdueBulkJobs(database, createBulkJobRunner({ database, outbox })),
     ],
     sweeps: {

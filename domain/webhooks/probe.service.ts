@@ -1,0 +1,183 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Sql } from '../../platform/database/sql.ts';
+import type { EgressResult } from '../../platform/egress/egress.ts';
+import { WEBHOOK_MAX_RETRY_AFTER_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
+import { createQuotaCache } from '../usage/quota-cache.ts';
+import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
+import type { DeliveryServiceOptions } from './delivery.service.ts';
+import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';
+import { isFailing, stopHolding } from './endpoint-health.ts';
+import { postEvent } from './post-event.ts';
+import { lockProbedEndpoint, type ProbedEndpointRow } from './probed-endpoint.ts';
+import { describeResult, recordAttempt } from './record-attempt.ts';
+import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
+
+/** `ended`: nothing is left to do for this activity. `repeat`: call it again after `delayMs`. */
+export type ProbeOutcome =
+  | { kind: 'ended'; status: ProbeEnd }
+  | { kind: 'repeat'; delayMs: number; detail: string };
+
+/**
+ * `recovered`: the endpoint is not failing. `failing`: it is. `released`: no delivery waits. `superseded`: a later run is
+ * responsible.
+ */
+export type ProbeEnd = 'recovered' | 'failing' | 'released' | 'disabled' | 'deleted' | 'superseded';
+
+export interface ProbeRun {
+  endpointId: string;
+  /** Of the calling run; a run of an earlier episode changes nothing. */
+  episode: number;
+}
+
+export interface ProbeService {
+  /**
+   * Makes one attempt at a failing endpoint with a held delivery: the one a caller asked for, otherwise the oldest. The
+   * attempt does not count against the delivery's schedule. Ends holding if no delivery waits.
+   *
+   * @param now attempt even if the first interval has not passed.
+   * @returns `ended` with `recovered` once the endpoint is not failing.
+   */
+  attempt(run: ProbeRun & { now: boolean }): Promise<ProbeOutcome>;
+  /**
+   * Starts the next held deliveries, oldest first, if most of the last batch have been attempted. With the last batch,
+   * new deliveries start immediately again.
+   *
+   * @returns `ended` with `failing` if the endpoint fails again.
+   */
+  release(run: ProbeRun): Promise<ProbeOutcome>;
+}
+
+/** Another attempt at the endpoint is in progress. */
+const BUSY_DELAY_MS = 5_000;
+/** A caller waits for the next attempt. */
+const REQUESTED_DELAY_MS = 1_000;
+const RELEASE_INTERVAL_MS = 1_000;
+/** The next batch is released when fewer deliveries than this are due. It bounds the open runs of a long backlog. */
+const MAX_DUE_BEFORE_RELEASE = RELEASE_BATCH_SIZE / 2;
+/** Longer than deliveries wait for a slot, shorter than most of the schedule's delays. */
+const SOON_MS = 10_000;
+
+export function createProbeService(options: DeliveryServiceOptions): ProbeService {
+  const { database, outbox, quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
+
+  const beginProbe = (run: ProbeRun & { now: boolean }) =>
+    database.systemTransaction(async ({ em }): Promise<StartedProbe | ProbeOutcome> => {
+      const { end, endpoint } = await lockFailingEndpoint(em, run);
+      if (end) return ended(end);
+      const requestedId = await lockFirst(em, requestedDeliveries(endpoint.id));
+      const firstProbeInMs = untilFirstProbeMs(endpoint);
+      if (firstProbeInMs > 0 && !run.now && !requestedId)
+        return repeat(firstProbeInMs, 'The first probe is due after a minute.');
+      const deliveryId = requestedId ?? (await lockFirst(em, oldestDeliveries(endpoint.id)));
+      if (deliveryId === null) {
+        await stopHolding(em, endpoint.id);
+        return ended('released');
+      }
+      if ((await quota.remaining(em, endpoint.organizationId)) === 0)
+        return repeat(nextProbeMs(endpoint), 'Not probed: the limit of webhook_deliveries is reached.');
+      const due = await lockDueDelivery(em, deliveryId);
+      const started = due && (await startAttempt(em, options, due));
+      if (!started) return repeat(BUSY_DELAY_MS, 'Another attempt is in progress.');
+      const priorAttempts = due.delivery.priorAttempts + 1;
+      await updateDelivery(em, deliveryId, { priorAttempts, nextAttemptAt: null });
+      return { ...started, deliveryId };
+    });
+
+  const afterProbe = (run: ProbeRun, result: EgressResult) =>
+    database.systemTransaction(async ({ em }): Promise<ProbeOutcome> => {
+      const { end, endpoint } = await lockFailingEndpoint(em, run);
+      if (end) return ended(end);
+      const detail = `${endpoint.consecutiveFailures} failures in a row: ${describeResult(result)}`;
+      const [requested] = await em.execute<{ id: string }[]>(
+        sql`${requestedDeliveries(endpoint.id)} limit 1`,
+      );
+      return repeat(requested ? REQUESTED_DELAY_MS : nextProbeMs(endpoint, result), detail);
+    });
+
+  return {
+    async attempt(run) {
+      const started = await beginProbe(run);
+      if (started.kind !== 'started') return started;
+      const result = await postEvent(options, started);
+      await recordAttempt(options, { ...started, result });
+      return afterProbe(run, result);
+    },
+
+    async release(run) {
+      const { endpointId } = run;
+      const outcome = await database.systemTransaction(async (transaction): Promise<ProbeOutcome> => {
+        const { em } = transaction;
+        const { end } = await lockFailingEndpoint(em, run);
+        if (end !== 'recovered') return ended(end ?? 'failing');
+        if ((await countDue(em, endpointId)) >= MAX_DUE_BEFORE_RELEASE)
+          return repeat(RELEASE_INTERVAL_MS, 'Waiting until the last batch has been attempted.');
+        const released = await releaseHeldDeliveries(transaction, outbox, endpointId);
+        if (released === RELEASE_BATCH_SIZE)
+          return repeat(RELEASE_INTERVAL_MS, `Started ${released} deliveries; more are held.`);
+        await stopHolding(em, endpointId);
+        return ended('released');
+      });
+      // Backpressure: the next batch waits until Temporal has accepted this one.
+      await outbox.drain();
+      return outcome;
+    },
+  };
+}
+
+interface StartedProbe extends StartedAttempt {
+  deliveryId: string;
+}
+
+const ended = (status: ProbeEnd): ProbeOutcome => ({ kind: 'ended', status });
+const repeat = (delayMs: number, detail: string): ProbeOutcome => ({ kind: 'repeat', delayMs, detail });
+
+interface FailingEndpoint extends ProbedEndpointRow {
+  holdingSince: Date;
+}
+
+type Probed = { end: ProbeEnd; endpoint?: undefined } | { end: null; endpoint: FailingEndpoint };
+
+/** Locks the endpoint and returns it if it is failing, or otherwise why there is nothing to probe. */
+async function lockFailingEndpoint(em: EntityManager, { endpointId, episode }: ProbeRun): Promise<Probed> {
+  const endpoint = await lockProbedEndpoint(em, endpointId);
+  if (!endpoint || endpoint.deletedAt) return { end: 'deleted' };
+  if (endpoint.disabled) return { end: 'disabled' };
+  if (endpoint.probeEpisode !== episode) return { end: 'superseded' };
+  const { holdingSince } = endpoint;
+  if (!holdingSince) return { end: 'released' };
+  return isFailing(endpoint) ? { end: null, endpoint: { ...endpoint, holdingSince } } : { end: 'recovered' };
+}
+
+function untilFirstProbeMs({ holdingSince }: FailingEndpoint): number {
+  return holdingSince.getTime() + probeIntervalMs(0) - Date.now();
+}
+
+/** The interval, or the receiver's `Retry-After` if that is longer. */
+function nextProbeMs({ holdingSince }: FailingEndpoint, result?: EgressResult): number {
+  const intervalMs = probeIntervalMs(Date.now() - holdingSince.getTime());
+  const requestedMs = result?.kind === 'response' ? (result.retryAfterMs ?? 0) : 0;
+  return Math.max(intervalMs, Math.min(requestedMs, WEBHOOK_MAX_RETRY_AFTER_MS));
+}
+
+const requestedDeliveries = (endpointId: string) => sql`select id from webhook_deliveries
+  where endpoint_id = ${endpointId} and status = 'held' and held_for = 'endpoint_failing' and next_attempt_at is not null
+  order by next_attempt_at`;
+const oldestDeliveries = (endpointId: string) => sql`select id from webhook_deliveries
+  where endpoint_id = ${endpointId} and status = 'held' and held_for = 'endpoint_failing' order by id`;
+
+/** Skips a delivery that a caller is canceling or retrying. */
+async function lockFirst(em: EntityManager, deliveries: Sql): Promise<string | null> {
+  const [first] = await em.execute<{ id: string }[]>(sql`${deliveries} limit 1 for update skip locked`);
+  return first?.id ?? null;
+}
+
+/** Deliveries that are due now or soon, up to the number that matters. Those with a longer backoff do not count. */
+async function countDue(em: EntityManager, endpointId: string): Promise<number> {
+  const due = await em.execute<object[]>(
+    sql`select from webhook_deliveries where endpoint_id = ${endpointId} and status = 'pending'
+      and next_attempt_at < now() + ${SOON_MS} * interval '1 millisecond' limit ${MAX_DUE_BEFORE_RELEASE}`,
+  );
+  return due.length;
+}
