@@ -1,7 +1,7 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { PRIORITY, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   PROBE_ENDPOINT,
   PROBE_NOW,
@@ -21,7 +21,7 @@ export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
     workflowId: probeEndpointWorkflowId(endpoint.id, endpoint.probeEpisode),
     taskQueue: WEBHOOKS_QUEUE,
     input: { endpointId: endpoint.id, episode: endpoint.probeEpisode },
-    fairnessKey: endpoint.id,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: endpoint.id },
     searchAttributes: {
       OrgId: endpoint.organizationId,
       EnvId: endpoint.environmentId,

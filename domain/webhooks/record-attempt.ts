@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -21,10 +21,11 @@ import {
 } from './attempt-outcome.ts';
 import { closeAttempt, closeDelivered } from './attempt-slots.ts';
 import type { StartedAttempt } from './begin-attempt.ts';
-import { type DeliveryChange, lockDelivery, updateDelivery } from './delivery-rows.ts';
+import { type DeliveryChange, type DeliveryRow, lockDelivery, updateDelivery } from './delivery-rows.ts';
 import {
   clearFailures,
   disableEndpoint,
+  type EndpointHealth,
   MAX_FAILING_DAYS,
   recordFailure,
   startHolding,
@@ -68,55 +69,65 @@ export async function recordAttempt(
 }
 
 async function recordInTransaction(
-  { database, outbox, notifications, random }: RecordOptions,
-  { deliveryId, number, endpoint, result }: FinishedAttempt,
+  options: RecordOptions,
+  finished: FinishedAttempt,
   attempt: Parameters<typeof closeDelivered>[1],
 ): Promise<AttemptOutcome> {
-  return database.systemTransaction(async (transaction) => {
+  const { deliveryId, result } = finished;
+  return options.database.systemTransaction(async (transaction) => {
     const { em } = transaction;
     const delivery = await lockDelivery(em, deliveryId);
     if (!delivery) return GONE;
-    const detail = describeResult(result);
     const failed = isFailure(result);
+    const detail = describeResult(result);
     await closeAttempt(em, { ...attempt, error: failed ? detail : null });
-    if (!failed && endpoint.failingSince !== null) {
-      const recovered = await clearFailures(em, endpoint.id);
-      // A held delivery was attempted by the probe itself.
-      if (recovered && delivery.status === 'pending') wakeProbe(transaction, outbox, recovered);
-    }
-    const health = failed ? await recordFailure(em, endpoint.id) : null;
-    const disableReason = findDisableReason(result, health);
-    if (disableReason !== null) {
-      await disableEndpoint(transaction, notifications, {
-        endpointId: endpoint.id,
-        reason: disableReason,
-        attempt: { deliveryId, number },
-      });
-    } else if (health?.needsProbe) await startHolding(transaction, outbox, endpoint.id);
+    const { disabled, failing } = await recordHealth(transaction, options, { ...finished, delivery });
     // A delivery that was held during the attempt still counts as delivered if the receiver accepted it.
     if (delivery.status !== 'pending' && delivery.status !== 'held') return settled(delivery);
     const recorded = { lastStatusCode: attempt.statusCode, lastError: failed ? detail : null };
     const settle = (change: DeliveryChange) => settleAs(em, delivery, { ...recorded, ...change });
     if (!failed) return settle({ ...terminalChange('delivered', null), heldFor: null });
     if (result.kind === 'blocked') return settle({ ...terminalChange('blocked', detail), heldFor: null });
-    if (disableReason !== null || health?.disabled) return settle(HELD);
+    if (disabled) return settle(HELD);
     if (delivery.status === 'held') return settle({});
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settle(terminalChange('exhausted', detail));
-    if (health?.failing) return settle(HELD_WHILE_FAILING);
-    const delayMs = retryDelayMs(attemptsInEpisode(delivery) + 1, result, random);
+    if (failing) return settle(HELD_WHILE_FAILING);
+    const delayMs = retryDelayMs(attemptsInEpisode(delivery) + 1, result, options.random);
     await updateDelivery(em, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
     return retryLater({ ...delivery, ...recorded }, delayMs);
   });
+}
+
+/** Counts the result for the endpoint: starts or wakes its probe, or disables it. */
+async function recordHealth(
+  transaction: Transaction,
+  { outbox, notifications }: RecordOptions,
+  { deliveryId, number, endpoint, result, delivery }: FinishedAttempt & { delivery: DeliveryRow },
+): Promise<{ disabled: boolean; failing: boolean }> {
+  const { em } = transaction;
+  if (!isFailure(result)) {
+    const recovered = endpoint.failingSince === null ? null : await clearFailures(em, endpoint.id);
+    // A held delivery was attempted by the probe itself.
+    if (recovered && delivery.status === 'pending') wakeProbe(transaction, outbox, recovered);
+    return { disabled: false, failing: false };
+  }
+  const health = await recordFailure(em, endpoint.id);
+  const reason = findDisableReason(result, health);
+  if (reason !== null) {
+    const attempt = { deliveryId, number };
+    await disableEndpoint(transaction, notifications, { endpointId: endpoint.id, reason, attempt });
+  } else if (health.needsProbe) await startHolding(transaction, outbox, endpoint.id);
+  return { disabled: reason !== null || health.disabled, failing: health.failing };
 }
 
 function isFailure(result: EgressResult): boolean {
   return result.kind !== 'response' || result.status < 200 || result.status > 299;
 }
 
-function findDisableReason(result: EgressResult, health: { failedTooLong: boolean } | null): string | null {
+function findDisableReason(result: EgressResult, { failedTooLong }: EndpointHealth): string | null {
   if (result.kind === 'response' && result.status === 410) return 'The receiver responded with 410 Gone.';
-  return health?.failedTooLong ? `Every attempt failed for ${MAX_FAILING_DAYS} days.` : null;
+  return failedTooLong ? `Every attempt failed for ${MAX_FAILING_DAYS} days.` : null;
 }
 
 /** One line for the delivery's `last_error`. */

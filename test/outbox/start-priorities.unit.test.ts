@@ -5,6 +5,7 @@ import { buildNotificationStart } from '../../domain/notifications/notification-
 import { buildSendStart } from '../../domain/outbound/create-outbound-message.ts';
 import { buildTrackingStart } from '../../domain/outbound/tracking-start.ts';
 import { buildDeliveryStart } from '../../domain/webhooks/delivery-start.ts';
+import { buildProbeStart } from '../../domain/webhooks/probe-start.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { PRIORITY } from '../../workflows/task-queues.contract.ts';
 
@@ -35,6 +36,13 @@ test.each<[string, StartCommand, string, number, string]>([
     'org_1',
   ],
   ['a received message', buildReceiveStart(receipt), 'inbound', 3, 'org_1'],
+  [
+    'the probe of a failing endpoint',
+    buildProbeStart({ ...place, id: 'whe_1', probeEpisode: 1 }),
+    'webhooks',
+    3,
+    'whe_1',
+  ],
   ['a webhook delivery', buildDeliveryStart(delivery), 'webhooks', 3, 'whe_1'],
 ])('%s has its queue, priority and fairness key', (_name, start, taskQueue, priorityKey, fairnessKey) => {
   expect(start).toMatchObject({ taskQueue, priority: { priorityKey, fairnessKey } });

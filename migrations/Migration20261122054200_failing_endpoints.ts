@@ -1,8 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
 /** Deliveries to a failing endpoint wait as rows, and one run per endpoint probes it. */
-export class Migration20261122050800_failing_endpoints extends Migration {
-  override name = 'Migration20261122050800_failing_endpoints';
+export class Migration20261122054200_failing_endpoints extends Migration {
+  override name = 'Migration20261122054200_failing_endpoints';
 
   override up(): void {
     this.addSql(`alter table "webhook_endpoints" add "holding_since" timestamptz(3) null,
