@@ -125,7 +125,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const found = await findEndpoint(em, scope, endpointId);
-        const { disabled: wasDisabled, url: oldUrl } = found;
+        const { disabled: wasDisabled, url: oldUrl, holdingSince: wasHoldingSince } = found;
         if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, allowInsecureUrls);
         if (patch.events !== undefined) found.events = [...new Set(patch.events)];
         if (patch.description !== undefined) found.description = patch.description;
@@ -134,7 +134,9 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         await em.flush();
         if (!wasDisabled && found.disabled) await holdPendingDeliveries(em, endpointId);
         if (wasDisabled && !found.disabled) await startRelease(transaction, outbox, endpointId);
-        if (found.holdingSince && found.url !== oldUrl) wakeProbe(transaction, outbox, found);
+        // The probe of a disabled endpoint ends.
+        if (wasHoldingSince && (found.disabled || found.url !== oldUrl))
+          wakeProbe(transaction, outbox, found);
         return attachHeldCount(em, found);
       }),
 
@@ -153,6 +155,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       database.transaction(scope, async (transaction) => {
         const endpoint = await findEndpoint(transaction.em, scope, endpointId);
         endpoint.deletedAt = new Date();
+        if (endpoint.holdingSince) wakeProbe(transaction, outbox, endpoint);
         endpoint.holdingSince = null;
         await cancelDeliveries(transaction, outbox, endpoint);
       }),

@@ -46,6 +46,10 @@ const probeOf = ({ endpointId }: TestDeliveries, episode = 1) => ({ endpointId, 
 const startedIds = ({ commands }: TestDeliveries) => commands.flatMap(({ start }) => start?.workflowId ?? []);
 const statusesOf = async ({ deliveries }: TestDeliveries) => (await deliveries()).map(({ status }) => status);
 
+/** Signals to the probe from the API. */
+const wakesOf = ({ endpointId }: TestDeliveries) =>
+  app.commands.filter(({ signal }) => signal?.workflowId === `webhook-probe/${endpointId}/1`);
+
 async function recordEvent({ organization, outbox }: TestDeliveries): Promise<void> {
   const inboxId = newId('inbox');
   await database.systemTransaction((transaction) =>
@@ -299,9 +303,8 @@ describe('the retry of a delivery to a failing endpoint', () => {
       });
     }
     const workflowId = `webhook-probe/${arranged.endpointId}/1`;
-    const wakes = app.commands.filter(({ signal }) => signal?.workflowId === workflowId);
-    expect(wakes).toHaveLength(2);
-    expect(wakes[0]).toMatchObject({ start: { workflowId }, signal: { signalName: PROBE_NOW } });
+    expect(wakesOf(arranged)).toHaveLength(2);
+    expect(wakesOf(arranged)[0]).toMatchObject({ start: { workflowId }, signal: { signalName: PROBE_NOW } });
 
     const probes = arranged.probe(down);
     // While another request waits, the next probe follows soon.
@@ -366,8 +369,7 @@ test('a new URL of a failing endpoint is probed at once', async () => {
   await call(arranged, `/webhooks/endpoints/${arranged.endpointId}`, 'PATCH', {
     url: 'https://new.receiver.example/hook',
   });
-  const workflowId = `webhook-probe/${arranged.endpointId}/1`;
-  expect(app.commands.filter(({ signal }) => signal?.workflowId === workflowId)).toHaveLength(1);
+  expect(wakesOf(arranged)).toHaveLength(1);
 });
 
 test('the endpoint shows that it is failing, since when, and how many deliveries wait', async () => {
@@ -525,6 +527,7 @@ describe('a failing endpoint', () => {
     );
     await call(arranged, path, 'PATCH', { disabled: true });
     expect(new Set((await arranged.deliveries()).map(({ heldFor }) => heldFor))).toEqual(new Set([null]));
+    expect(wakesOf(arranged)).toHaveLength(1);
     const enabled = await call(arranged, path, 'PATCH', { disabled: false });
     expect(enabled.json()).toMatchObject({ disabled: false, failing: false, held_deliveries: 1 });
     const rows = await arranged.deliveries();
@@ -558,6 +561,7 @@ describe('a failing endpoint', () => {
     const arranged = await arrangeFailing(2);
     await call(arranged, `/webhooks/endpoints/${arranged.endpointId}`, 'DELETE');
     expect(await statusesOf(arranged)).toEqual(['canceled', 'canceled']);
+    expect(wakesOf(arranged)).toHaveLength(1);
     await expect(arranged.probe(up).attempt({ ...probeOf(arranged), now: false })).resolves.toEqual({
       kind: 'ended',
       status: 'deleted',
