@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
@@ -37,6 +38,24 @@ export async function recordFailure(em: EntityManager, endpointId: string): Prom
          or consecutive_failures > ${FAILING_AFTER_FAILURES} and holding_since is null as "needsProbe"`,
   );
   return endpoint ?? { disabled: false, failedTooLong: false, failing: false, needsProbe: false };
+}
+
+export type ProbedEndpointRow = Pick<
+  WebhookEndpoint,
+  'id' | 'organizationId' | 'disabled' | 'deletedAt' | 'consecutiveFailures' | 'holdingSince' | 'probeEpisode'
+>;
+
+/** Locks the endpoint until the transaction ends. Events and attempts that only refer to it do not wait. */
+export async function lockProbedEndpoint(em: EntityManager, id: string): Promise<ProbedEndpointRow | null> {
+  const [row] = await em.execute<SerializedRow<ProbedEndpointRow>[]>(
+    sql`select id, org_id as "organizationId", disabled, deleted_at as "deletedAt",
+       consecutive_failures as "consecutiveFailures", holding_since as "holdingSince",
+       probe_episode as "probeEpisode"
+     from webhook_endpoints where id = ${id} for no key update`,
+  );
+  return row
+    ? { ...row, deletedAt: parseTimestamp(row.deletedAt), holdingSince: parseTimestamp(row.holdingSince) }
+    : null;
 }
 
 const PROBED_COLUMNS = sql`w.id, w.org_id as "organizationId", w.env_id as "environmentId",

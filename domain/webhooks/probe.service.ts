@@ -8,9 +8,8 @@ import { createQuotaCache } from '../usage/quota-cache.ts';
 import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
 import type { DeliveryServiceOptions } from './delivery.service.ts';
 import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';
-import { isFailing, stopHolding } from './endpoint-health.ts';
+import { isFailing, lockProbedEndpoint, type ProbedEndpointRow, stopHolding } from './endpoint-health.ts';
 import { postEvent } from './post-event.ts';
-import { lockProbedEndpoint, type ProbedEndpointRow } from './probed-endpoint.ts';
 import { describeResult, recordAttempt } from './record-attempt.ts';
 import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
 

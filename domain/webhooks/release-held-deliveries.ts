@@ -1,8 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { isFailing, startHolding } from './endpoint-health.ts';
-import { lockProbedEndpoint } from './probed-endpoint.ts';
+import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
 /** Deliveries released per transaction; their rows stay locked until it commits. */
