@@ -126,20 +126,13 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
   const mentions: Mention[] = [];
   for (const [line, text] of lines.entries()) {
     if (text.includes('@')) {
-      const following = [text, ...lines.slice(line + 1, line + 4)].join('\n');
+      const lineTraits = describeLine(lines, line, before);
       let from = 0;
       for (const address of findAddressesOnLine(text)) {
         const at = text.indexOf(address, from);
         from = at + address.length;
-        const context = {
-          text,
-          before: text.slice(0, at),
-          after: text.slice(from),
-          lineBefore: before,
-          following,
-        };
         const score =
-          scoreContext(context) +
+          scoreContext({ ...lineTraits, before: text.slice(0, at), after: text.slice(from) }) +
           (returnedTo.has(toAddressKey(address)) ? 3 : 0) -
           (senders.has(toAddressKey(address)) && !returnedTo.has(toAddressKey(address)) ? 8 : 0) -
           (SERVICE_NAMES.test(address) ? 5 : 0);
@@ -162,16 +155,38 @@ function findAddressesOnLine(text: string): string[] {
   ];
 }
 
-interface MentionContext {
-  text: string;
-  before: string;
-  after: string;
-  lineBefore: string;
-  /** The line and the next three. */
-  following: string;
+/** What is true of every address on a line. Determined once, because a line may contain hundreds. */
+interface LineTraits {
+  isIntroduced: boolean;
+  hasReason: boolean;
+  /** Whether the line or one of the next three contains a reason. */
+  hasReasonNearby: boolean;
+  namesSender: boolean;
 }
 
-function scoreContext({ text, before, after, lineBefore, following }: MentionContext): number {
+function describeLine(lines: string[], line: number, lineBefore: string): LineTraits {
+  const text = lines[line] ?? '';
+  return {
+    isIntroduced: INTRO.test(lineBefore.slice(-200)),
+    hasReason: containsReason(text),
+    hasReasonNearby: containsReason([text, ...lines.slice(line + 1, line + 4)].join('\n')),
+    namesSender: SENDER_LINE.test(text),
+  };
+}
+
+interface MentionContext extends LineTraits {
+  before: string;
+  after: string;
+}
+
+function scoreContext({
+  before,
+  after,
+  isIntroduced,
+  hasReason,
+  hasReasonNearby,
+  namesSender,
+}: MentionContext): number {
   const near = before.slice(-80);
   // This is the recipient before forwarding. The server tried a different address.
   if (/(?:generated from|original address:)\s*<?$/i.test(near)) return -10;
@@ -181,11 +196,11 @@ function scoreContext({ text, before, after, lineBefore, following }: MentionCon
     [2, startsLine && LINE_END.test(after)],
     [2, !startsLine && before.trimEnd().endsWith('<') && LINE_END.test(after)],
     [4, !startsLine && LABEL_BEFORE.test(near)],
-    [2, INTRO.test(lineBefore.slice(-200))],
-    [3, containsReason(text)],
-    [1, containsReason(following)],
+    [2, isIntroduced],
+    [3, hasReason],
+    [1, hasReasonNearby],
     [-6, SENDER_BEFORE.test(near) && !/rcpt to[\s:<]*$/i.test(near)],
-    [-6, SENDER_LINE.test(text)],
+    [-6, namesSender],
   ];
   return indicators.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
 }

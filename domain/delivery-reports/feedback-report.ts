@@ -1,3 +1,4 @@
+import { limitHeaderBytes } from '../mime/header-limit.ts';
 import { findAddress } from './addresses-in-text.ts';
 import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
@@ -26,6 +27,10 @@ const REPORTED_TYPES = new Set([
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const MAX_RECIPIENTS = 100;
 const MAX_VALUE_CHARACTERS = 1_000;
+/** Repetitions are bounded: addresses of strangers may repeat the start of one. */
+const COMPLAINT_SENDER =
+  /\b(?:staff@(?:hotmail|outlook)\.|scomp@aol\.|feedback@arf\.|fbl[\w.-]{0,64}@|feedbackloop@|complaints?[\w.-]{0,64}@)/i;
+const COMPLAINT_SUBJECT = /\b(?:complaint|abuse|spam|feedback|client tos|unsolicited)\b/i;
 
 /**
  * Parses a feedback report: ARF (RFC 5965), or the message of a provider that attaches only the reported message.
@@ -33,7 +38,7 @@ const MAX_VALUE_CHARACTERS = 1_000;
  * @returns null for any other message, including malformed ones. Never throws.
  */
 export function parseFeedbackReport(raw: Buffer): FeedbackReport | null {
-  const bytes = raw.subarray(0, MAX_REPORT_BYTES);
+  const { message: bytes } = limitHeaderBytes(raw.subarray(0, MAX_REPORT_BYTES));
   return findFeedbackReport(parseHeaderFields(bytes), parseLeafParts(bytes));
 }
 
@@ -54,14 +59,9 @@ export function findFeedbackReport(fields: Map<string, string>, leaves: LeafPart
 /** Outlook.com (JMRP) and older AOL and Yahoo loops send the reported message with a sentence, without ARF. */
 function isComplaintWithoutReport(fields: Map<string, string>, reportedFields: Map<string, string>): boolean {
   if (reportedFields.size === 0) return false;
-  const from = fields.get('from') ?? '';
-  const subject = fields.get('subject') ?? '';
   if (reportedFields.has('x-hmxmroriginalrecipient')) return true;
-  return (
-    /\b(?:staff@(?:hotmail|outlook)\.|scomp@aol\.|feedback@arf\.|fbl[\w.-]*@|feedbackloop@|complaints?[\w.-]*@)/i.test(
-      from,
-    ) && /\b(?:complaint|abuse|spam|feedback|client tos|unsolicited)\b/i.test(subject)
-  );
+  const read = (name: string) => (fields.get(name) ?? '').slice(0, MAX_VALUE_CHARACTERS);
+  return COMPLAINT_SENDER.test(read('from')) && COMPLAINT_SUBJECT.test(read('subject'));
 }
 
 function buildFeedbackReport(content: string, reportedFields: Map<string, string>): FeedbackReport {

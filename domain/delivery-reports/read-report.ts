@@ -1,3 +1,5 @@
+import { once } from '../../platform/once.ts';
+import { limitHeaderBytes } from '../mime/header-limit.ts';
 import {
   isAutoReply,
   isBounceNotice,
@@ -59,7 +61,7 @@ const MAX_REPORT_BYTES = 4 * 1024 * 1024;
  * @returns `mail` for anything that is not a report, including malformed messages. Never throws.
  */
 export function readMailReport(raw: Buffer): MailReport {
-  const bytes = raw.subarray(0, MAX_REPORT_BYTES);
+  const { message: bytes } = limitHeaderBytes(raw.subarray(0, MAX_REPORT_BYTES));
   const fields = parseHeaderFields(bytes);
   const leaves = parseLeafParts(bytes);
   const feedback = findFeedbackReport(fields, leaves);
@@ -125,10 +127,12 @@ function parseNoticeText(notice: Notice): RecipientReport[] {
     : isDelayNotice(notice)
       ? 'delayed'
       : 'failed';
+  // Searched once, not once per recipient.
+  const ofNotice = once(() => extractDiagnostic(notice.text));
   return findRecipients(notice).map(({ address, detail }) => {
-    const relevantText = containsReason(detail) ? detail : `${detail}\n${notice.text}`;
+    const diagnostic = containsReason(detail) ? extractDiagnostic(detail) : ofNotice();
     const unnamed = { finalRecipient: null, originalRecipient: null };
-    return { ...classifyRecipient(address, action, null, extractDiagnostic(relevantText)), ...unnamed };
+    return { ...classifyRecipient(address, action, null, diagnostic), ...unnamed };
   });
 }
 

@@ -1,4 +1,6 @@
+import { pipeline } from 'node:stream';
 import ipaddr from 'ipaddr.js';
+import { limitHeader } from '../mime/header-limit.ts';
 import type { RawMail } from './raw-mail.ts';
 
 /** Results of RFC 8601 section 2.7: `pass`, `fail`, `softfail`, `neutral`, `none`, `temperror`, `permerror`, `policy`. */
@@ -57,7 +59,13 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     try {
       // Loaded on demand: it uses as much memory as everything else that an inbound worker loads.
       const { authenticate } = await import('mailauth');
-      const checked = authenticate(raw, {
+      // The library takes quadratic time in the lines of a header. The parser reports a header beyond the limits.
+      const bounded = pipeline(
+        raw,
+        limitHeader(() => {}),
+        () => {},
+      );
+      const checked = authenticate(bounded, {
         ...(isPublic ? { ip: input.clientIp } : {}),
         ...(input.helo ? { helo: input.helo } : {}),
         sender: input.mailFrom,

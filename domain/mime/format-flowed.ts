@@ -15,20 +15,20 @@ const SIGNATURE_SEPARATOR = '-- ';
  */
 export function joinFlowedLines(text: string, deleteSpace: boolean): string {
   const joined: string[] = [];
-  let open: FlowedLine | null = null;
+  // Pieces, because appending to a long text and truncating it again copies it each time.
+  let open: { depth: number; pieces: string[] } | null = null;
   for (const line of text.split(/\r?\n/)) {
     const { depth, text: content } = parseLine(line);
     if (open && (open.depth !== depth || content === SIGNATURE_SEPARATOR)) {
       joined.push(formatLine(open));
       open = null;
     }
-    const whole: string = (open?.text ?? '') + content;
     const isFlowed = content.endsWith(' ') && content !== SIGNATURE_SEPARATOR;
-    if (isFlowed) open = { depth, text: deleteSpace ? whole.slice(0, -1) : whole };
-    else {
-      joined.push(formatLine({ depth, text: whole }));
-      open = null;
-    }
+    open ??= { depth, pieces: [] };
+    open.pieces.push(isFlowed && deleteSpace ? content.slice(0, -1) : content);
+    if (isFlowed) continue;
+    joined.push(formatLine(open));
+    open = null;
   }
   if (open) joined.push(formatLine(open));
   return joined.join('\n');
@@ -42,6 +42,7 @@ function parseLine(line: string): FlowedLine {
   return { depth, text };
 }
 
-function formatLine({ depth, text }: FlowedLine): string {
+function formatLine({ depth, pieces }: { depth: number; pieces: string[] }): string {
+  const text = pieces.join('');
   return depth === 0 ? text : `${'>'.repeat(depth)} ${text}`.trimEnd();
 }

@@ -1,5 +1,6 @@
 import { compile } from 'html-to-text';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
+import { limitNesting } from './limit-nesting.ts';
 
 /** Longer HTML is truncated before the conversion, because the conversion time grows with the length. */
 export const MAX_HTML_CHARACTERS = 524_288;
@@ -18,13 +19,17 @@ const convert = compile({
   ],
 });
 
-/** Ordinary HTML of the maximum length takes 100 ms; deep nesting takes longer. A message may be converted twice. */
+/** Ordinary HTML of the maximum length takes 100 ms. A message may be converted twice. */
 const CONVERT_TIMEOUT_MS = 500;
 
-/** Converts HTML to the visible text, one line per paragraph, with link targets in angle brackets. */
-export function htmlToText(html: string): string {
+/**
+ * Converts HTML to the visible text, one line per paragraph, with link targets in angle brackets.
+ *
+ * @param timeoutMs after this time, the result is the text between the tags.
+ */
+export function htmlToText(html: string, timeoutMs: number = CONVERT_TIMEOUT_MS): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
-  const text = runWithTimeout(CONVERT_TIMEOUT_MS, () => convert(source)) ?? stripTags(source);
+  const text = runWithTimeout(timeoutMs, () => convert(limitNesting(source))) ?? stripTags(source);
   return text.replaceAll('\u00a0', ' ').trim();
 }
 

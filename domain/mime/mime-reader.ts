@@ -2,6 +2,7 @@ import type { Transform } from 'node:stream';
 import { MailParser } from 'mailparser';
 import { createDecodingStream, decodeText } from './charset.ts';
 import { joinFlowedLines } from './format-flowed.ts';
+import { HEADER_LIMITS } from './header-limit.ts';
 
 /** A header field as the parser stores it: one character per octet. */
 interface HeaderLine {
@@ -21,8 +22,11 @@ interface ParserInternals {
   processHeaders(lines: HeaderLine[]): Map<string, unknown>;
 }
 
-/** RFC 5322 sets no limit, and a list of recipients may be long. */
-const MAX_HEADER_BYTES = 4 * 1024 * 1024;
+/**
+ * The parser takes quadratic time for some values. Far more than what is stored of a field: 500 addresses, 200 ids or
+ * 2,000 characters.
+ */
+const MAX_PARSED_CHARACTERS = 64 * 1024;
 
 /** How to decode the text of a part. */
 interface TextFormat {
@@ -72,7 +76,10 @@ export class MimeReader extends Parser {
 
   override processHeaders(lines: HeaderLine[]): Map<string, unknown> {
     return super.processHeaders(
-      lines.map(({ key, line }) => ({ key, line: Buffer.from(decodeHeaderLine(line)).toString('latin1') })),
+      lines.map(({ key, line }) => ({
+        key,
+        line: Buffer.from(decodeHeaderLine(line.slice(0, MAX_PARSED_CHARACTERS))).toString('latin1'),
+      })),
     );
   }
 }
@@ -90,6 +97,6 @@ export function createMimeReader(): MimeReader {
     skipImageLinks: true,
     // Treats an embedded message as a file: its text does not belong to this message.
     ignoreEmbedded: true,
-    maxHeadSize: MAX_HEADER_BYTES,
+    maxHeadSize: HEADER_LIMITS.maxBytes,
   });
 }

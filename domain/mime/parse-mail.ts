@@ -4,6 +4,7 @@ import { storableJson, storableText } from '../../platform/database/storable.ts'
 import type { StoredObject } from '../../platform/storage.ts';
 import { readAuthor } from './author.ts';
 import { getFileName, sanitizeFileName } from './file-name.ts';
+import { limitHeader } from './header-limit.ts';
 import type { MailAddress } from './mail-address.ts';
 import { createMimeReader, decodeHeaderLine, MAX_TEXT_BYTES, type MimeReader } from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
@@ -112,7 +113,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
     const author = readAuthor(
       lines.filter(({ key }) => key === 'from').map(({ line }) => toFieldValue(line)),
     );
-    parsed.isAuthorAmbiguous = author.isAmbiguous;
+    parsed.isAuthorAmbiguous ||= author.isAmbiguous;
     // The parser joins several From fields.
     if (author.isAmbiguous) parsed.from = author.from;
     const { text, html, attachments, parseError, ...header } = parsed;
@@ -170,12 +171,18 @@ function parseParts(
   raw.once('error', reject);
   const limited = limitParts(MAX_PARTS, () => {
     parsed.parseError ??= `The message has more than ${MAX_PARTS} parts; only the raw message contains the rest.`;
-    raw.unpipe(limited);
+    bounded.unpipe(limited);
     limited.end();
   });
-  raw.pipe(limited).pipe(parser);
+  const bounded = limitHeader((problem) => {
+    parsed.parseError ??= problem;
+    // The rest may contain another author.
+    parsed.isAuthorAmbiguous = true;
+  });
+  raw.pipe(bounded).pipe(limited).pipe(parser);
   return promise.finally(() => {
-    raw.unpipe(limited);
+    raw.unpipe(bounded);
+    bounded.unpipe(limited);
     limited.unpipe(parser);
     raw.destroy();
     // Otherwise the consumer of an incomplete part would wait for the rest.

@@ -9,15 +9,35 @@ export function createPreview(textBody: string | null, htmlBody: string | null):
   return [...line].slice(0, PREVIEW_CHARACTERS).join('');
 }
 
+/** Neither expression rescans text: an opener without its end costs as much as its length. */
+const HIDDEN_START = /<(style|script|head)(?![a-z-])[^<>]*>/gi;
+const HIDDEN_END = /<\/(style|script|head)>/gi;
+const TAG = /<[^<>]*>/g;
+
 /** A simplified conversion that is sufficient for a preview. */
 function stripMarkup(html: string): string {
-  return html
-    .slice(0, MAX_INPUT)
-    .replace(/<(style|script|head)[^>]*>[\s\S]*?<\/\1>/gi, ' ')
-    .replace(/<[^>]*>/g, ' ')
+  return removeHiddenElements(html.slice(0, MAX_INPUT))
+    .replace(TAG, ' ')
     .replace(/&nbsp;/g, ' ')
     .replace(/&lt;/g, '<')
     .replace(/&gt;/g, '>')
     .replace(/&quot;/g, '"')
     .replace(/&amp;/g, '&');
+}
+
+/** Removes elements whose content is not displayed, up to their end tag. */
+function removeHiddenElements(html: string): string {
+  const ends = Map.groupBy(html.matchAll(HIDDEN_END), ([, name = '']) => name.toLowerCase());
+  const kept: string[] = [];
+  let keptTo = 0;
+  for (const { index, 1: name = '' } of html.matchAll(HIDDEN_START)) {
+    if (index < keptTo) continue;
+    const candidates = ends.get(name.toLowerCase()) ?? [];
+    while (candidates[0] && candidates[0].index < index) candidates.shift();
+    const end = candidates[0];
+    if (!end) continue;
+    kept.push(html.slice(keptTo, index));
+    keptTo = end.index + end[0].length;
+  }
+  return [...kept, html.slice(keptTo)].join(' ');
 }

@@ -1,14 +1,13 @@
 import sanitize from 'sanitize-html';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { htmlToText, MAX_HTML_CHARACTERS } from './html-to-text.ts';
+import { limitNesting, MAX_NESTING } from './limit-nesting.ts';
 
 /** Marks the place where a text was truncated. */
 export const TRUNCATION_MARK = '[…]';
 
 /** Ordinary messages take a few milliseconds. */
 const TIMEOUT_MS = 500;
-/** The tags of elements nested deeper than this are removed; their text is kept. */
-const MAX_DEPTH = 100;
 const MAX_STYLE_CHARACTERS = 2_000;
 const MAX_ATTRIBUTE_CHARACTERS = 4_096;
 
@@ -52,17 +51,24 @@ export interface SanitizeOptions {
  * Sanitizes received HTML for use inside another message: allow-listed elements, attributes and styles, every element
  * closed, no style sheets, scripts, forms or comments. `sanitize-html` limits neither time nor output, so this function
  * does. HTML that takes too long is reduced to its text.
+ *
+ * @param timeoutMs limits the time for the HTML, and for its text if that is used instead.
  */
-export function sanitizeHtml(html: string, { maxBytes, keepInlineImages }: SanitizeOptions): string {
+export function sanitizeHtml(
+  html: string,
+  { maxBytes, keepInlineImages }: SanitizeOptions,
+  timeoutMs: number = TIMEOUT_MS,
+): string {
   const source = html.slice(0, MAX_HTML_CHARACTERS);
   const options = keepInlineImages ? WITH_INLINE_IMAGES : WITHOUT_INLINE_IMAGES;
-  const fragment = runWithTimeout(TIMEOUT_MS, () => {
-    const clean = runSanitizer(source, options) + (source.length < html.length ? TRUNCATION_MARK : '');
+  const fragment = runWithTimeout(timeoutMs, () => {
+    const clean =
+      runSanitizer(limitNesting(source), options) + (source.length < html.length ? TRUNCATION_MARK : '');
     // The second pass closes elements that truncation left open. It also closes elements that a browser would close:
     // after the first pass has removed tags, elements may be nested that HTML does not nest (`<td><x><td>`).
     return runSanitizer(truncateMarkup(clean, maxBytes), options);
   });
-  return fragment ?? textToHtml(htmlToText(source), { maxBytes });
+  return fragment ?? textToHtml(htmlToText(source, timeoutMs), { maxBytes });
 }
 
 const WITH_INLINE_IMAGES = createSanitizerOptions(true);
@@ -73,7 +79,7 @@ function createSanitizerOptions(keepInlineImages: boolean): sanitize.IOptions {
     allowedTags: [...ALLOWED_TAGS],
     nonTextTags: REMOVED_TAGS,
     selfClosing: VOID_TAGS,
-    nestingLimit: MAX_DEPTH,
+    nestingLimit: MAX_NESTING,
     allowedAttributes: { '*': [...ALLOWED_ATTRIBUTES, 'style'], a: ['href'], img: ['src'] },
     // Keeps empty attributes.
     nonBooleanAttributes: [],

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { createAuthenticator } from '../../domain/inbound/mail-authentication.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
@@ -167,6 +168,40 @@ describe('an expensive message', () => {
     delay.disable();
     expect(outcome).toMatch(/^stored/);
     expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
+  });
+});
+
+describe('a message with an expensive header', () => {
+  const notFound = Object.assign(new Error('queryTxt ENOTFOUND'), { code: 'ENOTFOUND' });
+  const authenticate = createAuthenticator({ resolve: () => Promise.reject(notFound), timeoutMs: 4_000 });
+  const SIGNATURE =
+    'v=1; a=rsa-sha256; c=relaxed/relaxed; d=people.example; s=s; h=from:subject:x-a; bh=YQ==; b=YQ==';
+
+  test.each([
+    { what: 'a line of 400 KB without a colon', expensive: `x-${'trace'.repeat(80_000)}`, isWhole: true },
+    { what: '100,000 folded lines', expensive: `X-A: b${'\r\n b'.repeat(100_000)}`, isWhole: false },
+    { what: '100,000 fields', expensive: 'X-A: b\r\n'.repeat(100_000).trimEnd(), isWhole: false },
+  ])('is stored with what precedes it, and announced: $what', async ({ expensive, isWhole }) => {
+    const { receive, inbox } = await arrangeInbox(database, { authenticate });
+    const raw = mail({ Subject: 'Before', 'DKIM-Signature': SIGNATURE }, 'Hello').replace(
+      '\r\n\r\n',
+      `\r\n${expensive}\r\n\r\n`,
+    );
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const { message } = await receive(raw, { clientIp: '198.51.100.7' });
+    delay.disable();
+    expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
+    expect(message).toMatchObject({
+      fromEmail: 'ada@people.example',
+      subject: 'Before',
+      textBody: 'Hello',
+      sizeBytes: raw.length,
+      labels: isWhole ? [] : ['unauthenticated'],
+      parseError: isWhole ? null : expect.stringMatching(/^The header has more than /),
+    });
+    const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
+    expect(events).toBe(1);
   });
 });
 

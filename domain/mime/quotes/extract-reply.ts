@@ -7,8 +7,7 @@ import { extractReplyLines, type ReplyLines } from './reply-text.ts';
 
 const MAX_TEXT_CHARACTERS = 524_288;
 /** Ordinary messages take well under a millisecond. */
-const EXTRACT_TIMEOUT_MS = 500;
-const MARK_TIMEOUT_MS = 500;
+const TIMEOUT_MS = 500;
 /** Removing a quote may reveal another one. Real messages need fewer passes. */
 const MAX_PASSES = 4;
 
@@ -19,13 +18,17 @@ const MAX_PASSES = 4;
  *
  * If a message has both bodies, the text is used unless only the HTML marks what is quoted.
  *
- * @returns at most 524,288 characters (twice that if quoted lines of HTML are included), in bounded time for any input.
+ * @param timeoutMs limits the time of each step. After that, a simpler rule applies.
+ * @returns at most 524,288 characters (twice that if quoted lines of HTML are included).
  */
-export function extractReply({ text, html }: { text: string | null; html: string | null }): string {
+export function extractReply(
+  { text, html }: { text: string | null; html: string | null },
+  timeoutMs: number = TIMEOUT_MS,
+): string {
   const hasText = text !== null && text.trim() !== '';
-  const fromText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS)) : null;
+  const fromText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS), timeoutMs) : null;
   if (fromText !== null && (fromText.hasQuotes || html === null)) return fromText.text;
-  const fromHtml = html === null ? null : extractFromHtml(html);
+  const fromHtml = html === null ? null : extractFromHtml(html, timeoutMs);
   if (fromText === null) return fromHtml?.text ?? '';
   return fromHtml?.hasQuotes && fromHtml.text !== '' ? fromHtml.text : fromText.text;
 }
@@ -35,21 +38,21 @@ interface Extraction {
   hasQuotes: boolean;
 }
 
-function extractFromText(text: string): Extraction {
-  const first = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
-  return first === null ? removeQuotedLines(text) : extractRepeatedly(first);
+function extractFromText(text: string, timeoutMs: number): Extraction {
+  const first = runWithTimeout(timeoutMs, () => extractReplyLines(toLines(text)));
+  return first === null ? removeQuotedLines(text) : extractRepeatedly(first, timeoutMs);
 }
 
-function extractFromHtml(html: string): Extraction {
-  const marked = runWithTimeout(MARK_TIMEOUT_MS, () => markHtmlQuotes(html));
-  if (marked === null) return { text: htmlToText(html), hasQuotes: false };
-  const first = runWithTimeout(EXTRACT_TIMEOUT_MS, () =>
-    extractReplyLines(toMarkedLines(htmlToText(marked))),
+function extractFromHtml(html: string, timeoutMs: number): Extraction {
+  const marked = runWithTimeout(timeoutMs, () => markHtmlQuotes(html));
+  if (marked === null) return { text: htmlToText(html, timeoutMs), hasQuotes: false };
+  const first = runWithTimeout(timeoutMs, () =>
+    extractReplyLines(toMarkedLines(htmlToText(marked, timeoutMs))),
   );
-  if (first === null) return removeQuotedLines(htmlToText(html));
-  if (first.lines.length > 0) return extractRepeatedly(first);
+  if (first === null) return removeQuotedLines(htmlToText(html, timeoutMs));
+  if (first.lines.length > 0) return extractRepeatedly(first, timeoutMs);
   // Everything is quoted. For a forward, the quoted message is the content; a reply without text is empty.
-  const allText = htmlToText(html);
+  const allText = htmlToText(html, timeoutMs);
   return startsWithAttribution(allText) ? { text: '', hasQuotes: true } : { text: allText, hasQuotes: false };
 }
 
@@ -58,10 +61,10 @@ function startsWithAttribution(whole: string): boolean {
   return findAttribution(lines, 0) !== null;
 }
 
-function extractRepeatedly({ lines, hasQuotes }: ReplyLines): Extraction {
+function extractRepeatedly({ lines, hasQuotes }: ReplyLines, timeoutMs: number): Extraction {
   let text = lines.join('\n').trim();
   for (let pass = 1; pass < MAX_PASSES; pass += 1) {
-    const nextPass = runWithTimeout(EXTRACT_TIMEOUT_MS, () => extractReplyLines(toLines(text)));
+    const nextPass = runWithTimeout(timeoutMs, () => extractReplyLines(toLines(text)));
     const next = nextPass?.lines.join('\n').trim() ?? text;
     if (next === text || next === '') break;
     text = next;

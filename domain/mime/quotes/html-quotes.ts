@@ -1,5 +1,6 @@
 import { Parser } from 'htmlparser2';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
+import { limitNesting } from '../limit-nesting.ts';
 import { type Line, type LineKind, normalizeText, toLine } from './lines.ts';
 
 /**
@@ -69,7 +70,7 @@ interface OpenElement {
  * tree, because the sender controls the depth and breadth of a tree. The source between the marks is unchanged.
  */
 export function markHtmlQuotes(html: string): string {
-  const source = html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' ');
+  const source = limitNesting(html.slice(0, MAX_HTML_CHARACTERS).replace(ANY_MARK, ' '));
   const pieces: string[] = [];
   let copiedTo = 0;
   let isPastDivider = false;
@@ -136,7 +137,7 @@ function isDivider({ id = '', style = '' }: Attributes): boolean {
 
 /** Splits text that was converted from marked HTML ({@link markHtmlQuotes}) into lines. */
 export function toMarkedLines(text: string): Line[] {
-  const regions: Region[] = [];
+  const regions = createRegionStack();
   const lines: Line[] = [];
   for (const raw of text.split('\n')) {
     const mark = /^[> ]*([\ue001-\ue006])$/.exec(normalizeText(raw))?.[1];
@@ -145,7 +146,7 @@ export function toMarkedLines(text: string): Line[] {
     else if (mark === MARKS.cut) lines.push(createEmptyLine('cut'));
     else {
       const region = markToRegion(mark);
-      if (region === 'answered' && !regions.some(isQuote)) lines.push(createEmptyLine('attribution'));
+      if (region === 'answered' && !regions.isQuoted()) lines.push(createEmptyLine('attribution'));
       regions.push(region);
     }
   }
@@ -153,7 +154,31 @@ export function toMarkedLines(text: string): Line[] {
 }
 
 const createEmptyLine = (kind: LineKind): Line => ({ raw: '', text: '', kind });
-const isQuote = (region: Region) => region === 'quoted' || region === 'answered';
+
+interface RegionStack {
+  push(region: Region): void;
+  pop(): void;
+  innermost(): Region | undefined;
+  /** Whether any of the open regions is quoted. Counted, because there may be many. */
+  isQuoted(): boolean;
+}
+
+function createRegionStack(): RegionStack {
+  const open: Region[] = [];
+  let quotes = 0;
+  const isQuote = (region: Region | undefined) => region === 'quoted' || region === 'answered';
+  return {
+    push(region) {
+      open.push(region);
+      if (isQuote(region)) quotes += 1;
+    },
+    pop() {
+      if (isQuote(open.pop())) quotes -= 1;
+    },
+    innermost: () => open.at(-1),
+    isQuoted: () => quotes > 0,
+  };
+}
 
 function markToRegion(mark: string): Region {
   if (mark === MARKS.attribution) return 'attribution';
@@ -162,11 +187,11 @@ function markToRegion(mark: string): Region {
 }
 
 /** The converter adds `>` to the content of `blockquote`; this function adds it for other quoting elements. */
-function toLineInRegions(raw: string, regions: Region[]): Line {
+function toLineInRegions(raw: string, regions: RegionStack): Line {
   const line = toLine(raw.replace(ANY_MARK, ''));
-  const innermost = regions.at(-1);
+  const innermost = regions.innermost();
   if (line.kind === 'quoted' || innermost === undefined) return line;
-  if (innermost === 'attribution' || !regions.some(isQuote)) {
+  if (innermost === 'attribution' || !regions.isQuoted()) {
     return line.kind === 'blank' ? line : { ...line, kind: innermost as LineKind };
   }
   return { ...line, raw: line.kind === 'blank' ? '>' : `> ${line.raw}`, kind: 'quoted' };

@@ -1,0 +1,102 @@
+import { globSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { ADAPTERS, type Call, EXEMPT } from './hostile-exports.ts';
+import { findExpressions, listHostileInputs, listUnits } from './hostile-inputs.ts';
+
+const CHARACTERS = 64 * 1024;
+/** Twice the input takes twice the time in linear code and four times the time in quadratic code. */
+const MAX_RATIO = 3;
+/** Faster runs are not compared: their time is mostly noise. */
+const FLOOR_MS = 20;
+/** A busy machine slows single runs, so that the fastest of several runs counts. */
+const MAX_RUNS = 8;
+/** Linear code may still do too much for each character. Far above what any input takes. */
+const MAX_MS = 2_000;
+const TEST_TIMEOUT_MS = 300_000;
+
+const modules = globSync('domain/{mime,delivery-reports,inbound}/**/*.ts')
+  .map((file) => file.slice('domain/'.length, -'.ts'.length))
+  .sort();
+const load = async (module: string): Promise<Record<string, unknown>> =>
+  import(`../../domain/${module}.ts`) as Promise<Record<string, unknown>>;
+
+/** Milliseconds of this thread, which a busy machine does not extend. */
+async function measure(call: Call, text: string): Promise<number> {
+  const start = process.threadCpuUsage();
+  await call(text);
+  const { user, system } = process.threadCpuUsage(start);
+  return (user + system) / 1_000;
+}
+
+/** Describes how the call violates the guard; null if it does not. */
+async function findViolation(call: Call, build: (characters: number) => string): Promise<string | null> {
+  const [half, whole] = [build(CHARACTERS), build(2 * CHARACTERS)];
+  let wholeMs = await measure(call, whole);
+  if (wholeMs < FLOOR_MS) return null;
+  let halfMs = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < MAX_RUNS; run += 1) {
+    halfMs = Math.min(halfMs, await measure(call, half));
+    if (wholeMs < FLOOR_MS || (wholeMs <= MAX_RATIO * halfMs && wholeMs < MAX_MS)) return null;
+    wholeMs = Math.min(wholeMs, await measure(call, whole));
+  }
+  return wholeMs <= MAX_RATIO * halfMs && wholeMs < MAX_MS
+    ? null
+    : `${halfMs.toFixed(0)} ms for 64 KiB, ${wholeMs.toFixed(0)} ms for 128 KiB`;
+}
+
+describe('code that reads what strangers write', () => {
+  test('is registered: each exported function has an adapter or a reason why it needs none', async () => {
+    const exported = new Set<string>();
+    for (const module of modules)
+      for (const [name, value] of Object.entries(await load(module)))
+        if (typeof value === 'function') exported.add(`${module} ${name}`);
+    const registered = Object.entries(ADAPTERS).flatMap(([module, adapters]) =>
+      Object.keys(adapters).map((name) => `${module} ${name}`),
+    );
+    expect(exported.size).toBeGreaterThan(80);
+    expect([...exported].sort()).toEqual([...registered, ...Object.keys(EXEMPT)].sort());
+  });
+
+  for (const [module, adapters] of Object.entries(ADAPTERS)) {
+    for (const [name, adapt] of Object.entries(adapters)) {
+      test(
+        `takes linear time: ${module} ${name}`,
+        async () => {
+          const calls = adapt(await load(module));
+          const violations: string[] = [];
+          for (const { name: input, build } of listHostileInputs(`domain/${module}.ts`)) {
+            for (const [place, call] of calls.entries()) {
+              const violation = await findViolation(call, build);
+              if (violation) violations.push(`${input} (call ${place + 1}): ${violation}`);
+            }
+          }
+          expect(violations).toEqual([]);
+        },
+        TEST_TIMEOUT_MS,
+      );
+    }
+  }
+});
+
+describe('the guard', () => {
+  const quadratic: Call = (text) => /fbl[\w.-]*@/.test(text);
+  const repeatedFbl = (characters: number) => 'fbl.'.repeat(characters / 4);
+
+  test('finds quadratic code, also when a capped part of it is linear', async () => {
+    expect(await findViolation(quadratic, repeatedFbl)).toMatch(/ms for 128 KiB/);
+    expect(await findViolation((text) => /fbl[\w.-]{0,64}@/.test(text), repeatedFbl)).toBeNull();
+  });
+
+  test('derives its inputs from the expressions of a module', () => {
+    const source = [
+      'const FROM = /\\b(?:fbl[\\w.-]*@|complaints?@)/i;',
+      "const WORDS = new RegExp(['undelivered (?:mail|message)'].join('|'));",
+      '// const COMMENTED = /ignored/;',
+    ].join('\n');
+    expect(findExpressions(source)).toEqual([
+      '\\b(?:fbl[\\w.-]*@|complaints?@)',
+      'undelivered (?:mail|message)',
+    ]);
+    expect(listUnits('\\b(?:fbl[\\w.-]*@)')).toEqual(expect.arrayContaining(['fbl', 'fbl.', 'fbl ', '@']));
+  });
+});
