@@ -1,6 +1,8 @@
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { entities } from '../domain/entities.ts';
+import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
@@ -33,6 +35,10 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   const workerDatabase = await connectWorker(config);
   const storage = createStorage(config);
   const sesObjects = createSesObjects(config);
+  const converter = createHtmlConverter({
+    entry: CONVERTER_ENTRY,
+    processes: config.HTML_CONVERTER_PROCESSES,
+  });
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
   const app = await buildApp({
@@ -54,6 +60,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       outbox,
       storage,
       sesObjects,
+      converter,
       logger,
     }),
   });
@@ -68,6 +75,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await temporal.connection.close();
       storage.close();
       sesObjects.close();
+      await converter.close();
       await Promise.all([database.close(), workerDatabase?.close()]);
     },
   };
@@ -86,6 +94,7 @@ async function connectWorker(config: Config): Promise<Database | undefined> {
 }
 
 const PROVIDER_POOL_SIZE = 5;
+const CONVERTER_ENTRY = join(import.meta.dirname, '../workers/html-converter.ts');
 
 async function main(): Promise<void> {
   const config = loadConfig();

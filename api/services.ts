@@ -16,6 +16,7 @@ import { createMessageWaitService } from '../domain/messages/message-wait.servic
 import { createRawMessageService } from '../domain/messages/raw-message.service.ts';
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
+import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
@@ -49,6 +50,7 @@ export interface ServiceOptions {
   outbox: Outbox;
   storage: Storage;
   sesObjects: SesObjects;
+  converter: HtmlConverter;
   logger: Logger;
 }
 
@@ -62,6 +64,7 @@ export function createServices({
   outbox,
   storage,
   sesObjects,
+  converter,
   logger,
 }: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
@@ -90,7 +93,7 @@ export function createServices({
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
-    replies: createReplyService({ database, outbox, events }),
+    replies: createReplyService({ database, outbox, events, converter }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),

@@ -190,6 +190,13 @@ export const ConfigSchema = Type.Object({
     32,
   ),
 
+  HTML_CONVERTER_PROCESSES: integer(
+    'Processes of the API that convert the HTML of replied and forwarded messages; each uses about 60 MiB (at most 256).',
+    2,
+    1,
+    32,
+  ),
+
   SUBMISSION_SMTP_HOST: text('Address the submission listener listens on.', '127.0.0.1'),
   SUBMISSION_SMTP_PORT: integer('Port of the submission listener (STARTTLS).', 2587, 0, 65_535),
   SUBMISSION_SMTP_TLS_PORT: integer(

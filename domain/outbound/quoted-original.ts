@@ -1,13 +1,7 @@
 import type { Message } from '../messages/message.entity.ts';
-import { htmlToText } from '../mime/html-to-text.ts';
+import type { HtmlConverter } from '../mime/converter/pool.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
-import {
-  escapeHtml,
-  sanitizeHtml,
-  TRUNCATION_MARK,
-  textToHtml,
-  truncateToBytes,
-} from '../mime/sanitize-html.ts';
+import { escapeHtml, TRUNCATION_MARK, textToHtml, truncateToBytes } from '../mime/sanitize-html.ts';
 import { MAX_BODY_BYTES } from './outbound-content.ts';
 
 export type Original = Pick<
@@ -39,42 +33,60 @@ const MAX_TEXT_AS_HTML_BYTES = 512 * 1024;
 const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;
 
+/** Converts the HTML of originals, which may be large and hostile. */
+type Converter = Pick<HtmlConverter, 'sanitize' | 'toText'>;
+
 /** Builds the bodies of a reply: each given body with the original quoted below. */
-export function buildReplyBodies(bodies: Bodies, original: Original): Bodies {
+export async function buildReplyBodies(
+  bodies: Bodies,
+  original: Original,
+  converter: Converter,
+): Promise<Bodies> {
   const { textBody, htmlBody } = bodies;
+  const text = async (own: string) =>
+    own.trimEnd() +
+    buildTextQuote(original, await getOriginalText(original, converter), quoteBudgetBytes(own));
+  const html = async (own: string) =>
+    insertBeforeBodyEnd(own, await buildHtmlQuote(original, quoteBudgetBytes(own), converter));
   return {
-    textBody:
-      textBody === null ? null : textBody.trimEnd() + buildTextQuote(original, quoteBudgetBytes(textBody)),
-    htmlBody:
-      htmlBody === null
-        ? null
-        : insertBeforeBodyEnd(htmlBody, buildHtmlQuote(original, quoteBudgetBytes(htmlBody))),
+    textBody: textBody === null ? null : await text(textBody),
+    htmlBody: htmlBody === null ? null : await html(htmlBody),
   };
+}
+
+export interface ForwardOptions {
+  /** Whether the original's inline images are also forwarded. */
+  keepInlineImages: boolean;
 }
 
 /**
  * Builds the bodies of a forward: the given note with the header block and body of the original below. An HTML original
  * is forwarded as HTML, even if the note is plain text.
- *
- * @param keepInlineImages whether the original's inline images are also forwarded.
  */
-export function buildForwardBodies(bodies: Bodies, original: Original, keepInlineImages: boolean): Bodies {
+export async function buildForwardBodies(
+  bodies: Bodies,
+  original: Original,
+  { keepInlineImages, converter }: ForwardOptions & { converter: Converter },
+): Promise<Bodies> {
   const { textBody, htmlBody } = bodies;
   const asHtml =
     htmlBody !== null ||
     (hasText(original.htmlBody) && Buffer.byteLength(textBody ?? '') <= MAX_TEXT_AS_HTML_BYTES);
   const note = htmlBody ?? (hasText(textBody) ? textToHtml(textBody, { maxBytes: MAX_BODY_BYTES }) : '');
+  const text = async (own: string) =>
+    buildForwardedText(own, original, {
+      text: await getOriginalText(original, converter),
+      maxBytes: quoteBudgetBytes(own),
+    });
+  const options = { maxBytes: quoteBudgetBytes(note), keepInlineImages };
+  const html = async () =>
+    insertBeforeBodyEnd(
+      note,
+      buildForwardedHtml(original, await buildOriginalFragment(original, options, converter)),
+    );
   return {
-    textBody:
-      textBody === null && htmlBody !== null
-        ? null
-        : buildForwardedText(textBody ?? '', original, quoteBudgetBytes(textBody ?? '')),
-    htmlBody: asHtml
-      ? insertBeforeBodyEnd(
-          note,
-          buildForwardedHtml(original, { maxBytes: quoteBudgetBytes(note), keepInlineImages }),
-        )
-      : null,
+    textBody: textBody === null && htmlBody !== null ? null : await text(textBody ?? ''),
+    htmlBody: asHtml ? await html() : null,
   };
 }
 
@@ -83,8 +95,7 @@ function quoteBudgetBytes(body: string): number {
   return Math.max(0, Math.min(availableBytes, MAX_QUOTE_BYTES));
 }
 
-function buildTextQuote(original: Original, maxBytes: number): string {
-  const text = getOriginalText(original);
+function buildTextQuote(original: Original, text: string, maxBytes: number): string {
   if (text === '' || maxBytes === 0) return '';
   return `\n\n${buildAttribution(original)}\n${quoteLines(text, maxBytes)}\n`;
 }
@@ -107,8 +118,9 @@ export function quoteLines(text: string, maxBytes: number): string {
 }
 
 /** Mail clients recognize and collapse a quote by these class names; others look for `type=cite`. */
-function buildHtmlQuote(original: Original, maxBytes: number): string {
-  const fragment = buildOriginalFragment(original, { maxBytes, keepInlineImages: false });
+async function buildHtmlQuote(original: Original, maxBytes: number, converter: Converter): Promise<string> {
+  const options = { maxBytes, keepInlineImages: false };
+  const fragment = await buildOriginalFragment(original, options, converter);
   if (fragment === '' || maxBytes === 0) return '';
   return (
     `<br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">${escapeHtml(buildAttribution(original))}<br></div>` +
@@ -119,22 +131,23 @@ function buildHtmlQuote(original: Original, maxBytes: number): string {
 
 const FORWARD_LINE = '---------- Forwarded message ---------';
 
-function buildForwardedText(note: string, original: Original, maxBytes: number): string {
+function buildForwardedText(
+  note: string,
+  original: Original,
+  { text, maxBytes }: { text: string; maxBytes: number },
+): string {
   const above = note.trim() === '' ? '' : `${note.trimEnd()}\n\n`;
   const header = buildHeaderBlock(original).map(([name, value]) => `${name}: ${value}`);
-  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(getOriginalText(original), maxBytes)}\n`;
+  return `${above}${[FORWARD_LINE, ...header].join('\n')}\n\n${truncateToBytes(text, maxBytes)}\n`;
 }
 
-function buildForwardedHtml(
-  original: Original,
-  options: { maxBytes: number; keepInlineImages: boolean },
-): string {
+function buildForwardedHtml(original: Original, fragment: string): string {
   const header = buildHeaderBlock(original).map(
     ([name, value]) => `<b>${name}:</b> ${escapeHtml(value)}<br>`,
   );
   return (
     `<br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">${FORWARD_LINE}<br>${header.join('')}</div><br>` +
-    `${buildOriginalFragment(original, options)}</div>`
+    `${fragment}</div>`
   );
 }
 
@@ -144,16 +157,17 @@ function insertBeforeBodyEnd(html: string, addition: string): string {
   return html.slice(0, end) + addition + html.slice(end);
 }
 
-function getOriginalText({ textBody, htmlBody }: Original): string {
+async function getOriginalText({ textBody, htmlBody }: Original, converter: Converter): Promise<string> {
   if (hasText(textBody)) return textBody.replace(/\r\n?/g, '\n').trimEnd();
-  return hasText(htmlBody) ? htmlToText(htmlBody) : '';
+  return hasText(htmlBody) ? converter.toText(htmlBody) : '';
 }
 
-function buildOriginalFragment(
+async function buildOriginalFragment(
   { textBody, htmlBody }: Original,
-  options: { maxBytes: number; keepInlineImages: boolean },
-): string {
-  if (hasText(htmlBody)) return sanitizeHtml(htmlBody, options);
+  options: ForwardOptions & { maxBytes: number },
+  converter: Converter,
+): Promise<string> {
+  if (hasText(htmlBody)) return converter.sanitize(htmlBody, options);
   return hasText(textBody) ? textToHtml(textBody.trimEnd(), options) : '';
 }
 

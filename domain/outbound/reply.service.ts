@@ -10,15 +10,15 @@ import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { ThreadEntity } from '../messages/thread.entity.ts';
+import type { HtmlConverter } from '../mime/converter/pool.ts';
 import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
+import { type Bodies, buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 
 /** The content given by the caller. The service derives the subject, and the recipients of a reply. */
@@ -57,31 +57,36 @@ export interface ReplyServiceOptions {
   database: Database;
   outbox: Outbox;
   events: EventService;
+  converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
 }
 
 export function createReplyService(options: ReplyServiceOptions): ReplyService {
-  const { database } = options;
+  const { database, converter } = options;
+  // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
+  const readOriginal = (scope: Scope, messageId: string) =>
+    database.transaction(scope, ({ em }) => findOriginal(em, scope, messageId));
   return {
-    reply: (scope, messageId, request) =>
-      database.transaction(scope, async (transaction) => {
-        const { original, inbox } = await findOriginal(transaction.em, scope, messageId);
-        return sendReply(transaction, options, { scope, inbox, original, request });
-      }),
+    async reply(scope, messageId, request) {
+      const original = await readOriginal(scope, messageId);
+      const bodies = await buildReplyBodies(request.content, original, converter);
+      return database.transaction(scope, (transaction) =>
+        sendReply(transaction, options, { scope, original, request, bodies }),
+      );
+    },
 
-    forward: (scope, messageId, request) =>
-      database.transaction(scope, async (transaction) => {
-        const { original, inbox } = await findOriginal(transaction.em, scope, messageId);
-        return sendForward(transaction, options, { scope, inbox, original, request });
-      }),
+    async forward(scope, messageId, request) {
+      const original = await readOriginal(scope, messageId);
+      const keepInlineImages = request.includeAttachments;
+      const bodies = await buildForwardBodies(request.content, original, { keepInlineImages, converter });
+      return database.transaction(scope, (transaction) =>
+        sendForward(transaction, options, { scope, original, request, bodies }),
+      );
+    },
   };
 }
 
 /** Requires `messages:read`, because a quote would reveal the text to a key that may only send. */
-async function findOriginal(
-  em: EntityManager,
-  scope: Scope,
-  messageId: string,
-): Promise<{ original: Message; inbox: Inbox }> {
+async function findOriginal(em: EntityManager, scope: Scope, messageId: string): Promise<Message> {
   requirePermission(scope, 'messages:read');
   const original = await em.findOne(
     MessageEntity,
@@ -89,22 +94,25 @@ async function findOriginal(
     { populate: ['textBody', 'htmlBody', 'headers'] },
   );
   if (!original) throw notFound('message', messageId);
-  return { original, inbox: await findInbox(em, scope, original.inboxId) };
+  await findInbox(em, scope, original.inboxId);
+  return original;
 }
 
 interface ReplyContext<Request> {
   scope: Scope;
-  inbox: Inbox;
   original: Message;
   request: Request;
+  /** The given bodies with the original. */
+  bodies: Bodies;
 }
 
 async function sendReply(
   transaction: Transaction,
   services: ReplyServiceOptions,
-  { scope, inbox, original, request }: ReplyContext<ReplyRequest>,
+  { scope, original, request, bodies }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
+  const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, replyAll, files = [] } = request;
   const content: OutboundContent = {
     ...requested,
@@ -112,7 +120,7 @@ async function sendReply(
       findReplyRecipients(original, { replyAll, inboxAddress: inbox.email }),
       requested,
     ),
-    ...buildReplyBodies(requested, original),
+    ...bodies,
     subject: truncateSubject(toReplySubject(original.subject)),
   };
   const thread = await em.findOne(
@@ -130,13 +138,14 @@ async function sendReply(
 async function sendForward(
   transaction: Transaction,
   services: ReplyServiceOptions,
-  { scope, inbox, original, request }: ReplyContext<ForwardRequest>,
+  { scope, original, request, bodies }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails> {
   const { em } = transaction;
+  const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, includeAttachments, files = [] } = request;
   const content: OutboundContent = {
     ...requested,
-    ...buildForwardBodies(requested, original, includeAttachments),
+    ...bodies,
     subject: truncateSubject(toForwardSubject(original.subject)),
   };
   const attachments = async () => {

@@ -180,6 +180,13 @@ export const ADAPTERS: Record<string, Adapters> = {
         ),
     ],
   },
+  'mime/converter/convert': {
+    convert: ({ convert }) => [
+      (text) => convert(text.slice(0, MAX_INLINE), { to: 'text' }),
+      (text) =>
+        convert(text.slice(0, MAX_INLINE), { to: 'html', maxBytes: 1_048_576, keepInlineImages: true }),
+    ],
+  },
   'mime/custom-header': {
     isProviderCommand: ({ isProviderCommand }) => [(text) => isProviderCommand(text)],
     findCustomHeaderProblem: ({ findCustomHeaderProblem }) => [
@@ -387,6 +394,8 @@ export const ADAPTERS: Record<string, Adapters> = {
 
 /** A time limit that never ends the work: what it would hide is measured. */
 const UNLIMITED = 600_000;
+/** Longer HTML is converted in a child process; its conversions are measured without a limit. */
+const MAX_INLINE = 8 * 1024;
 const SIGNATURE =
   'DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=b.example; s=s; h=from:to:subject:x-a; bh=YQ==; b=YQ==\r\n';
 
@@ -400,7 +409,7 @@ function parseLeniently(parse: (read: Buffer) => unknown, read: Buffer): unknown
 
 const OUR_TEXT = 'Writes a message of ours: its input is limited by the API and was checked there.';
 const DATABASE = 'Reads and writes rows. The text is read by other functions.';
-const CHILD = 'Runs or talks to the parser process, which is killed if it takes too long.';
+const CHILD = 'Runs or talks to a child process, which is killed if it takes too long.';
 
 /** Exported functions that take no text of strangers, or only pass it on. */
 export const EXEMPT: Record<string, string> = {
@@ -413,6 +422,8 @@ export const EXEMPT: Record<string, string> = {
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',
   'mime/mime-reader createMimeReader': 'parseMail is its only user, and is measured.',
   'mime/parse-mail emptyParsedMail': 'Takes no text of strangers.',
+  'mime/converter/child runConverterChild': CHILD,
+  'mime/converter/pool createHtmlConverter': CHILD,
   'mime/parser/child runParserChild': CHILD,
   'mime/parser/pool createParserPool': CHILD,
   'inbound/create-received-message createReceivedMessage': DATABASE,

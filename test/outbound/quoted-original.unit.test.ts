@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
+import { htmlToText } from '../../domain/mime/html-to-text.ts';
 import { extractReply } from '../../domain/mime/quotes/extract-reply.ts';
 import {
   ALLOWED_TAGS,
+  type SanitizeOptions,
   sanitizeHtml,
   TRUNCATION_MARK,
   textToHtml,
@@ -11,6 +13,7 @@ import {
 } from '../../domain/mime/sanitize-html.ts';
 import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import {
+  type Bodies,
   buildForwardBodies,
   buildReplyBodies,
   type Original,
@@ -32,20 +35,27 @@ const original = (changes: Partial<Original> = {}): Original => ({
   headers: {},
   ...changes,
 });
+const converter = {
+  sanitize: async (html: string, options: SanitizeOptions) => sanitizeHtml(html, options),
+  toText: async (html: string) => htmlToText(html),
+};
+const reply = (bodies: Bodies, quoted: Original) => buildReplyBodies(bodies, quoted, converter);
+const forward = (bodies: Bodies, quoted: Original, keepInlineImages: boolean) =>
+  buildForwardBodies(bodies, quoted, { keepInlineImages, converter });
 const WITH_INLINE_IMAGES = { maxBytes: 100_000, keepInlineImages: true };
 const written = (textBody: string | null, htmlBody: string | null = null) => ({ textBody, htmlBody });
 
 describe('the body of a reply', () => {
-  test('in text quotes the original below', () => {
-    expect(buildReplyBodies(written('I am.'), original())).toEqual({
+  test('in text quotes the original below', async () => {
+    expect(await reply(written('I am.'), original())).toEqual({
       textBody:
         'I am.\n\nOn Sat, 21 Nov 2026 at 09:05 UTC, Ada Müller <ada@people.example> wrote:\n> Are you there?\n>\n>> Earlier\n',
       htmlBody: null,
     });
   });
 
-  test('in HTML quotes inside the document with markup that mail clients recognize', () => {
-    const { textBody, htmlBody } = buildReplyBodies(
+  test('in HTML quotes inside the document with markup that mail clients recognize', async () => {
+    const { textBody, htmlBody } = await reply(
       written(null, '<html><body><p>I am.</p></body></html>'),
       original({ htmlBody: '<p onclick="x()">Are <b>you</b> there?<script>x</script>' }),
     );
@@ -57,11 +67,11 @@ describe('the body of a reply', () => {
     expect(htmlBody).toMatch(/<blockquote type="cite"[^>]*><p>Are <b>you<\/b> there\?<\/p><\/blockquote>/);
   });
 
-  test('in both formats quotes in both, regardless of the original’s formats', () => {
-    const fromText = buildReplyBodies(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
+  test('in both formats quotes in both, regardless of the original’s formats', async () => {
+    const fromText = await reply(written('a', '<p>a</p>'), original({ textBody: '1 < 2' }));
     expect(fromText.textBody).toContain('\n> 1 < 2');
     expect(fromText.htmlBody).toContain('1 &lt; 2');
-    const fromHtml = buildReplyBodies(
+    const fromHtml = await reply(
       written('a', '<p>a</p>'),
       original({ textBody: null, htmlBody: '<p>1 &lt; 2</p>' }),
     );
@@ -69,47 +79,45 @@ describe('the body of a reply', () => {
     expect(fromHtml.htmlBody).toContain('<p>1 &lt; 2</p>');
   });
 
-  test('can be extracted again without its quote', () => {
-    const text = buildReplyBodies(written('I am.\nReally.'), original()).textBody;
+  test('can be extracted again without its quote', async () => {
+    const text = (await reply(written('I am.\nReally.'), original())).textBody;
     expect(extractReply({ text, html: null })).toBe('I am.\nReally.');
-    const html = buildReplyBodies(written(null, '<p>I am.</p>'), original()).htmlBody;
+    const html = (await reply(written(null, '<p>I am.</p>'), original())).htmlBody;
     expect(extractReply({ text: null, html })).toBe('I am.');
   });
 
-  test('to an empty message quotes nothing', () => {
-    expect(buildReplyBodies(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
+  test('to an empty message quotes nothing', async () => {
+    expect(await reply(written('x', '<p>x</p>'), original({ textBody: ' \n' }))).toEqual({
       textBody: 'x',
       htmlBody: '<p>x</p>',
     });
   });
 
-  test('never puts a sender’s name on its own line', () => {
-    const { textBody } = buildReplyBodies(
+  test('never puts a sender’s name on its own line', async () => {
+    const { textBody } = await reply(
       written('x'),
       original({ fromName: 'A\r\nB\u2028C <x@y> wrote:\n', fromEmail: 'a\n@b' }),
     );
     expect(textBody?.split('\n')[2]).toMatch(/^On .* UTC, A B C <x@y> wrote: <a @b> wrote:$/);
   });
 
-  test('never exceeds the body limit', () => {
+  test('never exceeds the body limit', async () => {
     const long = original({
       textBody: 'é'.repeat(4_000_000),
       htmlBody: `<p>${'é<b>x</b>'.repeat(1_000_000)}`,
     });
     for (const own of ['x', 'x'.repeat(MAX_BODY_BYTES - 10), 'x\n'.repeat(2_300_000)]) {
-      const { textBody, htmlBody } = buildReplyBodies(written(own, own), long);
+      const { textBody, htmlBody } = await reply(written(own, own), long);
       expect(Buffer.byteLength(textBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
       expect(Buffer.byteLength(htmlBody ?? '')).toBeLessThanOrEqual(MAX_BODY_BYTES);
     }
-    expect(buildReplyBodies(written('x'), long).textBody).toContain(TRUNCATION_MARK);
+    expect((await reply(written('x'), long)).textBody).toContain(TRUNCATION_MARK);
   });
 });
 
 describe('the body of a forward', () => {
-  test('has a header block and the complete original', () => {
-    expect(
-      buildForwardBodies(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true),
-    ).toEqual({
+  test('has a header block and the complete original', async () => {
+    expect(await forward(written('See below.'), original({ cc: [{ email: 'c@x.test' }] }), true)).toEqual({
       textBody: [
         'See below.',
         '',
@@ -129,23 +137,23 @@ describe('the body of a forward', () => {
     });
   });
 
-  test('without a note starts with the original', () => {
-    expect(buildForwardBodies(written(null), original(), true).textBody).toMatch(/^-{10} Forwarded/);
+  test('without a note starts with the original', async () => {
+    expect((await forward(written(null), original(), true)).textBody).toMatch(/^-{10} Forwarded/);
   });
 
-  test('keeps HTML and its images, even below a text note', () => {
+  test('keeps HTML and its images, even below a text note', async () => {
     const html = original({ htmlBody: '<p>Hi <img src="cid:logo@x" alt="Logo"></p>' });
-    const forwarded = buildForwardBodies(written('1 < 2'), html, true);
+    const forwarded = await forward(written('1 < 2'), html, true);
     expect(forwarded.htmlBody).toMatch(
       /^<div[^>]*>1 &lt; 2<\/div>.*<b>Subject:<\/b> Lunch<br>.*<img src="cid:logo@x" alt="Logo">/s,
     );
     expect(forwarded.textBody).toContain('1 < 2');
-    expect(buildForwardBodies(written('x'), html, false).htmlBody).toContain('<p>Hi Logo</p>');
-    expect(buildForwardBodies(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
+    expect((await forward(written('x'), html, false)).htmlBody).toContain('<p>Hi Logo</p>');
+    expect(await forward(written(null, '<p>x</p>'), original(), true)).toMatchObject({ textBody: null });
   });
 
-  test('escapes the header block', () => {
-    const { htmlBody } = buildForwardBodies(
+  test('escapes the header block', async () => {
+    const { htmlBody } = await forward(
       written(null, '<p>x</p>'),
       original({ subject: '<script>"&', fromName: '<b>' }),
       true,
@@ -154,16 +162,16 @@ describe('the body of a forward', () => {
     expect(htmlBody).not.toContain('<script');
   });
 
-  test('lists at most 100 recipients', () => {
+  test('lists at most 100 recipients', async () => {
     const to = Array.from({ length: 10_000 }, (_, index) => ({ email: `u${index}@x.test` }));
-    const text = buildForwardBodies(written('x'), original({ to }), true).textBody ?? '';
+    const text = (await forward(written('x'), original({ to }), true)).textBody ?? '';
     expect(text).toContain('u99@x.test and 9900 more');
     expect(text).not.toContain('u100@x.test');
   });
 });
 
 describe('quoteLines', () => {
-  test('adds one mark per line and is reversible', () => {
+  test('adds one mark per line and is reversible', async () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', '>', ' ', 'é', '\t') })), (lines) => {
         const text = [...lines, 'end'].join('\n');
@@ -178,7 +186,7 @@ describe('quoteLines', () => {
     );
   });
 
-  test('stays within the byte limit', () => {
+  test('stays within the byte limit', async () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', maxLength: 500 }),
@@ -225,7 +233,7 @@ describe('a sanitized HTML fragment', () => {
     expect(sanitizeHtml(html, WITH_INLINE_IMAGES)).toBe(expected);
   });
 
-  test('is well-formed, allowed and within the limit for any input', () => {
+  test('is well-formed, allowed and within the limit for any input', async () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '<div>',
@@ -278,7 +286,7 @@ describe('a sanitized HTML fragment', () => {
     );
   });
 
-  test('takes bounded time for pathological input', () => {
+  test('takes bounded time for pathological input', async () => {
     for (const html of [
       '<div>'.repeat(100_000),
       '<b><p>'.repeat(80_000),
@@ -293,7 +301,7 @@ describe('a sanitized HTML fragment', () => {
     }
   });
 
-  test('of plain text stays within the limit', () => {
+  test('of plain text stays within the limit', async () => {
     expect(Buffer.byteLength(textToHtml('<'.repeat(10_000), { maxBytes: 1_000 }))).toBeLessThan(1_100);
   });
 });
@@ -302,7 +310,7 @@ test.each([
   ['Fri, 02 Jan 2026 10:00:00 +0100', 'Fri, 02 Jan 2026 09:00:00 +0000'],
   ['Fri, 02 Jan 2099 10:00:00 +0100', 'Sat, 03 Jan 2026 00:00:00 +0000'],
   ['yesterday', 'Sat, 03 Jan 2026 00:00:00 +0000'],
-])('a forward of a message dated %j shows %j', (date, shown) => {
+])('a forward of a message dated %j shows %j', async (date, shown) => {
   const mail = original({ receivedAt: new Date('2026-01-03T00:00:00Z'), headers: { date } });
-  expect(buildForwardBodies(written('See below.'), mail, false).textBody).toContain(`Date: ${shown}`);
+  expect((await forward(written('See below.'), mail, false)).textBody).toContain(`Date: ${shown}`);
 });

@@ -4,6 +4,7 @@ import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts'
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { sanitizeHtml } from '../../domain/mime/sanitize-html.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import { eventually } from '../support/eventually.ts';
@@ -293,6 +294,33 @@ describe('a reply', () => {
       });
     const { data } = (await call(`/inboxes/${paused.id}/messages?direction=outbound`)).json();
     expect(data).toEqual([]);
+  });
+});
+
+describe('a reply to or forward of a message with 100,000 elements', () => {
+  const htmlBody = '<b>x</b>'.repeat(100_000);
+  const threadTimeMs = async (work: () => unknown) => {
+    const before = process.threadCpuUsage();
+    await work();
+    const { user, system } = process.threadCpuUsage(before);
+    return (user + system) / 1_000;
+  };
+
+  test.each([
+    ['reply', { html_body: '<p>Hi</p>' }],
+    ['forward', { html_body: '<p>Hi</p>', to: [{ email: 'a@x.test' }] }],
+  ])('does not rewrite it in the thread that answers requests: %s', async (path, body) => {
+    const small = await received({ htmlBody: '<b>x</b>' });
+    const large = await received({ htmlBody });
+    // The first request compiles schemas.
+    await post(`/messages/${small.id}/${path}`, body);
+    const options = { maxBytes: 1_048_576, keepInlineImages: false };
+    const rewritingMs = await threadTimeMs(() => sanitizeHtml(htmlBody, options));
+    const requestMs = await threadTimeMs(async () => {
+      const { statusCode } = await post(`/messages/${large.id}/${path}`, body);
+      expect(statusCode).toBe(201);
+    });
+    expect(requestMs).toBeLessThan(rewritingMs);
   });
 });
 

@@ -1,8 +1,10 @@
+import { resolve } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import { createServices } from '../../api/services.ts';
 import { entities } from '../../domain/entities.ts';
+import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -66,6 +68,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const [database, worker] = await Promise.all([connect(databaseUrl), connect(postgres.workerUrl)]);
   const storage = createStorage(config);
   const sesObjects = createSesObjects(config);
+  const converter = createHtmlConverter({
+    entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
+    processes: 1,
+  });
   const logger = pino({ level: config.LOG_LEVEL });
   const { outbox, commands } = recordingOutbox();
   const app = await buildApp({
@@ -81,6 +87,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       outbox,
       storage,
       sesObjects,
+      converter,
       logger,
     }),
   });
@@ -112,6 +119,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       await app.close();
       storage.close();
       sesObjects.close();
+      await converter.close();
       await Promise.all([database.close(), worker.close()]);
     },
   };

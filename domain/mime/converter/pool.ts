@@ -1,0 +1,66 @@
+import { type Child, createChildPool } from '../../../platform/child-pool.ts';
+import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
+import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
+import type { SanitizeOptions } from '../sanitize-html.ts';
+import { convert } from './convert.ts';
+import { type Conversion, FRAME } from './protocol.ts';
+
+/** Rewrites HTML of any size without blocking the event loop for long. */
+export interface HtmlConverter {
+  /** See `sanitizeHtml`. */
+  sanitize(html: string, options: SanitizeOptions): Promise<string>;
+  /** See `htmlToText`. */
+  toText(html: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface HtmlConverterOptions {
+  /** The script that runs `runConverterChild` on its standard input and output. */
+  entry: string;
+  /** Maximum number of concurrent conversions. Processes start on demand. */
+  processes: number;
+}
+
+/** Converted in the calling process. Takes about 20 ms at worst, and most messages are longer only with their history. */
+const MAX_INLINE_CHARACTERS = 8 * 1024;
+/** The conversions have limits of 500 ms each. A process that takes longer is stuck or has no CPU. */
+const TIMEOUT_MS = 30_000;
+const MAX_JOBS_PER_PROCESS = 2_000;
+const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
+const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
+
+/** Converts short HTML in this process, and longer HTML in child processes. */
+export function createHtmlConverter({ entry, processes }: HtmlConverterOptions): HtmlConverter {
+  const pool = createChildPool({
+    entry,
+    nodeOptions: NODE_OPTIONS,
+    maxProcesses: processes,
+    maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
+    maxResidentBytes: MAX_RESIDENT_BYTES,
+  });
+  const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
+  const run = async (html: string, conversion: Conversion): Promise<string> => {
+    // What is longer is truncated by the conversion. One character more lets it notice.
+    const source = html.slice(0, MAX_HTML_CHARACTERS + 1);
+    if (source.length <= MAX_INLINE_CHARACTERS) return convert(source, conversion);
+    return pool.run(async (child) => {
+      const frames = framesOf.get(child) ?? readFrames(child.output);
+      framesOf.set(child, frames);
+      const timeout = setTimeout(() => child.kill(`it took more than ${TIMEOUT_MS} ms`), TIMEOUT_MS);
+      try {
+        await writeFrame(child.input, FRAME.conversion, Buffer.from(JSON.stringify(conversion)));
+        await writeFrame(child.input, FRAME.source, Buffer.from(source));
+        const { value: frame } = await frames.next();
+        if (frame) return frame.payload.toString();
+        throw new Error(`HTML was not converted: ${child.killReason ?? 'the process ended'}`);
+      } finally {
+        clearTimeout(timeout);
+      }
+    });
+  };
+  return {
+    sanitize: (html, options) => run(html, { to: 'html', ...options }),
+    toText: (html) => run(html, { to: 'text' }),
+    close: () => pool.close(),
+  };
+}

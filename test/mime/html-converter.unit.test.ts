@@ -1,0 +1,46 @@
+import { resolve } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
+import { htmlToText } from '../../domain/mime/html-to-text.ts';
+import { sanitizeHtml } from '../../domain/mime/sanitize-html.ts';
+
+const converter = createHtmlConverter({
+  entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
+  processes: 2,
+});
+afterAll(() => converter.close());
+
+const OPTIONS = { maxBytes: 1_048_576, keepInlineImages: true };
+const SMALL = '<p onclick="x()">Hé <b>you</b></p>';
+/** Longer than what is converted in this process. Fast enough that no time limit applies. */
+const MEDIUM = `<div>${'<p style="color:red">Zoë &amp; <i>you</i> 你</p>'.repeat(400)}</div>`;
+const LARGE = '<b>x</b>'.repeat(100_000);
+
+describe('the HTML converter', () => {
+  test.each([
+    { what: 'short', html: SMALL },
+    { what: 'long', html: MEDIUM },
+  ])('gives the same results as the functions it runs, for $what HTML', async ({ html }) => {
+    expect(await converter.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS));
+    expect(await converter.toText(html)).toBe(htmlToText(html));
+  });
+
+  test('marks HTML beyond its limit as truncated', async () => {
+    const html = `${'a'.repeat(600_000)}<p>b</p>`;
+    expect(await converter.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS));
+  });
+
+  test('does other work while it converts large HTML', async () => {
+    const finished: string[] = [];
+    const large = converter.sanitize(LARGE, OPTIONS).then(() => finished.push('large'));
+    await converter.sanitize(SMALL, OPTIONS).then(() => finished.push('small'));
+    await large;
+    expect(finished).toEqual(['small', 'large']);
+  });
+
+  test('keeps concurrent conversions apart', async () => {
+    const sources = Array.from({ length: 20 }, (_, n) => `<p>${String(n).repeat(10_000)}</p>`);
+    const texts = await Promise.all(sources.map((html) => converter.toText(html)));
+    expect(texts).toEqual(sources.map((html) => html.slice(3, -4)));
+  });
+});
