@@ -381,7 +381,13 @@ export const ADAPTERS: Record<string, Adapters> = {
           helo: 'a.example',
           mailFrom: 'a@b.example',
         });
-      return [...inMessages(check), ...inMessages((raw) => check(`${SIGNATURE}${raw}`))];
+      return [
+        (text) => check(`From: ${text}\r\n\r\nbody`),
+        (text) => check(`${SIGNATURE}From: a@b.example\r\nX-A: ${text}\r\n\r\nbody`),
+        (text) => check(`${SIGNATURE}From: a@b.example\r\n\r\n${text}`),
+        (text) =>
+          check(`DKIM-Signature: v=1; a=rsa-sha256; d=a.example; s=s; bh=YQ==; b=YQ==; h=${text}\r\n\r\n`),
+      ];
     },
     isPublicAddress: ({ isPublicAddress }) => [(text) => isPublicAddress(text)],
   },

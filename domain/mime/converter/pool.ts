@@ -23,7 +23,7 @@ export interface HtmlConverterOptions {
 
 /** Converted in the calling process. Takes about 20 ms at worst, and most messages are longer only with their history. */
 const MAX_INLINE_CHARACTERS = 8 * 1024;
-/** The conversions have limits of 500 ms each. A process that takes longer is stuck or has no CPU. */
+/** A conversion has up to three steps with a limit of 5 s. A process that takes longer is stuck or has no CPU. */
 const TIMEOUT_MS = 30_000;
 const MAX_JOBS_PER_PROCESS = 2_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
