@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createAuthenticator } from '../../domain/inbound/mail-authentication.ts';
+import { threadTimeMs } from '../support/cpu-time.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
@@ -162,12 +162,8 @@ describe('an expensive message', () => {
     { what: 'text of line ends', raw: mail({}, '\r\n'.repeat(1_000_000)) },
   ])('neither fails nor blocks the process: $what', async ({ raw }) => {
     const { receive } = await arrangeInbox(database);
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
-    const { outcome } = await receive(raw);
-    delay.disable();
-    expect(outcome).toMatch(/^stored/);
-    expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
+    const blockedMs = await threadTimeMs(async () => expect((await receive(raw)).outcome).toMatch(/^stored/));
+    expect(blockedMs).toBeLessThan(MAX_BLOCK_MS);
   });
 });
 
@@ -182,16 +178,19 @@ describe('a message with an expensive header', () => {
     { what: '100,000 folded lines', expensive: `X-A: b${'\r\n b'.repeat(100_000)}`, isWhole: false },
     { what: '100,000 fields', expensive: 'X-A: b\r\n'.repeat(100_000).trimEnd(), isWhole: false },
   ])('is stored with what precedes it, and announced: $what', async ({ expensive, isWhole }) => {
-    const { receive, inbox } = await arrangeInbox(database, { authenticate });
+    const { receive, inbox, messageOf } = await arrangeInbox(database, { authenticate });
     const raw = mail({ Subject: 'Before', 'DKIM-Signature': SIGNATURE }, 'Hello').replace(
       '\r\n\r\n',
       `\r\n${expensive}\r\n\r\n`,
     );
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
-    const { message } = await receive(raw, { clientIp: '198.51.100.7' });
-    delay.disable();
-    expect(delay.max / 1e6).toBeLessThan(MAX_BLOCK_MS);
+    // The first message loads the library that authenticates.
+    await receive(mail({ 'DKIM-Signature': SIGNATURE }));
+    let stored: string | undefined;
+    const blockedMs = await threadTimeMs(async () => {
+      stored = (await receive(raw)).receiptId;
+    });
+    expect(blockedMs).toBeLessThan(MAX_BLOCK_MS);
+    const message = await messageOf(stored ?? '');
     expect(message).toMatchObject({
       fromEmail: 'ada@people.example',
       subject: 'Before',
@@ -201,7 +200,7 @@ describe('a message with an expensive header', () => {
       parseError: isWhole ? null : expect.stringMatching(/^The header has more than /),
     });
     const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
-    expect(events).toBe(1);
+    expect(events).toBe(2);
   });
 });
 

@@ -7,6 +7,7 @@ import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { sanitizeHtml } from '../../domain/mime/sanitize-html.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
+import { threadTimeMs } from '../support/cpu-time.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createInbox,
@@ -299,12 +300,6 @@ describe('a reply', () => {
 
 describe('a reply to or forward of a message with 100,000 elements', () => {
   const htmlBody = '<b>x</b>'.repeat(100_000);
-  const threadTimeMs = async (work: () => unknown) => {
-    const before = process.threadCpuUsage();
-    await work();
-    const { user, system } = process.threadCpuUsage(before);
-    return (user + system) / 1_000;
-  };
 
   test.each([
     ['reply', { html_body: '<p>Hi</p>' }],
