@@ -50,6 +50,16 @@ export interface Postgres {
   kill(): Promise<void>;
 }
 
+/**
+ * Keeps mail out of the server's log: no DETAIL and CONTEXT (a unique violation names the key's value), and no bound
+ * parameters, neither of failed statements nor of logged ones. docs/operations.md recommends the same for other servers.
+ */
+export const PRIVATE_LOG_SETTINGS = {
+  log_error_verbosity: 'terse',
+  log_parameter_max_length_on_error: '0',
+  log_parameter_max_length: '0',
+};
+
 interface Binaries {
   postgres: string;
   initdb: string;
@@ -116,6 +126,7 @@ async function startServer(options: PostgresOptions, { postgres }: Binaries, own
     max_connections: '200',
     timezone: 'UTC',
     log_timezone: 'UTC',
+    ...PRIVATE_LOG_SETTINGS,
     ...(options.durable === false
       ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
       : {}),

@@ -3,8 +3,8 @@ import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
+import { bindParameters } from './bind-parameters.ts';
 import { EXPORT_ROLE, ORGANIZATION_VARIABLE } from './policies.ts';
-import { quoteText } from './quote-text.ts';
 import type { Sql } from './sql.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
@@ -124,7 +124,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       },
     },
   });
-  Object.assign(orm.em.getPlatform(), { escapeLiteral: quoteText });
+  bindParameters(orm);
   const inProgress = new Set<Promise<unknown>>();
 
   /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */

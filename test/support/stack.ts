@@ -8,7 +8,7 @@ import { migrate } from '../../workers/migrate.ts';
 
 /** Addresses of a test run's servers. Test files read it with {@link testStack}. */
 export interface TestStack {
-  postgres: { ownerUrl: string; apiUrl: string; workerUrl: string };
+  postgres: { ownerUrl: string; apiUrl: string; workerUrl: string; logFile: string };
 }
 
 const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
@@ -70,6 +70,7 @@ async function startDatabase({ directory, stops }: Running): Promise<TestStack['
     ownerUrl: server.url('agent_email'),
     apiUrl: login('api_login'),
     workerUrl: login('worker_login'),
+    logFile: join(directory, 'postgres.log'),
   };
   await migrate({ migrationUrl: facts.ownerUrl, apiUrl: facts.apiUrl, workerUrl: facts.workerUrl });
   return facts;
