@@ -112,8 +112,17 @@ export const ConfigSchema = Type.Object({
     description: 'TLS to the relay: never, STARTTLS if offered, STARTTLS or fail, implicit TLS.',
     default: 'opportunistic',
   }),
-  SMTP_RELAY_USER: optionalText('User name for the relay.'),
+  SMTP_RELAY_TLS_CA_FILE: optionalText(
+    'PEM file with the certificate authorities of the relay; empty means the public ones.',
+  ),
+  SMTP_RELAY_USER: optionalText(
+    'User name for the relay. It and the password are sent only over TLS with a valid certificate, so that opportunistic means required.',
+  ),
   SMTP_RELAY_PASSWORD: optionalText('Password for the relay.'),
+  SMTP_RELAY_INSECURE_AUTH: flag(
+    'Send the password even without TLS or with an invalid certificate: only for a relay on the same machine.',
+    false,
+  ),
   SMTP_RELAY_POOL_SIZE: integer('Maximum number of connections to the relay per worker.', 10, 1, 500),
   SMTP_RELAYED_IS_DELIVERED: flag(
     'Count an `Action: relayed` report as delivered (the next hop does not report).',

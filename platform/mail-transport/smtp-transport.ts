@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { NodemailerError } from 'nodemailer';
 import SMTPPool, { type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'nodemailer/lib/smtp-pool';
 import type { Config } from '../config.ts';
@@ -10,6 +11,8 @@ export type SmtpTransportConfig = Pick<
   | 'SMTP_RELAY_HOST'
   | 'SMTP_RELAY_PORT'
   | 'SMTP_RELAY_TLS'
+  | 'SMTP_RELAY_TLS_CA_FILE'
+  | 'SMTP_RELAY_INSECURE_AUTH'
   | 'SMTP_RELAY_USER'
   | 'SMTP_RELAY_PASSWORD'
   | 'SMTP_RELAY_POOL_SIZE'
@@ -27,7 +30,11 @@ export interface SmtpTimeouts {
 const DEFAULT_TIMEOUTS: SmtpTimeouts = { connectMs: 30_000, greetingMs: 30_000, idleMs: 600_000 };
 const CLOSE_GRACE_MS = 10_000;
 
-/** Sends messages to a relay over pooled SMTP connections and requests delivery reports if the relay supports DSN. */
+/**
+ * Sends messages to a relay over pooled SMTP connections and requests delivery reports if the relay supports DSN.
+ *
+ * @throws Error if the settings would send a password without TLS, or the file with the authorities cannot be read.
+ */
 export function createSmtpTransport(
   config: SmtpTransportConfig,
   timeouts: SmtpTimeouts = DEFAULT_TIMEOUTS,
@@ -59,17 +66,12 @@ export function createSmtpTransport(
 }
 
 function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPPoolOptions {
-  const { SMTP_RELAY_TLS: tls, SMTP_RELAY_USER: user } = config;
+  const { SMTP_RELAY_USER: user } = config;
   return {
     host: config.SMTP_RELAY_HOST,
     port: config.SMTP_RELAY_PORT,
     name: config.MAIL_DOMAIN,
-    secure: tls === 'implicit',
-    ignoreTLS: tls === 'none',
-    requireTLS: tls === 'required',
-    opportunisticTLS: tls === 'opportunistic',
-    // Opportunistic TLS protects only against eavesdropping (RFC 7435): a bad certificate is still better than none.
-    ...(tls === 'opportunistic' ? { tls: { rejectUnauthorized: false } } : {}),
+    ...tlsOptions(config),
     ...(user ? { auth: { user, pass: config.SMTP_RELAY_PASSWORD } } : {}),
     maxConnections: config.SMTP_RELAY_POOL_SIZE,
     // The pool would requeue a message when its connection closes. Only the workflow decides about retries.
@@ -77,6 +79,30 @@ function poolOptions(config: SmtpTransportConfig, timeouts: SmtpTimeouts): SMTPP
     connectionTimeout: timeouts.connectMs,
     greetingTimeout: timeouts.greetingMs,
     socketTimeout: timeouts.idleMs,
+  };
+}
+
+/** A password is never sent to a relay whose certificate was not verified, unless the configuration says so. */
+function tlsOptions(config: SmtpTransportConfig): SMTPPoolOptions {
+  const { SMTP_RELAY_TLS: mode, SMTP_RELAY_TLS_CA_FILE: caFile, SMTP_RELAY_USER: user } = config;
+  if ((user === undefined) !== (config.SMTP_RELAY_PASSWORD === undefined))
+    throw new Error('SMTP_RELAY_USER and SMTP_RELAY_PASSWORD must be set together.');
+  const protectsPassword = user !== undefined && !config.SMTP_RELAY_INSECURE_AUTH;
+  if (protectsPassword && mode === 'none')
+    throw new Error(
+      'SMTP_RELAY_TLS=none would send SMTP_RELAY_PASSWORD unencrypted. Use required or implicit, or SMTP_RELAY_INSECURE_AUTH=true for a relay on the same machine.',
+    );
+  const isOpportunistic = mode === 'opportunistic' && !protectsPassword;
+  return {
+    secure: mode === 'implicit',
+    ignoreTLS: mode === 'none',
+    requireTLS: mode !== 'none' && mode !== 'implicit' && !isOpportunistic,
+    opportunisticTLS: isOpportunistic,
+    tls: {
+      // Opportunistic TLS protects only against eavesdropping (RFC 7435): a bad certificate is still better than none.
+      rejectUnauthorized: !isOpportunistic && !config.SMTP_RELAY_INSECURE_AUTH,
+      ...(caFile ? { ca: readFileSync(caFile) } : {}),
+    },
   };
 }
 

@@ -10,8 +10,16 @@ import {
   type SmtpTransportConfig,
 } from '../../platform/mail-transport/smtp-transport.ts';
 
-const cert = readFileSync(new URL('../egress/receiver.cert.pem', import.meta.url));
-const key = readFileSync(new URL('../egress/receiver.key.pem', import.meta.url));
+/** Issued by itself, for 127.0.0.1. */
+const CERTIFICATE_FILE = new URL('relay.cert.pem', import.meta.url).pathname;
+const cert = readFileSync(CERTIFICATE_FILE);
+const key = readFileSync(new URL('relay.key.pem', import.meta.url));
+/** For another host. */
+const foreign = {
+  cert: readFileSync(new URL('../egress/receiver.cert.pem', import.meta.url)),
+  key: readFileSync(new URL('../egress/receiver.key.pem', import.meta.url)),
+  caFile: new URL('../egress/receiver.cert.pem', import.meta.url).pathname,
+};
 const RAW = Buffer.from('Subject: caf\xe9\r\n\r\n.dot\r\n', 'latin1');
 
 interface Received {
@@ -53,6 +61,7 @@ async function transmit(port: number, config: Partial<SmtpTransportConfig>) {
     SMTP_RELAY_PORT: port,
     SMTP_RELAY_TLS: 'opportunistic',
     SMTP_RELAY_POOL_SIZE: 1,
+    SMTP_RELAY_INSECURE_AUTH: false,
     MAIL_DOMAIN: 'agents.test',
     ...config,
   });
@@ -96,16 +105,55 @@ describe('a relay with TLS and authentication', () => {
     },
   );
 
-  test('receives the configured credentials', async () => {
-    const { port, received } = await relay({ authOptional: false });
-    const user = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'right' };
-    expect(await transmit(port, user)).toMatchObject({ kind: 'accepted' });
-    expect(received[0]?.session.user).toBe('service');
+  const CREDENTIALS = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'right' };
+  const TRUSTED = { SMTP_RELAY_TLS_CA_FILE: CERTIFICATE_FILE };
+
+  test.each(['opportunistic', 'required', 'implicit'] as const)(
+    'receives the credentials over %s TLS with a certificate that is verified',
+    async (tls) => {
+      const { port, received } = await relay({ authOptional: false, secure: tls === 'implicit' });
+      const config = { ...CREDENTIALS, ...TRUSTED, SMTP_RELAY_TLS: tls };
+      expect(await transmit(port, config)).toMatchObject({ kind: 'accepted' });
+      expect(received[0]?.session).toEqual({ secure: true, user: 'service' });
+    },
+  );
+
+  test.each<[string, SMTPServerOptions, Partial<SmtpTransportConfig>]>([
+    ['no TLS', { disabledCommands: ['STARTTLS'], allowInsecureAuth: true }, TRUSTED],
+    ['an untrusted certificate', {}, {}],
+    ['a certificate for another host', foreign, { SMTP_RELAY_TLS_CA_FILE: foreign.caFile }],
+  ])('never receives the credentials with %s', async (_name, options, config) => {
+    const logins: string[] = [];
+    const { port, received } = await relay({
+      ...options,
+      onAuth({ username }, _session, done) {
+        logins.push(String(username));
+        done(null, { user: username });
+      },
+    });
+    for (const tls of ['opportunistic', 'required'] as const) {
+      const result = await transmit(port, { ...CREDENTIALS, ...config, SMTP_RELAY_TLS: tls });
+      expect(result).toMatchObject({ kind: 'deferred' });
+    }
+    expect([logins, received]).toEqual([[], []]);
+  });
+
+  test('receives the credentials without TLS only if that is configured', async () => {
+    const { port, received } = await relay({ authOptional: false, allowInsecureAuth: true });
+    const config = { ...CREDENTIALS, SMTP_RELAY_TLS: 'none' as const };
+    await expect(transmit(port, config)).rejects.toThrow(/^SMTP_RELAY_TLS=none would send/);
+    const insecure = { ...config, SMTP_RELAY_INSECURE_AUTH: true };
+    expect(await transmit(port, insecure)).toMatchObject({ kind: 'accepted' });
+    expect(received[0]?.session).toEqual({ secure: false, user: 'service' });
+  });
+
+  test('needs a user and a password', async () => {
+    await expect(transmit(25, { SMTP_RELAY_USER: 'service' })).rejects.toThrow(/must be set together/);
   });
 
   test('defers messages while the password is wrong or missing', async () => {
     const { port, received } = await relay({ authOptional: false });
-    const wrong = { SMTP_RELAY_USER: 'service', SMTP_RELAY_PASSWORD: 'wrong' };
+    const wrong = { ...CREDENTIALS, ...TRUSTED, SMTP_RELAY_PASSWORD: 'wrong' };
     expect(await transmit(port, wrong)).toMatchObject({ kind: 'deferred' });
     expect(await transmit(port, {})).toMatchObject({ kind: 'deferred' });
     expect(received).toEqual([]);
