@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { startChild } from './child-process.ts';
+import { type HostGuard, startHostGuard } from './host-guard.ts';
 import { findFreePort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
@@ -26,12 +28,20 @@ export interface MailUi {
   stop(): Promise<void>;
 }
 
-/** Starts maildev's web inbox; both its listeners are bound to 127.0.0.1. */
+const WEB_USER = 'host-guard';
+
+/**
+ * Starts maildev's web inbox; all listeners are bound to 127.0.0.1. Browsers reach it through a guard against other
+ * websites, which alone knows the password.
+ */
 export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
   const { directory, webPort, maxMails = 1000 } = options;
   mkdirSync(directory, { recursive: true });
   const smtpPort = await findFreePort();
+  const upstream = { host: '127.0.0.1', port: await findFreePort() };
   const url = `http://127.0.0.1:${webPort}`;
+  const password = randomBytes(24).toString('base64url');
+  const authorization = `Basic ${Buffer.from(`${WEB_USER}:${password}`).toString('base64')}`;
   const child = await startChild({
     name: 'The mail UI',
     command: process.execPath,
@@ -40,7 +50,7 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
       '--smtp',
       String(smtpPort),
       '--web',
-      String(webPort),
+      String(upstream.port),
       // By default it listens on every address of the machine.
       '--ip',
       '127.0.0.1',
@@ -53,12 +63,18 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
       '--silent',
     ],
     // It reads MAILDEV_* variables and configuration files from the folder it is started in.
-    env: { NODE_NO_WARNINGS: '1' },
+    env: { NODE_NO_WARNINGS: '1', MAILDEV_WEB_USER: WEB_USER, MAILDEV_WEB_PASS: password },
     cwd: directory,
     logFile: options.logFile,
     pidFile: options.pidFile,
   });
+  let guard: HostGuard | undefined;
+  const stop = async () => {
+    await child.stop();
+    await guard?.stop();
+  };
   try {
+    guard = await startHostGuard({ port: webPort, upstream, headers: { authorization } });
     await waitUntil(() => assertHealthy(url), {
       what: 'The mail UI',
       timeoutMs: 30_000,
@@ -66,10 +82,10 @@ export async function startMailUi(options: MailUiOptions): Promise<MailUi> {
       signal: options.signal,
     });
   } catch (error) {
-    await child.stop();
+    await stop();
     throw error;
   }
-  return { url, smtpPort, exited: child.exited, stop: child.stop };
+  return { url, smtpPort, exited: child.exited, stop };
 }
 
 async function assertHealthy(url: string): Promise<void> {

@@ -20,6 +20,15 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`No free port found between ${FIRST_PORT} and ${LAST_PORT}`);
 }
 
+/**
+ * An address for a server that only this process may find. Linux routes all of 127.0.0.0/8 to the machine; other systems
+ * only 127.0.0.1.
+ */
+export function pickLoopbackAddress(platform: NodeJS.Platform = process.platform): string {
+  if (platform !== 'linux') return LOOPBACK;
+  return `127.${randomInt(1, 255)}.${randomInt(0, 256)}.${randomInt(1, 255)}`;
+}
+
 export interface RequiredPort {
   port: number;
   /** What will listen there, for the error message. */

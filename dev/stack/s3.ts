@@ -1,6 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import S3rver from '@20minutes/s3rver';
+import { findRefusal } from './host-guard.ts';
 import { normalizeBucketPath, rejectUnsigned, verifyPresignedLinks } from './s3-signatures.ts';
 import { abortUploads } from './s3-uploads.ts';
 
@@ -44,7 +46,13 @@ export async function startS3({ directory, port, bucket }: S3Options): Promise<S
   // It would otherwise handle the uncaught errors of the whole process.
   s3rver.logger.exceptions.unhandle();
   await s3rver.configureBuckets();
-  const server = createServer(s3rver.callback());
+  const serve = s3rver.callback();
+  // Its key is public, so that a signature alone does not keep other websites out.
+  const server = createServer((incoming, response) => {
+    const refusal = findRefusal(incoming, (server.address() as AddressInfo).port);
+    if (refusal) response.writeHead(refusal.status).end(refusal.reason);
+    else serve(incoming, response);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);

@@ -4,7 +4,8 @@ import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { type Child, startChild } from './child-process.ts';
-import { acceptsConnections, findFreePort } from './ports.ts';
+import { type HostGuard, startHostGuard } from './host-guard.ts';
+import { acceptsConnections, findFreePort, pickLoopbackAddress } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
 const NAMESPACE = 'default';
@@ -62,15 +63,19 @@ async function portsAreFree({ port, uiPort }: TemporalOptions): Promise<boolean>
 
 async function startOnce(options: TemporalOptions): Promise<TemporalServer> {
   const address = `127.0.0.1:${options.port}`;
+  // Browsers reach the UI, which has no authentication, through a guard against other websites.
+  const ui =
+    options.uiPort === undefined ? undefined : { host: pickLoopbackAddress(), port: await findFreePort() };
   const child = await startChild({
     name: 'Temporal',
     command: options.executable,
-    args: serverArguments(options, await findFreePort()),
+    args: serverArguments(options, { ui, httpPort: await findFreePort() }),
     logFile: options.logFile,
     pidFile: options.pidFile,
     // The CLI reads TEMPORAL_* variables and profiles too, so the clients' settings are not passed on.
     env: { PATH: '/usr/bin:/bin', HOME: dirname(options.logFile) },
   });
+  let guard: HostGuard | undefined;
   try {
     await waitUntil(() => prepareNamespace(address), {
       what: 'Temporal',
@@ -78,26 +83,41 @@ async function startOnce(options: TemporalOptions): Promise<TemporalServer> {
       failed: child.failure,
       signal: options.signal,
     });
+    if (ui && options.uiPort !== undefined)
+      guard = await startHostGuard({ port: options.uiPort, upstream: ui });
   } catch (error) {
     await child.stop();
     throw error;
   }
-  return describeServer(options, address, child);
+  return describeServer(options, address, { child, guard });
 }
 
-function describeServer({ uiPort }: TemporalOptions, address: string, child: Child): TemporalServer {
+function describeServer(
+  { uiPort }: TemporalOptions,
+  address: string,
+  { child, guard }: { child: Child; guard: HostGuard | undefined },
+): TemporalServer {
   return {
     address,
     namespace: NAMESPACE,
     uiUrl: uiPort === undefined ? undefined : `http://127.0.0.1:${uiPort}`,
     pid: child.pid,
     exited: child.exited,
-    stop: child.stop,
-    kill: child.kill,
+    async stop() {
+      await child.stop();
+      await guard?.stop();
+    },
+    async kill() {
+      await child.kill();
+      await guard?.stop();
+    },
   };
 }
 
-function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPort: number): string[] {
+function serverArguments(
+  { port, databaseFile }: TemporalOptions,
+  { ui, httpPort }: { ui: { host: string; port: number } | undefined; httpPort: number },
+): string[] {
   const dynamicConfig = {
     // More partitions than cores only add hops on one machine; this halves the p99.
     'matching.numTaskqueueReadPartitions': 1,
@@ -116,9 +136,7 @@ function serverArguments({ port, uiPort, databaseFile }: TemporalOptions, httpPo
     'warn',
     '--http-port',
     String(httpPort),
-    ...(uiPort === undefined
-      ? ['--headless']
-      : ['--ui-ip', '127.0.0.1', '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
+    ...(ui ? ['--ui-ip', ui.host, '--ui-port', String(ui.port), '--ui-disable-news-fetch'] : ['--headless']),
     // Without the pragmas every state change waits for the disk: 9 instead of 32 workflows a second.
     ...(databaseFile
       ? [
