@@ -1,13 +1,13 @@
 # One image for every process, which the command selects (see docker-compose.yml).
-ARG NODE_VERSION=24.21.0
+FROM node:24.21.0-bookworm-slim AS node
 
-FROM node:${NODE_VERSION}-bookworm-slim AS dependencies
+FROM node AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No production package needs its install script.
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:${NODE_VERSION}-bookworm-slim
+FROM node
 # By default libc and V8 retain 60 MiB more in a worker than it uses, and 25 MiB more in one that reads files, because
 # of its many threads and short-lived buffers. These settings return large blocks to the system immediately.
 ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072 \
