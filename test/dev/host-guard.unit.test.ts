@@ -38,8 +38,10 @@ async function startGuarded() {
     seen.push({ method: incoming.method, headers: incoming.headers, body: await text(incoming) });
     response.writeHead(201, { 'x-upstream': 'yes' }).end('content');
   });
-  upstream.on('upgrade', (_incoming, socket) => {
+  upstream.on('upgrade', (_incoming, socket, head) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n');
+    // The first bytes may arrive together with the request.
+    socket.write(head);
     socket.pipe(socket);
   });
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
