@@ -425,6 +425,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/sign-mime signBytes': OUR_TEXT,
   'mime/sign-mime signStream': OUR_TEXT,
   'mime/header-fields MalformedHeaderError': 'An error without behavior.',
+  'mime/unsendable-message-error UnsendableMessageError': 'An error without behavior.',
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',
   'mime/mime-reader createMimeReader': 'parseMail is its only user, and is measured.',
   'mime/parse-mail emptyParsedMail': 'Takes no text of strangers.',
