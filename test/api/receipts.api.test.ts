@@ -3,6 +3,7 @@ import Fastify from 'fastify';
 import { installReceipts } from '../../api/plugins/receipts.ts';
 import type { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Operation } from '../support/contract.ts';
+import { startDnsServer } from '../support/dns-server.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, type ResourceIds } from '../support/operations.ts';
 import { createKey } from '../support/organizations.ts';
@@ -10,9 +11,13 @@ import { expectProblem } from '../support/problems.ts';
 import { createResources, readResourceIds } from '../support/resource-ids.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { addInternalRows, asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
+import { useResource } from '../support/use-resource.ts';
 
 const objects = useObjectStorage();
-const app = useTestApp(() => ({ config: objects.environment }));
+const dns = useResource(startDnsServer, (server) => server.stop());
+const app = useTestApp(() => ({
+  config: { ...objects.environment, DNS_SERVERS: dns.address, DNS_TIMEOUT_MS: '100' },
+}));
 
 let organizationId: string;
 let environmentId: string;

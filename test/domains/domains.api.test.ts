@@ -56,6 +56,19 @@ const verify = async ({ token }: Pick<TestOrganization, 'token'>, { id }: { id: 
   return response.json<DomainAnswer>();
 };
 
+test('the private key of DKIM is encrypted at rest', async () => {
+  const { id } = await add(await createOrganization(app.worker));
+  const [key] = await app.worker.systemTransaction(({ em }) =>
+    em.execute<{ private: Buffer }[]>(
+      sql`select private_key as private from dkim_keys where domain_id = ${id}`,
+    ),
+  );
+  const stored = key?.private.toString('latin1') ?? '';
+  expect(stored.length).toBeGreaterThan(1_000);
+  // Neither PEM, nor PKCS #8 in base64 or DER, which start with an ASN.1 sequence.
+  expect(stored).not.toMatch(/PRIVATE KEY|^MII|^0\x82/);
+});
+
 const statusOf = ({ records }: DomainAnswer) =>
   Object.fromEntries(records.map(({ purpose, status }) => [purpose, status]));
 

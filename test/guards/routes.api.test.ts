@@ -6,13 +6,8 @@ import type { AuthenticationService } from '../../domain/api-keys/authentication
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
 import type { Operation } from '../support/contract.ts';
 import { formCall } from '../support/form.ts';
-import {
-  createAttachment,
-  createInbox,
-  createKey,
-  createOrganization,
-  type TestOrganization,
-} from '../support/organizations.ts';
+import { BODIES } from '../support/operations.ts';
+import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
@@ -155,112 +150,4 @@ describe('access', () => {
       expect(problem.permission).toMatch(/^[a-z]+:[a-z]+$/);
     }
   });
-
-  interface AccessCase {
-    caller: string;
-    victim: { token: string; environmentId: string; keyId: string };
-  }
-
-  /** Callers and rows that they must not see. Row-level security covers only the first case. */
-  const FOREIGN_ROWS: [string, () => Promise<AccessCase>][] = [
-    [
-      'another organization',
-      async () => {
-        const otherOrganization = await createOrganization(app.worker);
-        return {
-          caller: organization.token,
-          victim: { ...otherOrganization, environmentId: otherOrganization.productionEnvironmentId },
-        };
-      },
-    ],
-    [
-      'another environment, for a key bound to one',
-      async () => {
-        const bound = await createKey(app.worker, {
-          ...organization,
-          environmentId: organization.productionEnvironmentId,
-        });
-        return {
-          caller: bound.token,
-          victim: { ...organization, environmentId: organization.sandboxEnvironmentId },
-        };
-      },
-    ],
-    [
-      'another inbox, for a key bound to one',
-      async () => {
-        const inbox = await createInbox(app.worker, organization);
-        const environmentId = organization.productionEnvironmentId;
-        const bound = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
-        return { caller: bound.token, victim: { ...organization, environmentId } };
-      },
-    ],
-  ];
-
-  test.each(FOREIGN_ROWS)('rows of %s are not found in any operation', async (_name, arrange) => {
-    const { caller, victim } = await arrange();
-    const ids = await createOneOfEach(victim);
-    let calls = 0;
-    for (const operation of inApi().filter(({ path }) => path.includes('{'))) {
-      for (const id of ids) {
-        const [path, call] = request(operation, id);
-        expectProblem(await app.call(path, { ...call, token: caller }), 'not_found');
-        calls += 1;
-      }
-    }
-    expect(calls).toBeGreaterThan(100);
-    for (const path of [
-      '/inboxes',
-      '/messages',
-      '/threads',
-      '/api-keys',
-      '/webhooks/endpoints',
-      '/events',
-      '/org/environments',
-    ]) {
-      const { body } = await app.call(`${path}?limit=100`, { token: caller });
-      for (const id of ids) expect(body).not.toContain(id);
-    }
-  });
-
-  /** Creates one row of each kind. Returns their ids. */
-  async function createOneOfEach({ token, environmentId, keyId }: AccessCase['victim']): Promise<string[]> {
-    const create = async (path: string, body: unknown) => {
-      const headers = { 'x-env-id': environmentId };
-      const response = await app.call(path, { method: 'POST', token, headers, body });
-      expect(response.statusCode).toBe(201);
-      return response.json<{ id: string; thread_id?: string }>();
-    };
-    const inbox = await create('/inboxes', {});
-    const message = await create(`/inboxes/${inbox.id}/messages`, BODIES['messages.send']);
-    const draft = await create(`/inboxes/${inbox.id}/drafts`, BODIES['messages.send']);
-    const endpoint = await create('/webhooks/endpoints', BODIES['webhookEndpoints.create']);
-    const test = { method: 'POST' as const, token, headers: { 'x-env-id': environmentId } };
-    const endpointPath = `/webhooks/endpoints/${endpoint.id}`;
-    const delivery = (await app.call(`${endpointPath}/test`, { ...test, body: {} })).json<{
-      id: string;
-      event_id: string;
-    }>();
-    const job = (await app.call(`${endpointPath}/cancel-pending`, test)).json<{ id: string }>();
-    const file = await createAttachment(app.worker, inbox.id);
-    const hooks = [endpoint.id, delivery.id, delivery.event_id, job.id];
-    for (const id of hooks) expect(id).toMatch(/^(whe|whd|evt|whj)_/);
-    return [inbox.id, message.id, String(message.thread_id), draft.id, file.id, ...hooks, keyId];
-  }
 });
-
-/** Valid bodies for operations that validate the body before they find the row. */
-const BODIES: Record<string, unknown> = {
-  'messages.reply': { text_body: 'x' },
-  'messages.forward': { to: [{ email: 'someone@example.test' }] },
-  'messages.send': { to: [{ email: 'someone@example.test' }] },
-  'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },
-  'apiKeys.create': { name: 'x' },
-  'messages.addLabels': { labels: ['x'] },
-  'messages.removeLabels': { labels: ['x'] },
-  'suppressions.create': { email: 'someone@example.test' },
-  'lists.add': { entry: 'example.test' },
-  'retention.set': { retention_days: 30 },
-  'retention.postpone': { days: 1 },
-  'webhookEndpoints.replay': { since: '2026-01-01T00:00:00.000Z' },
-};

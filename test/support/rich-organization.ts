@@ -112,7 +112,7 @@ export async function createRichOrganization(
       domain_name: `${marker}.test`,
       ownership_token: `token-${marker}`,
       verification_status: 'verified',
-      observed: json({ spf: { found: [marker] } }),
+      observed: json({ spf: { status: 'valid', found: marker } }),
       episode_started_at: now,
       verified_at: now,
       ...stamps,

@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import {
+  type Caller,
+  digestRows,
+  listProbes,
+  markEnvironment,
+  type Probe,
+  probeAll,
+  type Victim,
+} from '../support/access-matrix.ts';
+import { createMemoryStorage } from '../support/mail-services.ts';
+import { buildRequest, findIdPositions, RESOURCES, type ResourceIds } from '../support/operations.ts';
+import { createInbox, createKey } from '../support/organizations.ts';
+import { createResources, readResourceIds } from '../support/resource-ids.ts';
+import { useTestApp } from '../support/resources.ts';
+import { addInternalRows, asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
+
+// Each request comes from an address of its own, because requests that find no environment are limited by address.
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+
+interface RichWorld {
+  organizationId: string;
+  marker: string;
+  environments: { production: string; sandbox: string };
+}
+
+async function createRichWorld(): Promise<RichWorld> {
+  const { organizationId, marker } = await createRichOrganization(createMemoryStorage(new Map()));
+  await addInternalRows(organizationId);
+  const environments = await asSchemaOwner(async (client) => {
+    const { rows } = await client.query<{ kind: string; id: string }>(
+      'select kind, id from environments where org_id = $1',
+      [organizationId],
+    );
+    return Object.fromEntries(rows.map(({ kind, id }) => [kind, id])) as RichWorld['environments'];
+  });
+  return { organizationId, marker, environments };
+}
+
+type Case = { caller: Caller; victim: Victim };
+
+/** A key of an organization, and what it may use. */
+async function createCaller(
+  name: string,
+  organizationId: string,
+  binding: { environmentId?: string; inboxId?: string } = {},
+): Promise<Caller> {
+  const { token } = await createKey(app.worker, { organizationId, ...binding });
+  const resources = await createResources(app, token, binding.inboxId ? { inboxId: binding.inboxId } : {});
+  return { name, token, own: { organization: organizationId, ...resources } };
+}
+
+/** Keys of one organization, and all of another. */
+async function outsiders(): Promise<Case[]> {
+  const [world, outside] = await Promise.all([createRichWorld(), createRichWorld()]);
+  const { organizationId, environments } = outside;
+  const inbox = await createInbox(app.worker, {
+    organizationId,
+    productionEnvironmentId: environments.production,
+  });
+  const victim = {
+    organizationId: world.organizationId,
+    ids: await readResourceIds(world.organizationId, world.environments.production),
+    markers: [world.marker],
+  };
+  const bindings: [string, object][] = [
+    ['an organization-wide key', {}],
+    ['a key of an environment', { environmentId: environments.production }],
+    ['a key of an inbox', { environmentId: environments.production, inboxId: inbox.id }],
+  ];
+  return Promise.all(
+    bindings.map(async ([name, binding]) => ({
+      caller: await createCaller(`${name} of another organization`, organizationId, binding),
+      victim,
+    })),
+  );
+}
+
+/** Bound keys, and the rest of their own organization. */
+async function insiders(): Promise<Case[]> {
+  const { organizationId, environments } = await createRichWorld();
+  const { production, sandbox } = environments;
+  // Read before the callers have rows of their own.
+  const [inProduction, inSandbox] = (await Promise.all(
+    [production, sandbox].map((environmentId) => readResourceIds(organizationId, environmentId)),
+  )) as [ResourceIds, ResourceIds];
+  const markers = { production: newMarker(), sandbox: newMarker() };
+  await markEnvironment(production, markers.production);
+  await markEnvironment(sandbox, markers.sandbox);
+  const inbox = await createInbox(app.worker, { organizationId, productionEnvironmentId: production });
+  // What belongs to the organization is not foreign to its keys.
+  const { domain, export: exportId } = inProduction;
+  const createInsider = async (name: string, binding: { environmentId: string; inboxId?: string }) => {
+    const caller = await createCaller(name, organizationId, binding);
+    return { ...caller, own: { domain, export: exportId, ...caller.own } };
+  };
+  const ofSandbox = await createInsider('a key of another environment', { environmentId: sandbox });
+  const ofInbox = await createInsider('a key of another inbox', {
+    environmentId: production,
+    inboxId: inbox.id,
+  });
+  const victimOf = (ids: ResourceIds, environmentId: string, marker: string): Victim => {
+    const { organization: _own, domain: _domain, export: _export, ...foreign } = ids;
+    const place = { environmentId, exceptInboxId: inbox.id };
+    return { organizationId, place, includesCaller: true, ids: foreign, markers: [marker] };
+  };
+  const victimInProduction = victimOf(inProduction, production, markers.production);
+  const { environment: _environment, ...besideInbox } = victimInProduction.ids;
+  return [
+    { caller: ofSandbox, victim: victimInProduction },
+    { caller: ofInbox, victim: { ...victimInProduction, ids: besideInbox } },
+    {
+      caller: {
+        ...ofInbox,
+        name: 'a key of an inbox in another environment',
+        own: { ...inProduction, ...ofInbox.own },
+      },
+      victim: victimOf(inSandbox, sandbox, markers.sandbox),
+    },
+  ];
+}
+
+const newMarker = () => `secret${randomBytes(8).toString('hex')}`;
+
+/** Drafts take any target: it is looked up when the draft is sent. */
+const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)$/;
+
+/** A bound key may not export anything, so it gets 403 before the export is looked up. */
+const EXPORT_OF_BOUND_KEY = /^exports(Unversioned)?\.\w+ path export_id$/;
+
+function findViolation(
+  { name, position, operation, id }: Probe,
+  { status, body, victim }: { status: number; body: string; victim: Victim },
+): string | undefined {
+  // An error may repeat the id that the caller sent.
+  const shown = id === '' ? body : body.replaceAll(id, '');
+  if (victim.markers.some((text) => shown.includes(text))) return "shows the victim's data:";
+  if (CHECKED_WHEN_SENT.test(name)) return status < 300 ? undefined : 'is not the answer of a draft:';
+  // Every key of an organization sees its list entries, and in its usage events which key set a limit.
+  const { listEntry, apiKey, ...ids } = victim.ids;
+  const hidden = [...Object.values(ids), ...(victim.includesCaller ? [] : [listEntry, apiKey])];
+  if (hidden.some((text) => text !== undefined && shown.includes(text))) return "shows the victim's ids:";
+  if (position === 'none') return status < 500 ? undefined : 'failed:';
+  if (EXPORT_OF_BOUND_KEY.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
+  if (position === 'x-env-id' || position.where === 'path') return status === 404 ? undefined : 'is not 404:';
+  // A filter by a foreign id finds nothing.
+  if (position.where === 'query' && operation.method === 'GET' && status === 200) return undefined;
+  return [403, 404, 422].includes(status) ? undefined : 'is neither 403, 404 nor 422:';
+}
+
+describe('foreign ids', () => {
+  test('are known for every parameter of every operation', () => {
+    const { operations, description } = app.contract;
+    const found = operations
+      .filter((operation) => operation['x-permission'] !== undefined)
+      .flatMap((operation) => findIdPositions(operation, description.components.schemas))
+      .map(({ resource }) => resource);
+    expect([...new Set(found)].sort()).toEqual([...RESOURCES].sort());
+  });
+
+  test.each([
+    ['of another organization', outsiders, 3, 100],
+    ['of another environment or inbox', insiders, 3, 60],
+  ])(
+    '%s reach, change and show nothing',
+    async (_whose, arrange, callers, minProbes) => {
+      const cases = await arrange();
+      expect(cases).toHaveLength(callers);
+      for (const { caller, victim } of cases) {
+        const probes = listProbes(app.contract, caller, victim);
+        expect(probes.length).toBeGreaterThan(minProbes);
+        const before = await digestRows(victim);
+        const check = (probe: Probe, status: number, body: string) =>
+          findViolation(probe, { status, body, victim });
+        // Reads come first, because drafts keep the foreign ids that the caller writes into them.
+        const reads = probes.filter(({ position }) => position === 'none');
+        const others = probes.filter(({ position }) => position !== 'none');
+        expect(reads.length).toBeGreaterThan(20);
+        const violations = [...(await probeAll(app, reads, check)), ...(await probeAll(app, others, check))];
+        expect({ caller: caller.name, violations }).toEqual({ caller: caller.name, violations: [] });
+        expect({ caller: caller.name, rows: await digestRows(victim) }).toEqual({
+          caller: caller.name,
+          rows: before,
+        });
+      }
+    },
+    120_000,
+  );
+
+  test('as the target of a draft are found neither when it is sent', async () => {
+    for (const { caller, victim } of [...(await outsiders()), ...(await insiders())])
+      for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
+        const path = `/inboxes/${caller.own.inbox}/drafts`;
+        const body = { to: [{ email: 'ada@people.example' }], ...target };
+        const draft = await app.call(path, { method: 'POST', token: caller.token, body });
+        const sent = await app.call(`/drafts/${draft.json().id}/send`, {
+          method: 'POST',
+          token: caller.token,
+        });
+        expect(sent.json()).toMatchObject({ code: 'draft_target_not_found' });
+      }
+  });
+});
+
+test('a key that lacks the permission of an operation gets 403 and changes nothing', async () => {
+  const { organizationId, environments, marker } = await createRichWorld();
+  const victim: Victim = {
+    organizationId,
+    ids: await readResourceIds(organizationId, environments.production),
+    markers: [marker],
+    includesCaller: true,
+  };
+  const tokens = new Map<string, string>();
+  for (const permission of PERMISSIONS) {
+    const permissions = PERMISSIONS.filter((name) => name !== permission);
+    tokens.set(permission, (await createKey(app.worker, { organizationId, permissions })).token);
+  }
+  const probes = app.contract.operations.flatMap((operation): Probe[] => {
+    const permission = operation['x-permission'];
+    if (permission === undefined) return [];
+    const { path, call } = buildRequest(operation, victim.ids);
+    const token = tokens.get(permission) ?? '';
+    return [
+      {
+        name: operation.operationId,
+        position: 'x-env-id',
+        id: '',
+        operation,
+        path,
+        call: { ...call, token },
+      },
+    ];
+  });
+  const before = await digestRows(victim);
+  const violations = await probeAll(app, probes, (_probe, status, body) => {
+    if (body.includes(marker)) return "shows the organization's data:";
+    return status === 403 ? undefined : 'is not 403:';
+  });
+  expect(violations).toEqual([]);
+  expect(await digestRows(victim)).toEqual(before);
+}, 120_000);
