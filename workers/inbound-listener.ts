@@ -22,6 +22,7 @@ import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
+import { limitReceipts } from './limited-receipts.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type InboundListenerConfig = Pick<
@@ -153,7 +154,13 @@ export function startInboundSmtp({
     registers: [registry],
   });
   const onReply = (outcome: InboundOutcome, seconds: number) => duration.observe({ outcome }, seconds);
-  return startInboundListener({ config, storage, receipts, logger, onReply });
+  return startInboundListener({
+    config,
+    storage,
+    receipts: limitReceipts(receipts, config),
+    logger,
+    onReply,
+  });
 }
 
 async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {

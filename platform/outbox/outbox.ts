@@ -32,6 +32,10 @@ const FIRST_SWEEP_AFTER_MS = 10_000;
  * starts the runs of the others. More calls would only queue there.
  */
 const MAX_CONCURRENT_CALLS_PER_QUEUE = 4;
+/** Calls for sends and signals. With few of them, sends would wait for each other while the server is slow. */
+const MAX_CONCURRENT_URGENT_CALLS = 20;
+/** Commands up to this priority are urgent. */
+const URGENT_PRIORITY = 2;
 /** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
 const MAX_WAITING_COMMANDS = 20_000;
 /** Of one organization, so that its flood does not push the commands of others to the sweep. */
@@ -126,17 +130,21 @@ const SIGNAL_PRIORITY = 1;
 
 const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
 
-/** Dispatches commands with a limit per task queue, within which organizations take turns. */
+/** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
 function createDispatcher(workflows: OutboxOptions['workflows']) {
   const callsByQueue = new Map<string, TurnSemaphore>();
   return async (organizationId: string, command: OutboxCommand): Promise<void> => {
-    const queue = command.start?.taskQueue ?? 'signals';
-    const calls = callsByQueue.get(queue) ?? createTurnSemaphore(MAX_CONCURRENT_CALLS_PER_QUEUE);
-    callsByQueue.set(queue, calls);
-    const release = await calls.acquire({ priority: priorityOf(command), key: organizationId });
+    const priority = priorityOf(command);
+    const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
+    const calls = callsByQueue.get(queue ?? '') ?? createCallLimit(queue);
+    callsByQueue.set(queue ?? '', calls);
+    const release = await calls.acquire({ priority, key: organizationId });
     await workflows.dispatch(command).finally(release);
   };
 }
+
+const createCallLimit = (queue: string | undefined): TurnSemaphore =>
+  createTurnSemaphore(queue === undefined ? MAX_CONCURRENT_URGENT_CALLS : MAX_CONCURRENT_CALLS_PER_QUEUE);
 
 /** Long enough to collect rows under load, far shorter than `FIRST_SWEEP_AFTER_MS`. */
 const BATCH_DELAY_MS = 50;
