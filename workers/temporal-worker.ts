@@ -89,7 +89,9 @@ export async function startTemporalWorkers({
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         maxConcurrentWorkflowTaskExecutions: slots(taskQueue, MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue]),
-        maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
+        // Nearly all runs of the inbound queue end in their first task. With a cache, polls of its sticky queue would hold
+        // slots in which nothing ever runs.
+        maxCachedWorkflows: taskQueue === INBOUND_QUEUE ? 0 : MAX_CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: slots(taskQueue, config.WORKER_CONCURRENCY),
         maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
       }),
