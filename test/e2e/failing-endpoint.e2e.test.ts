@@ -147,7 +147,7 @@ async function insertBacklog(endpointId: string, inboxId: string, count: number)
   const data = buildSampleData('message.rejected', { inboxId, time: new Date() });
   await database.query(
     `insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
-     select event, w.org_id, w.env_id, $3, 'message.rejected', $4, false, now()
+     select event, w.org_id, w.env_id, $3::text, 'message.rejected', $4::jsonb, false, now()
      from webhook_endpoints w, unnest($1::text[]) backlog (event) where w.id = $2`,
     [ids, endpointId, inboxId, JSON.stringify(data)],
   );
