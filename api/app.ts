@@ -5,7 +5,8 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { Logger } from 'pino';
-import { createAuthenticationService } from '../domain/api-keys/authentication.service.ts';
+import { createKeyAuthenticator } from '../domain/api-keys/key-authenticator.ts';
+import { createSessionAuthenticator } from '../domain/sessions/session-authenticator.ts';
 import type { Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createCursors } from '../platform/cursor.ts';
@@ -71,7 +72,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('filesToAttach');
   const methods = installMethodNotAllowed(app);
   installAccess(app, {
-    authentication: createAuthenticationService({ database, logger }),
+    keys: createKeyAuthenticator({ database, logger }),
+    sessions: createSessionAuthenticator({ database, logger }),
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     limits: {

@@ -57,11 +57,12 @@ export function createLists(cursors: Cursors): Lists {
 }
 
 /** A cursor is valid for one list: its tenant, path, filters and order. The page size may change between pages. */
-function listKey({ scope, routeOptions, params, query }: FastifyRequest): string {
+function listKey({ scope, person, routeOptions, params, query }: FastifyRequest): string {
   const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
   return JSON.stringify([
-    scope.organizationId,
-    scope.environmentId,
+    // Lists of a person belong to no organization.
+    scope?.organizationId ?? person.userId,
+    scope?.environmentId,
     routeOptions.url,
     params,
     Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1)),

@@ -26,6 +26,7 @@ import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
 import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
+import { createSessionService } from '../domain/sessions/session.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
@@ -118,6 +119,7 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
+    sessions: createSessionService({ database }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

@@ -41,6 +41,7 @@ import {
   UsageHistory,
   UsageRecord,
 } from './usage/usage.schemas.ts';
+import { RevokeAllSessions, SessionRecord } from './users/sessions.schemas.ts';
 import {
   BulkJobReceipt,
   BulkJobRecord,
@@ -133,4 +134,6 @@ export const sharedSchemas = [
   SetRetentionPolicy,
   PostponeRetention,
   ExportRecord,
+  SessionRecord,
+  RevokeAllSessions,
 ];

@@ -28,6 +28,7 @@ import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { Services } from './services.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
+import { sessionRoutes } from './users/sessions.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -47,6 +48,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));
       await v1.register(apiKeyRoutes(dependencies));

@@ -3,6 +3,7 @@ import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
 import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
+import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
@@ -29,7 +30,11 @@ import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
+import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
+import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
+import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
+import { SessionEntity } from './sessions/session.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
@@ -50,6 +55,11 @@ export const entities = [
   EnvironmentEntity,
   UserEntity,
   MemberEntity,
+  SessionEntity,
+  MfaEnrollmentEntity,
+  MfaChallengeEntity,
+  OrganizationPoliciesEntity,
+  AuditEntryEntity,
   DomainEntity,
   DkimKeyEntity,
   InboxEntity,

@@ -18,6 +18,7 @@ import { createDraftService } from './drafts/draft.service.ts';
 import { createReceiptService } from './inbound/receipt.service.ts';
 import { createCredentialService } from './inboxes/credential.service.ts';
 import { createNotificationService } from './notifications/notification.service.ts';
+import { createPersonNotificationService } from './notifications/person-notification.service.ts';
 import { createOutcomeService } from './outbound/outcome.service.ts';
 import { createWebhookEvents } from './webhooks/webhook-events.ts';
 
@@ -65,11 +66,13 @@ export function createSharedServices({
       simulatorDomain: simulatorDomainOf(config.MAIL_DOMAIN),
     }),
   );
+  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   return {
     events,
     returnPaths,
-    secretBox: createSecretBox(config.ENCRYPTION_KEY),
+    secretBox,
     notifications: createNotificationService({ outbox }),
+    personNotifications: createPersonNotificationService({ outbox, secretBox }),
     dns: createDnsLookup(config),
     /** Values of the DNS records that a custom domain must publish. */
     dnsSettings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },

@@ -23,6 +23,12 @@ const ID_PREFIXES = {
   usageEvent: 'uev',
   export: 'exp',
   request: 'req',
+  session: 'ses',
+  auditEntry: 'aud',
+  invitation: 'inv',
+  mfaEnrollment: 'mfa',
+  ssoConfiguration: 'sso',
+  signUp: 'sgn',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

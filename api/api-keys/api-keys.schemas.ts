@@ -1,16 +1,19 @@
 import { type Static, Type } from 'typebox';
 import type { ApiKey } from '../../domain/api-keys/api-key.entity.ts';
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { singleLineText } from '../messages/addresses.ts';
 import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
-const permissions = Type.Array(enumOf(PERMISSIONS), { maxItems: PERMISSIONS.length, uniqueItems: true });
+const permissions = Type.Array(enumOf(KEY_PERMISSIONS), {
+  maxItems: KEY_PERMISSIONS.length,
+  uniqueItems: true,
+});
 
 const fields = {
   id: id('Key id (key_…).'),
   name: text(255),
   last_four: text(4, { description: 'The last characters of the token.' }),
-  permissions: Type.Array(enumOf(PERMISSIONS), { maxItems: 100 }),
+  permissions: Type.Array(enumOf(KEY_PERMISSIONS), { maxItems: 100 }),
   env_id: nullableText(128, { description: 'Null: every environment of the organization.' }),
   inbox_id: nullableText(128, { description: 'Null: every inbox of the environment.' }),
   expires_at: nullableTimestamp('Null: does not expire.'),

@@ -1,18 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import {
   type Authentication,
-  type AuthenticationService,
+  type Authenticator,
+  type Credentials,
+  type SessionAuthenticator,
   unauthenticated,
-} from '../../domain/api-keys/authentication.service.ts';
+} from '../../domain/identity/authentication.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
+import { isFreshLogin, type Person } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who makes the request and what they may access; unset on public routes. */
+    /** Who makes the request and what they may access; unset on public routes and those of a person. */
     scope: Scope;
+    /** The signed-in person, on routes with `person`. */
+    person: Person;
     /**
      * Checks the credential again, for responses that stay open.
      *
@@ -21,8 +26,13 @@ declare module 'fastify' {
     recheckAccess(): Promise<void>;
   }
   interface FastifyContextConfig {
-    /** The permission the credential needs. Every route has either this or `public`. */
+    /** The permission the credential needs. Every route has exactly one of this, `person` and `public`. */
     permission?: Permission;
+    /**
+     * Belongs to a person and to no organization: needs a session. `any`: also one that may only enroll a second factor;
+     * `fresh`: the person signed in within the last ten minutes.
+     */
+    person?: 'any' | 'full' | 'fresh';
     /** Needs no credential. `unlimited`: no rate limit either, for operators' probes. */
     public?: true | 'unlimited';
     /** Works even if the organization has reached its limit of `api_calls`. */
@@ -33,7 +43,8 @@ declare module 'fastify' {
 }
 
 export interface AccessOptions {
-  authentication: AuthenticationService;
+  keys: Authenticator;
+  sessions: SessionAuthenticator;
   /** Shared by all processes; limits credentials and organizations. */
   limiter: RateLimiter;
   /** Local to this process; limits callers without a valid credential by address. */
@@ -43,8 +54,9 @@ export interface AccessOptions {
 
 /** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
-  const { authentication, limiter, addressLimiter, limits } = options;
+  const { keys, sessions, limiter, addressLimiter, limits } = options;
   app.decorateRequest('scope');
+  app.decorateRequest('person');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
@@ -52,23 +64,44 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     routes.push(route);
   });
   app.addHook('onReady', async () => {
-    const misconfigured = routes.filter(({ config }) => !config?.permission === !config?.public);
+    const misconfigured = routes.filter(
+      ({ config }) => [config?.permission, config?.person, config?.public].filter(Boolean).length !== 1,
+    );
     if (misconfigured.length > 0)
       throw new Error(
-        `Routes must have either permission or public: ${misconfigured.map(({ url }) => url).join(', ')}`,
+        `Routes must have exactly one of permission, person and public: ${misconfigured.map(({ url }) => url).join(', ')}`,
       );
   });
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
-    return authentication.authenticate({
-      token: readBearerToken(request),
-      environmentId: readHeader(request, 'x-env-id'),
-      requestId: request.id,
-    });
+    const credentials = readCredentials(request);
+    return (sessions.accepts(credentials.token) ? sessions : keys).authenticate(credentials);
+  }
+
+  async function authenticatePerson(
+    request: FastifyRequest,
+    level: 'any' | 'full' | 'fresh',
+  ): Promise<Person> {
+    const person = await sessions.authenticatePerson(readCredentials(request));
+    if (level !== 'any' && person.kind === 'enroll') throw enrollmentOnly();
+    if (level === 'fresh' && !isFreshLogin(person)) throw freshLoginRequired();
+    return person;
   }
 
   async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     enforceRateLimit(reply, await addressLimiter.take(request.ip, limits.address));
+  }
+
+  /** Requests without a valid credential count towards the limit of their address. */
+  async function limitAddressIfRejected<T>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return work().catch(async (error: unknown) => {
+      await limitAddress(request, reply);
+      throw error;
+    });
   }
 
   async function limitCredential({ scope }: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -80,13 +113,16 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   app.addHook('onRequest', async (request, reply) => {
-    const { permission, public: open, heldOpen } = request.routeOptions.config;
+    const { permission, person, public: open, heldOpen } = request.routeOptions.config;
     if (open === 'unlimited') return;
+    if (person) {
+      await limitAddressIfRejected(request, reply, async () => {
+        request.person = await authenticatePerson(request, person);
+      });
+      return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
+    }
     if (open || !permission) return limitAddress(request, reply);
-    const { scope, suspension } = await authenticate(request).catch(async (error: unknown) => {
-      await limitAddress(request, reply);
-      throw error;
-    });
+    const { scope, suspension } = await limitAddressIfRejected(request, reply, () => authenticate(request));
     request.scope = scope;
     await limitCredential(request, reply);
     if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD'))) throw suspension;
@@ -98,6 +134,32 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     const { scope, suspension } = await authenticate(this);
     if (suspension) throw suspension;
     if (permission) requirePermission(scope, permission);
+  });
+}
+
+function readCredentials(request: FastifyRequest): Credentials {
+  return {
+    token: readBearerToken(request),
+    environmentId: readHeader(request, 'x-env-id'),
+    organizationId: readHeader(request, 'x-org-id'),
+    ip: request.ip,
+    requestId: request.id,
+  };
+}
+
+function enrollmentOnly(): AppError {
+  return new AppError('policy_violation', {
+    detail: 'This session can only enroll a second factor, which an organization of yours requires.',
+    fix: 'Enroll one: POST /api/v1/auth/mfa/totp/setup or /api/v1/auth/mfa/webauthn/register-options.',
+    extensions: { policy: 'require_mfa' },
+  });
+}
+
+function freshLoginRequired(): AppError {
+  return new AppError('session_expired', {
+    detail: 'This change requires that you signed in within the last ten minutes.',
+    fix: 'Sign in again, and repeat the request with the new session.',
+    headers: { 'www-authenticate': 'Bearer' },
   });
 }
 

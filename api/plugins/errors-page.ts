@@ -4,19 +4,27 @@ import { ERROR_CODES, type ErrorCode } from '../../platform/errors.ts';
 const EXPLANATIONS: Record<ErrorCode, string> = {
   validation_error:
     'A field, parameter or header does not match the schema of the operation. Each entry of <code>errors</code> identifies one with a JSON Pointer. Unknown fields are rejected, not ignored.',
+  organization_required:
+    'The person belongs to several organizations. Name one in the header <code>x-org-id</code>.',
   malformed_json: 'The body is not one JSON value in UTF-8.',
   invalid_cursor:
     'A cursor is valid only for the list that returned it, with the same filters and order. Start again without a cursor.',
   unauthenticated:
-    'The request has no API key, or the key is unknown, expired or revoked. The response is the same in each case.',
-  permission_denied: 'The key lacks the permission named in <code>permission</code>.',
+    'The request has no API key or session, or it is unknown, expired or revoked. The response is the same in each case.',
+  invalid_credentials:
+    'The password, code or token is wrong, used or expired. The response does not say whether the account exists.',
+  session_expired: 'The session has ended, or is too old for the operation. Sign in again.',
+  permission_denied: 'The key or role lacks the permission named in <code>permission</code>.',
   organization_suspended: 'The organization can read but not change anything until it is reinstated.',
   environment_suspended: 'The environment can be read but not changed until it is reinstated.',
   inbox_suspended: 'The inbox cannot send until it is reinstated.',
+  policy_violation:
+    'The policy of the organization that <code>policy</code> names does not allow the request.',
   plan_limit_reached:
     'The organization has reached the maximum of the resource named in <code>counter</code>. Delete one, or upgrade.',
   not_found:
     'The resource does not exist or is outside the organization, environment or inbox of the key. The response does not say which.',
+  feature_disabled: 'This installation does not offer the feature.',
   method_not_allowed: 'The path supports other methods; <code>Allow</code> lists them.',
   already_exists: 'The name, address or key is already taken.',
   conflict: 'The state of the resource does not allow the operation, or it has changed since it was read.',

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
-import { unauthenticated } from '../../domain/api-keys/authentication.service.ts';
+import { unauthenticated } from '../../domain/identity/authentication.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../../platform/telemetry.ts';
 import type { OpenResponses } from './open-responses.ts';

@@ -6,7 +6,7 @@ export function installRequestContext(app: FastifyInstance): void {
     reply.header('x-request-id', request.id);
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { is404, method, routeOptions, scope } = request;
+    const { is404, method, routeOptions, scope, person } = request;
     const clientId = request.headers['x-request-id'];
     request.log.info(
       {
@@ -16,7 +16,7 @@ export function installRequestContext(app: FastifyInstance): void {
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime),
         organizationId: scope?.organizationId,
-        actor: scope?.actor.id,
+        actor: scope?.actor.id ?? person?.userId,
         clientRequestId: typeof clientId === 'string' ? clientId.slice(0, 64) : undefined,
       },
       'request',

@@ -10,7 +10,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, people: true }),
   indexes: [{ properties: ['organizationId', 'id'] }, { properties: ['createdByKeyId'] }],
   properties: {
     id: primaryId(),
@@ -28,6 +28,8 @@ export const ApiKeyEntity = defineEntity({
     createdByKeyId: idColumn().strictNullable(),
     expiresAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
+    /** Ranges that may use the key. Empty: every address. */
+    allowedCidrs: p.array().default([]),
     /** Updated at most once a minute, so requests rarely cause a write. */
     lastUsedAt: timestamp().strictNullable(),
     createdAt: createdAt(),

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
 import { createUser } from '../identity/create-user.ts';
 import { hashPassword } from '../identity/password.ts';
-import { AGENT_PERMISSIONS, PERMISSIONS } from '../identity/permissions.ts';
+import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../identity/permissions.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -54,7 +54,7 @@ export async function createFirstOrganization(
     const { organizationId, productionEnvironmentId } = created;
     const apiKey = createApiKey(
       em,
-      { organizationId, environmentId: null, name: 'First key', permissions: [...PERMISSIONS] },
+      { organizationId, environmentId: null, name: 'First key', permissions: [...KEY_PERMISSIONS] },
       'live',
     );
     const agentKey = createApiKey(

@@ -8,6 +8,7 @@ export const PERMISSIONS = [
   'messages:read',
   'messages:write',
   'messages:send',
+  'messages:approve',
   'threads:read',
   'webhooks:read',
   'webhooks:manage',
@@ -22,28 +23,45 @@ export const PERMISSIONS = [
   'usage:read',
   'usage:manage',
   'keys:manage',
+  'members:read',
+  'members:manage',
+  'audit:read',
+  'policies:manage',
+  'sso:manage',
+  'environments:manage',
   'retention:manage',
   'export:create',
+  'org:update',
+  'org:delete',
+  'billing:manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/**
- * Permissions that agents do not get by default, because humans should decide: to whom the organization may send, whether
- * a paused sender may continue, from which domain it sends, and how long messages are kept.
- */
-const RESTRICTED_PERMISSIONS: readonly Permission[] = [
-  'keys:manage',
-  'inboxes:manage',
-  'suppressions:manage',
-  'lists:manage',
-  'domains:manage',
-  'usage:manage',
-  'retention:manage',
-  'export:create',
-];
+/** Permissions that only people have: a key must not approve what keys send, and must not close its organization. */
+const PEOPLE_ONLY: readonly Permission[] = ['messages:approve', 'org:delete'];
 
-/** Default permissions of an agent's key. */
-export const AGENT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
-  (name) => !RESTRICTED_PERMISSIONS.includes(name),
+/** What an API key may hold. */
+export const KEY_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
+  (name) => !PEOPLE_ONLY.includes(name),
 );
+
+/** Default permissions of an agent's key: it works with mail, and does not administer the organization. */
+export const AGENT_PERMISSIONS: readonly Permission[] = [
+  'inboxes:read',
+  'inboxes:write',
+  'drafts:read',
+  'drafts:write',
+  'messages:read',
+  'messages:write',
+  'messages:send',
+  'threads:read',
+  'webhooks:read',
+  'webhooks:manage',
+  'events:read',
+  'metrics:read',
+  'suppressions:read',
+  'lists:read',
+  'domains:read',
+  'usage:read',
+];

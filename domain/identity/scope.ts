@@ -1,9 +1,14 @@
 import type { TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Permission } from './permissions.ts';
+import type { Person } from './person.ts';
+import type { MemberRole } from './roles.ts';
 
 /** Who makes a change. `system`: a workflow, without a request (a scheduled send, an incoming message). */
-export type Actor = { kind: 'api_key'; id: string } | { kind: 'system'; id: string };
+export type Actor =
+  | { kind: 'api_key'; id: string }
+  | { kind: 'user'; id: string }
+  | { kind: 'system'; id: string };
 
 /**
  * What a use-case may see and do. Every finder takes a scope. Rows of the organization outside `environmentId` and
@@ -18,7 +23,16 @@ export interface Scope extends TenantScope {
   inboxId?: string;
   permissions: ReadonlySet<Permission>;
   actor: Actor;
+  /** The person's session and role; undefined for keys and workflows. */
+  member?: Member;
+  /** The client's address; undefined in workflows. */
+  ip?: string;
   requestId: string;
+}
+
+export interface Member {
+  person: Person;
+  role: MemberRole;
 }
 
 /** @throws AppError `permission_denied`, naming the permission. */

@@ -1,10 +1,11 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, oneOf, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 
 /** A person. Not tenant data: a user may be a member of several organizations. */
 export const UserEntity = defineEntity({
   name: 'User',
   tableName: 'users',
+  checks: [{ name: 'users_status', expression: oneOf('status', ['active', 'suspended']) }],
   properties: {
     id: primaryId(),
     /** Stored in lower case. */
@@ -12,6 +13,13 @@ export const UserEntity = defineEntity({
     name: p.text().strictNullable(),
     /** PHC string (argon2id); null for users who sign in only through another provider. */
     passwordHash: p.text().strictNullable(),
+    /** When the person proved that the address is theirs; null for users created by the installation. */
+    emailVerifiedAt: timestamp().strictNullable(),
+    avatarUrl: p.text().strictNullable(),
+    /** Suspended by staff: the person cannot sign in. */
+    status: p.text().$type<'active' | 'suspended'>().default('active'),
+    /** When the person deleted their account; it can be recovered for 30 days. */
+    deletedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

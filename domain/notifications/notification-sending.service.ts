@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { LockMode } from '@mikro-orm/core';
+import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import {
@@ -13,6 +14,7 @@ import type { DkimKeys } from '../domains/dkim-keys.ts';
 import { buildMime } from '../mime/build-mime.ts';
 import { signBytes } from '../mime/sign-mime.ts';
 import { type Notification, NotificationEntity } from './notification.entity.ts';
+import { openSealedParams } from './person-notification.service.ts';
 import { renderEmail } from './render-email.ts';
 import { renderTemplate, type TemplateName, type TemplateParams } from './templates.ts';
 
@@ -35,6 +37,7 @@ export interface NotificationSendingOptions {
   database: Database;
   mailTransport: Pick<MailTransport, 'transmit'>;
   dkimKeys: DkimKeys;
+  secretBox: SecretBox;
   /** From address of system emails. */
   systemAddress: string;
   /**
@@ -83,9 +86,12 @@ export function stopNotification(
   });
 }
 
+/** Emails about a person's own account: only the shared domain's key can sign them. */
+const NO_ORGANIZATION = '';
+
 /** Runs before the attempt is claimed, so that a failure here can be retried. */
 async function buildEmail(
-  { database, dkimKeys, systemAddress }: NotificationSendingOptions,
+  { database, dkimKeys, secretBox, systemAddress }: NotificationSendingOptions,
   notificationId: string,
 ): Promise<{ recipient: string; bytes: Buffer } | null> {
   const notification = await database.autocommit((em) =>
@@ -93,7 +99,10 @@ async function buildEmail(
   );
   if (!notification) return null;
   const domain = systemAddress.slice(systemAddress.lastIndexOf('@') + 1).toLowerCase();
-  const params = notification.params as unknown as TemplateParams[TemplateName];
+  const params = {
+    ...notification.params,
+    ...openSealedParams(secretBox, notification),
+  } as unknown as TemplateParams[TemplateName];
   const email = await buffer(
     buildMime({
       messageId: `${notification.id}@${domain}`,
@@ -109,7 +118,7 @@ async function buildEmail(
       ...renderEmail(renderTemplate(notification.template, params)),
     }),
   );
-  const key = await dkimKeys.findSigningKey(notification.organizationId, domain);
+  const key = await dkimKeys.findSigningKey(notification.organizationId ?? NO_ORGANIZATION, domain);
   return { recipient: notification.email, bytes: await signBytes(email, key, notification.createdAt) };
 }
 
@@ -143,6 +152,7 @@ async function recordResult(
         sentAt: new Date(),
         nextAttemptAt: null,
         lastError: null,
+        sealedParams: null,
       });
     } else if (result.kind === 'refused') fail(notification, notification.lastError);
     else if (result.kind === 'ambiguous') fail(notification, `${OUTCOME_UNKNOWN} ${notification.lastError}`);
@@ -163,7 +173,12 @@ function defer(notification: Notification): SendOutcome {
 }
 
 function fail(notification: Notification, reason: string): void {
-  Object.assign(notification, { status: 'failed', nextAttemptAt: null, lastError: reason });
+  Object.assign(notification, {
+    status: 'failed',
+    nextAttemptAt: null,
+    lastError: reason,
+    sealedParams: null,
+  });
 }
 
 function withLockedNotification<T>(

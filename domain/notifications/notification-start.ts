@@ -22,7 +22,11 @@ export function buildNotificationStart({
       fairnessKey: organizationId,
     },
     input: { notificationId: id },
-    searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'sending' },
+    searchAttributes: {
+      ...(organizationId === null ? {} : { OrgId: organizationId }),
+      ResourceId: id,
+      Stage: 'sending',
+    },
     summary: `${template} → ${id}`,
   };
 }

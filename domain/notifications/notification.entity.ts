@@ -14,7 +14,7 @@ export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'failed';
 export const NotificationEntity = defineEntity({
   name: 'Notification',
   tableName: 'notifications',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ people: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
@@ -24,7 +24,9 @@ export const NotificationEntity = defineEntity({
   ],
   properties: {
     id: primaryId(),
-    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    /** Null for an email about a person's own account. */
+    organizationId: () =>
+      p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').strictNullable().deleteRule('cascade'),
     /** Null for people who are not users yet. */
     userId: idColumn().strictNullable(),
     /** Recipient, as of when the row was created. */
@@ -32,6 +34,8 @@ export const NotificationEntity = defineEntity({
     template: p.text().$type<TemplateName>(),
     /** Template parameters. */
     params: p.json().$type<Record<string, unknown>>(),
+    /** Further parameters that must not be readable at rest, such as links with a token; removed once the email is settled. */
+    sealedParams: p.blob().strictNullable(),
     /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),
     status: p.text().$type<NotificationStatus>().default('pending'),

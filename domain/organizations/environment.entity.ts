@@ -7,7 +7,7 @@ import { OrganizationEntity } from './organization.entity.ts';
 export const EnvironmentEntity = defineEntity({
   name: 'Environment',
   tableName: 'environments',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, people: true }),
   uniques: [{ properties: ['organizationId', 'name'] }],
   properties: {
     id: primaryId(),

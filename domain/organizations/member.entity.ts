@@ -1,16 +1,17 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt } from '../../platform/database/columns.ts';
+import { createdAt, oneOf } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { MEMBER_ROLES, type MemberRole } from '../identity/roles.ts';
 import { UserEntity } from '../identity/user.entity.ts';
 import { OrganizationEntity } from './organization.entity.ts';
-
-export type MemberRole = 'owner' | 'admin' | 'developer' | 'viewer';
 
 /** A user's membership in an organization. */
 export const MemberEntity = defineEntity({
   name: 'Member',
   tableName: 'members',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true, people: true }),
+  indexes: [{ properties: ['userId'] }],
+  checks: [{ name: 'members_role', expression: oneOf('role', MEMBER_ROLES) }],
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, oneOf, primaryId, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, oneOf, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { TIERS, type Tier } from './tier.ts';
 
@@ -7,7 +7,7 @@ import { TIERS, type Tier } from './tier.ts';
 export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
-  policies: tenantPolicies({ column: 'id', lookup: true }),
+  policies: tenantPolicies({ column: 'id', lookup: true, people: true }),
   // Operators update this column with SQL.
   checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {
@@ -17,6 +17,8 @@ export const OrganizationEntity = defineEntity({
     status: p.text().$type<'active' | 'suspended'>().default('active'),
     /** Determines the organization's limits (`domain/usage/tiers.ts`). */
     tier: p.text().$type<Tier>().default('enterprise'),
+    /** When the organization was closed; it can be recovered for 30 days. Its keys and sessions stop working. */
+    deletedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

@@ -3,13 +3,15 @@
 create or replace function find_api_key(presented_hash bytea, requested_env text)
 returns table (
   key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
-  inbox_id text, permissions text[], expires_at timestamptz, last_used_at timestamptz
+  inbox_id text, permissions text[], allowed_cidrs text[], organization_cidrs text[], expires_at timestamptz,
+  last_used_at timestamptz
 )
 language sql stable security definer set search_path = public, pg_temp as $$
   select k.id, o.id, o.status, e.id, e.kind, e.status, k.env_id is not null,
-         k.inbox_id, k.permissions, k.expires_at, k.last_used_at
+         k.inbox_id, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'), k.expires_at, k.last_used_at
   from api_keys k
-  join organizations o on o.id = k.org_id
+  join organizations o on o.id = k.org_id and o.deleted_at is null
+  left join organization_policies p on p.org_id = k.org_id
   left join environments e on e.org_id = k.org_id
     and (k.env_id is null or e.id = k.env_id)
     and case when requested_env is not null then e.id = requested_env

@@ -4,7 +4,7 @@ import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresq
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
 import { bindParameters } from './bind-parameters.ts';
-import { EXPORT_ROLE, ORGANIZATION_VARIABLE } from './policies.ts';
+import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE } from './policies.ts';
 import type { Sql } from './sql.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
@@ -41,6 +41,11 @@ export interface Database {
    * without tenants. Errors as in {@link transaction}.
    */
   systemTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` in a transaction as the people role, which sees users, sessions, factors and memberships of every
+   * organization, and no mail. Errors as in {@link transaction}.
+   */
+  peopleTransaction<T>(work: (transaction: Transaction) => Promise<T>, requestId?: string): Promise<T>;
   /**
    * Runs `work` in a read-only transaction as the export role, which row-level security limits to one organization and
    * which may not read secrets: for workers, whose own role sees every tenant.
@@ -169,6 +174,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
       return track(run(orm.em.fork({ session: { variables } }), work, scope.requestId));
     },
+    peopleTransaction: (work, requestId) =>
+      track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, requestId)),
     readAsTenant(organizationId, work) {
       const session = { role: EXPORT_ROLE, variables: { [ORGANIZATION_VARIABLE]: organizationId } };
       return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));

@@ -6,6 +6,12 @@ export const WORKER_ROLE = 'agent_email_worker';
 /** Owns the SQL functions that run before the tenant is known, or across tenants (API keys, address claims, search). */
 export const LOOKUP_ROLE = 'agent_email_lookup';
 
+/**
+ * The API switches to this role for use-cases of people (sign-in, sessions, factors, memberships): it reads users of all
+ * organizations but no mail. The API's own role cannot read passwords, factors and sessions.
+ */
+export const PEOPLE_ROLE = 'agent_email_people';
+
 /** Workers read exports as this role. It is a member of the API's role, so row-level security applies to it. */
 export const EXPORT_ROLE = 'agent_email_export';
 
@@ -21,12 +27,14 @@ const CURRENT_ORGANIZATION = `nullif(current_setting('${ORGANIZATION_VARIABLE}',
  *
  * @param column column of the organization's id.
  * @param lookup opens the table to the functions of {@link LOOKUP_ROLE}.
+ * @param people opens the table to {@link PEOPLE_ROLE}.
  */
-export function tenantPolicies({ column = 'org_id', lookup = false } = {}): PolicyDef[] {
+export function tenantPolicies({ column = 'org_id', lookup = false, people = false } = {}): PolicyDef[] {
   const own = `${column} = ${CURRENT_ORGANIZATION}`;
   return [
     { name: 'tenant', roles: [API_ROLE], using: own, check: own },
     { name: 'worker', roles: [WORKER_ROLE], using: 'true', check: 'true' },
     ...(lookup ? [{ name: 'lookup', roles: [LOOKUP_ROLE], using: 'true', check: 'true' }] : []),
+    ...(people ? [{ name: 'people', roles: [PEOPLE_ROLE], using: 'true', check: 'true' }] : []),
   ];
 }

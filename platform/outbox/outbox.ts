@@ -8,8 +8,12 @@ import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
 
 export interface Outbox {
-  /** Writes the command in the caller's transaction and dispatches it right after the commit. */
-  enqueue(transaction: Transaction, organizationId: string, command: OutboxCommand): void;
+  /**
+   * Writes the command in the caller's transaction and dispatches it right after the commit.
+   *
+   * @param ownerId the organization; for the lifecycle of a person, the user.
+   */
+  enqueue(transaction: Transaction, ownerId: string, command: OutboxCommand): void;
   /**
    * Dispatches commands that their own process did not dispatch: of each organization its most urgent and oldest ones, an
    * equal share for each. Returns the number of dispatched commands, and 0 only if none is due or all fail.

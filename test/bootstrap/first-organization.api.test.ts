@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
-import { createAuthenticationService } from '../../domain/api-keys/authentication.service.ts';
+import { createKeyAuthenticator } from '../../domain/api-keys/key-authenticator.ts';
 import { createFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
 import { entities } from '../../domain/entities.ts';
-import { AGENT_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
@@ -52,11 +52,19 @@ test('creates the organization once, completely, for concurrent attempts', async
     ]);
   });
 
-  const authentication = createAuthenticationService({ database: api, logger: pino({ level: 'silent' }) });
+  const authentication = createKeyAuthenticator({ database: api, logger: pino({ level: 'silent' }) });
   const as = async (token: string, environmentId?: string) =>
-    (await authentication.authenticate({ token, environmentId, requestId: 'req' })).scope;
+    (
+      await authentication.authenticate({
+        token,
+        environmentId,
+        organizationId: undefined,
+        ip: '192.0.2.1',
+        requestId: 'req',
+      })
+    ).scope;
   const whole = await as(made.apiKey);
-  expect([...whole.permissions]).toEqual([...PERMISSIONS]);
+  expect([...whole.permissions]).toEqual([...KEY_PERMISSIONS]);
   expect(whole).toMatchObject({ environmentId: made.productionEnvironmentId, environmentBound: false });
   expect(await as(made.apiKey, made.sandboxEnvironmentId)).toMatchObject({
     environmentId: made.sandboxEnvironmentId,

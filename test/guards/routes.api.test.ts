@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { installAccess } from '../../api/plugins/access.ts';
-import type { AuthenticationService } from '../../domain/api-keys/authentication.service.ts';
+import type { Authenticator, SessionAuthenticator } from '../../domain/identity/authentication.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
 import type { Operation } from '../support/contract.ts';
 import { formCall } from '../support/form.ts';
@@ -101,10 +101,13 @@ describe('access', () => {
   test('the API does not start with a route that has no permission and is not public', async () => {
     const server = Fastify();
     const limiter = createRateLimiter({ lease: leaseFromMemory(), logger: pino({ level: 'silent' }) });
-    const authentication: AuthenticationService = { authenticate: () => Promise.reject(new Error('unused')) };
+    const unused = () => Promise.reject(new Error('unused'));
+    const keys: Authenticator = { accepts: () => true, authenticate: unused };
+    const sessions: SessionAuthenticator = { ...keys, authenticatePerson: unused };
     const limit = { perSecond: 1, burst: 1 };
     installAccess(server, {
-      authentication,
+      keys,
+      sessions,
       limiter,
       addressLimiter: limiter,
       limits: { credential: limit, organization: limit, address: limit },

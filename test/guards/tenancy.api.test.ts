@@ -7,6 +7,9 @@ import { addInternalRows, createRichOrganization } from '../support/rich-organiz
 /** Tables without a tenant, and why. */
 const WITHOUT_TENANT = new Map([
   ['users', 'a user may belong to several organizations'],
+  ['mfa_enrollments', 'they belong to users; only the people role may read them'],
+  ['mfa_challenges', 'they belong to users; only the people role may read them'],
+  ['sessions', 'they belong to users; only the people role may read them'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],
   ['mikro_orm_migrations', 'it belongs to the schema'],

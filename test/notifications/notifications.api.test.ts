@@ -6,6 +6,7 @@ import { NotificationEntity } from '../../domain/notifications/notification.enti
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
 import type { TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
 import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import {
@@ -50,6 +51,7 @@ async function arrange(answers: TransmissionResult[] = []) {
     database,
     mailTransport: transport,
     dkimKeys: unsigned,
+    secretBox: createSecretBox(Buffer.alloc(32, 7).toString('base64')),
     systemAddress: 'no-reply@mail.test',
     returnPath: 'notifications@bounces.mail.test',
   });

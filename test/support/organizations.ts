@@ -1,7 +1,7 @@
 import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { type Attachment, AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
+import { KEY_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
 import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { AddressClaimEntity } from '../../domain/inboxes/address-claim.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
@@ -24,7 +24,7 @@ export interface TestOrganization {
 /** Creates an organization. @param worker connected as a worker, which may write rows of every tenant. */
 export async function createOrganization(
   worker: Database,
-  { permissions = [...PERMISSIONS] }: { permissions?: Permission[] } = {},
+  { permissions = [...KEY_PERMISSIONS] }: { permissions?: Permission[] } = {},
 ): Promise<TestOrganization> {
   const organizationId = newId('organization');
   const ownerId = newId('user');
@@ -57,7 +57,7 @@ export interface TestKey {
 
 export async function createKey(
   worker: Database,
-  { organizationId, permissions = [...PERMISSIONS], environmentId, inboxId, expiresAt }: TestKey,
+  { organizationId, permissions = [...KEY_PERMISSIONS], environmentId, inboxId, expiresAt }: TestKey,
 ): Promise<{ token: string; keyId: string }> {
   const token = createApiKeyToken('live');
   const keyId = newId('apiKey');

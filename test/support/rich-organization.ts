@@ -87,6 +87,22 @@ export async function createRichOrganization(
       ...stamps,
     });
     await insert('members', { ...org, user_id: ownerId, role: 'owner', created_at: now });
+    await insert('organization_policies', { ...org, session_max_age_hours: 720, updated_at: now });
+    await insert('audit_entries', {
+      ...org,
+      id: ids('auditEntry'),
+      action: 'api_key.created',
+      actor_kind: 'user',
+      actor_id: ownerId,
+      credential_id: ids('session'),
+      resource_type: 'api_key',
+      resource_id: keyId,
+      reason: marker,
+      details: json({ name: marker }),
+      ip: '192.0.2.1',
+      request_id: ids('request'),
+      created_at: now,
+    });
     await insert('retention_policies', {
       ...org,
       retention_days: 365,

@@ -1,4 +1,4 @@
-import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import type { TestOrganization } from './organizations.ts';
@@ -15,7 +15,7 @@ export function testScope(
     organizationId: organization.organizationId,
     environmentId: inbox?.environmentId ?? organization.productionEnvironmentId,
     environmentBound: false,
-    permissions: new Set(PERMISSIONS),
+    permissions: new Set(KEY_PERMISSIONS),
     actor: { kind: 'api_key', id: organization.keyId },
     requestId: 'req_test',
   };

@@ -10,12 +10,13 @@ import type { Room } from '../room.ts';
 
 export const notificationsRoom: Room = {
   activities: {
-    [OUTBOUND_QUEUE]: async ({ config, database, mailTransport, dkimKeys }) =>
+    [OUTBOUND_QUEUE]: async ({ config, database, mailTransport, dkimKeys, services }) =>
       createNotificationActivities({
         notifications: createNotificationSendingService({
           database,
           mailTransport: mailTransport(),
           dkimKeys: await dkimKeys(),
+          secretBox: services.secretBox,
           systemAddress: systemMailFrom(config),
           returnPath: `notifications@${bounceDomain(config)}`,
         }),

@@ -1,35 +1,13 @@
 import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
+import { notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
+import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
+import { type Authenticator, findSuspension, unauthenticated } from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
-import type { Scope } from '../identity/scope.ts';
 import { ApiKeyEntity } from './api-key.entity.ts';
 import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
-
-export interface Credentials {
-  token: string;
-  /** The environment requested with `x-env-id`; only an organization-wide key may select one. */
-  environmentId: string | undefined;
-  requestId: string;
-}
-
-export interface Authentication {
-  scope: Scope;
-  /** The error for changes while the organization or environment is suspended; reads are allowed. */
-  suspension: AppError | undefined;
-}
-
-export interface AuthenticationService {
-  /**
-   * Resolves a token to its scope.
-   *
-   * @throws AppError `unauthenticated`, without distinguishing unknown, expired and revoked keys; `not_found` for an
-   * environment outside its scope.
-   */
-  authenticate(credentials: Credentials): Promise<Authentication>;
-}
 
 interface KeyRow {
   keyId: string;
@@ -40,18 +18,20 @@ interface KeyRow {
   environmentBound: boolean;
   inboxId: string | null;
   permissions: Permission[];
+  allowedCidrs: string[];
+  organizationCidrs: string[];
   isExpired: boolean | null;
   isRecentlyUsed: boolean | null;
 }
 
-/** Checks expiry with the clock of the database, so all processes agree. */
-export function createAuthenticationService({
+/** Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. */
+export function createKeyAuthenticator({
   database,
   logger,
 }: {
   database: Database;
   logger: Logger;
-}): AuthenticationService {
+}): Authenticator {
   const pendingUpdates = new Set<string>();
 
   /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
@@ -67,9 +47,14 @@ export function createAuthenticationService({
   }
 
   return {
-    async authenticate({ token, environmentId, requestId }) {
+    accepts: isApiKeyToken,
+    async authenticate({ token, environmentId, organizationId, ip, requestId }) {
       const row = isApiKeyToken(token) ? await findKey(database, token, environmentId) : undefined;
       if (!row || row.isExpired) throw unauthenticated();
+      if (organizationId !== undefined && organizationId !== row.organizationId)
+        throw notFound('organization', organizationId);
+      if (!isAddressAllowed(ip, row.allowedCidrs)) throw addressNotAllowed('key');
+      if (!isAddressAllowed(ip, row.organizationCidrs)) throw addressNotAllowed('organization');
       if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
       recordUse(row);
       return {
@@ -80,6 +65,7 @@ export function createAuthenticationService({
           ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
           permissions: new Set(row.permissions),
           actor: { kind: 'api_key', id: row.keyId },
+          ip,
           requestId,
         },
         suspension: findSuspension(row),
@@ -98,32 +84,9 @@ async function findKey(
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const [row] = await database.query<KeyRow>(sql`select key_id as "keyId", org_id as "organizationId",
     org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
-    env_bound as "environmentBound", inbox_id as "inboxId", permissions, expires_at <= now() as "isExpired",
+    env_bound as "environmentBound", inbox_id as "inboxId", permissions,
+    allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at <= now() as "isExpired",
     last_used_at > now() - interval '1 minute' as "isRecentlyUsed"
     from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
   return row;
-}
-
-function findSuspension({ organizationStatus, environmentStatus }: KeyRow): AppError | undefined {
-  if (organizationStatus === 'suspended') {
-    return new AppError('organization_suspended', {
-      detail: 'The organization is suspended: it can read but not change anything.',
-      fix: 'Ask an owner of the organization to contact support.',
-    });
-  }
-  if (environmentStatus === 'suspended') {
-    return new AppError('environment_suspended', {
-      detail: 'The environment is suspended: it can be read but not changed.',
-      fix: 'Use another environment, or ask an owner of the organization to contact support.',
-    });
-  }
-  return undefined;
-}
-
-export function unauthenticated(): AppError {
-  return new AppError('unauthenticated', {
-    detail: 'The request has no valid API key.',
-    fix: 'Send the header "Authorization: Bearer <API key>" with a key that is not expired or revoked.',
-    headers: { 'www-authenticate': 'Bearer' },
-  });
 }

@@ -1,0 +1,72 @@
+import { AppError } from '../../platform/errors.ts';
+import type { Person } from './person.ts';
+import type { Scope } from './scope.ts';
+
+export interface Credentials {
+  token: string;
+  /** The environment named by `x-env-id`; only an unbound credential may select one. */
+  environmentId: string | undefined;
+  /** The organization named by `x-org-id`, for people who belong to several. */
+  organizationId: string | undefined;
+  ip: string;
+  requestId: string;
+}
+
+export interface Authentication {
+  scope: Scope;
+  /** The error for changes while the organization or environment is suspended; reads are allowed. */
+  suspension: AppError | undefined;
+}
+
+/** Resolves one kind of credential. */
+export interface Authenticator {
+  /** Whether the token has the form of this kind of credential. */
+  accepts(token: string): boolean;
+  /**
+   * Resolves a token to its scope in one organization.
+   *
+   * @throws AppError `unauthenticated`, without distinguishing unknown, expired and revoked credentials; `not_found` for an
+   * environment outside its scope; `organization_required` for a person of several organizations who names none;
+   * `policy_violation` if a policy of the organization does not allow the credential.
+   */
+  authenticate(credentials: Credentials): Promise<Authentication>;
+}
+
+/** Resolves sessions, also for operations that belong to a person and to no organization. */
+export interface SessionAuthenticator extends Authenticator {
+  /** @throws AppError `unauthenticated` or `session_expired`. */
+  authenticatePerson(credentials: Credentials): Promise<Person>;
+}
+
+export interface TenantStatus {
+  organizationStatus: 'active' | 'suspended';
+  environmentStatus: 'active' | 'suspended' | null;
+}
+
+/** The error for changes in a suspended organization or environment. */
+export function findSuspension({
+  organizationStatus,
+  environmentStatus,
+}: TenantStatus): AppError | undefined {
+  if (organizationStatus === 'suspended') {
+    return new AppError('organization_suspended', {
+      detail: 'The organization is suspended: it can read but not change anything.',
+      fix: 'Ask an owner of the organization to contact support.',
+    });
+  }
+  if (environmentStatus === 'suspended') {
+    return new AppError('environment_suspended', {
+      detail: 'The environment is suspended: it can be read but not changed.',
+      fix: 'Use another environment, or ask an owner of the organization to contact support.',
+    });
+  }
+  return undefined;
+}
+
+export function unauthenticated(): AppError {
+  return new AppError('unauthenticated', {
+    detail: 'The request has no valid API key or session.',
+    fix: 'Send the header "Authorization: Bearer <API key or session token>" with one that is not expired or revoked.',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}

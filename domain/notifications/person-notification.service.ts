@@ -1,0 +1,67 @@
+import { sql } from '@mikro-orm/core';
+import type { SecretBox } from '../../platform/crypto.ts';
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Notification } from './notification.entity.ts';
+import { buildNotificationStart } from './notification-start.ts';
+import type { TemplateName, TemplateParams } from './templates.ts';
+
+export interface PersonNotification<
+  Name extends TemplateName,
+  Secret extends keyof TemplateParams[Name] = never,
+> {
+  /** Null for a person who is not a user yet. */
+  userId: string | null;
+  /** The stored address of the account, never one that a request contains. */
+  email: string;
+  template: Name;
+  params: Omit<TemplateParams[Name], Secret>;
+  /** Parameters that nobody may read in the database, such as links with a token. */
+  secrets?: Pick<TemplateParams[Name], Secret>;
+  /** Identifies the occasion: a repeated key creates no second email. Default: every call sends one. */
+  dedupeKey?: string;
+}
+
+export interface PersonNotificationService {
+  /** Creates an email to one person about their account. Its run starts after the transaction commits. */
+  notify<Name extends TemplateName, Secret extends keyof TemplateParams[Name] = never>(
+    transaction: Transaction,
+    notification: PersonNotification<Name, Secret>,
+  ): Promise<void>;
+}
+
+export function createPersonNotificationService({
+  outbox,
+  secretBox,
+}: {
+  outbox: Pick<Outbox, 'enqueue'>;
+  secretBox: SecretBox;
+}): PersonNotificationService {
+  return {
+    async notify(transaction, { userId, email, template, params, secrets, dedupeKey }) {
+      const id = newId('notification');
+      const sealed = secrets ? secretBox.seal(JSON.stringify(secrets), sealContext(id)) : null;
+      const written = await transaction.em.execute<object[]>(sql`
+        insert into notifications (id, org_id, user_id, email, template, params, sealed_params, dedupe_key, status,
+          attempts, next_attempt_at, created_at)
+        values (${id}, null, ${userId}, ${email}, ${template}, ${JSON.stringify(params)}::jsonb, ${sealed},
+          ${dedupeKey ?? id}, 'pending', 0, now(), now())
+        on conflict (dedupe_key) do nothing returning id`);
+      if (written.length === 0) return;
+      outbox.enqueue(transaction, userId ?? id, {
+        start: buildNotificationStart({ id, organizationId: null, template }),
+      });
+    },
+  };
+}
+
+/** Returns no parameters for an email without secrets. */
+export function openSealedParams(
+  secretBox: SecretBox,
+  { id, sealedParams }: Pick<Notification, 'id' | 'sealedParams'>,
+): Record<string, unknown> {
+  return sealedParams === null ? {} : JSON.parse(secretBox.open(sealedParams, sealContext(id)));
+}
+
+const sealContext = (notificationId: string): string => `notification:${notificationId}`;

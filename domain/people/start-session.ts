@@ -1,0 +1,99 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { SessionFactor, SessionMethod } from '../identity/person.ts';
+import { type CreatedSession, createSession } from '../sessions/create-session.ts';
+import type { MfaType } from './mfa-enrollment.entity.ts';
+
+/** A person who has proved a first factor, or all factors. */
+export interface SignIn {
+  userId: string;
+  method: SessionMethod;
+  /** Second factors proved in this sign-in. Empty: the first factor alone. */
+  factors?: readonly SessionFactor[];
+  /** With the method `sso`. */
+  ssoConfigurationId?: string | null;
+  ip: string;
+  userAgent: string | null;
+}
+
+/** How a person may prove the second factor. */
+export type MfaMethod = MfaType | 'recovery_code';
+
+export type SignInResult =
+  | { kind: 'session'; session: CreatedSession; isEnrollmentOnly: boolean }
+  /** The token is valid for ten minutes and five wrong codes. */
+  | { kind: 'mfa_required'; mfaToken: string; methods: MfaMethod[] };
+
+const CHALLENGE_LIFETIME_MINUTES = 10;
+const MFA_TOKEN_LENGTH = 43;
+
+interface SignInFacts {
+  status: 'active' | 'suspended';
+  types: MfaType[];
+  isMfaRequired: boolean;
+  isMfaRequiredDespiteSso: boolean;
+}
+
+/**
+ * The only way to a session: sign-up, password, passkey, OAuth, SSO, invitation and recovery all end here. Asks for the
+ * second factor if the person has one, and limits the session to enrolling one if an organization requires it and the
+ * person has none. Runs in the caller's transaction, as the people role.
+ *
+ * @throws AppError `invalid_credentials` for a deleted or suspended person.
+ */
+export async function startSession(em: EntityManager, signIn: SignIn): Promise<SignInResult> {
+  const { userId, method, factors = [], ssoConfigurationId = null, ip, userAgent } = signIn;
+  const facts = await readFacts(em, userId);
+  if (facts?.status !== 'active') throw invalidCredentials();
+  const isProved = factors.length > 0 || method === 'passkey' || method === 'sso';
+  if (!isProved && facts.types.length > 0) return challenge(em, signIn, facts.types);
+  const isRequired = method === 'sso' ? facts.isMfaRequiredDespiteSso : facts.isMfaRequired;
+  const isEnrollmentOnly =
+    isRequired && factors.length === 0 && method !== 'passkey' && facts.types.length === 0;
+  const session = await createSession(em, {
+    userId,
+    kind: isEnrollmentOnly ? 'enroll' : 'full',
+    method,
+    factors,
+    ssoConfigurationId,
+    ip,
+    userAgent,
+  });
+  return { kind: 'session', session, isEnrollmentOnly };
+}
+
+async function readFacts(em: EntityManager, userId: string): Promise<SignInFacts | undefined> {
+  const [facts] = await em.execute<SignInFacts[]>(sql`
+    select u.status,
+      array(select distinct e.type from mfa_enrollments e
+            where e.user_id = u.id and e.confirmed_at is not null order by e.type) as types,
+      exists (select from members m join organization_policies p on p.org_id = m.org_id
+              where m.user_id = u.id and p.require_mfa) as "isMfaRequired",
+      exists (select from members m join organization_policies p on p.org_id = m.org_id
+              where m.user_id = u.id and p.require_mfa and not p.sso_satisfies_mfa) as "isMfaRequiredDespiteSso"
+    from users u where u.id = ${userId} and u.deleted_at is null`);
+  return facts;
+}
+
+async function challenge(
+  em: EntityManager,
+  { userId, method, ssoConfigurationId = null }: SignIn,
+  types: MfaType[],
+): Promise<SignInResult> {
+  const mfaToken = `mft_${randomBase62(MFA_TOKEN_LENGTH)}`;
+  await em.execute(sql`
+    insert into mfa_challenges (token_hash, user_id, method, sso_configuration_id, expires_at, created_at)
+    values (${sha256(mfaToken)}, ${userId}, ${method}, ${ssoConfigurationId},
+      now() + ${CHALLENGE_LIFETIME_MINUTES} * interval '1 minute', now())`);
+  return { kind: 'mfa_required', mfaToken, methods: [...types, 'recovery_code'] };
+}
+
+/** The same for a wrong password, code or token, and for an account that does not exist. */
+export function invalidCredentials(): AppError {
+  return new AppError('invalid_credentials', {
+    detail: 'The address, password, code or token is wrong or no longer valid.',
+    fix: 'Check it and try again, or start over.',
+  });
+}

@@ -1,0 +1,45 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { ApprovalMode } from './organization-policies.entity.ts';
+
+/** The policies of an organization. */
+export interface Policies {
+  requireMfa: boolean;
+  enforceSso: boolean;
+  ssoSatisfiesMfa: boolean;
+  sessionMaxAgeHours: number | null;
+  allowedCidrs: string[];
+  maxRecipientsPerMessage: number | null;
+  allowedRecipientDomains: string[];
+  blockedRecipientDomains: string[];
+  dailySendCapPerInbox: number | null;
+  requireSendApproval: ApprovalMode;
+  autoSubmittedHeader: boolean;
+}
+
+export const DEFAULT_POLICIES: Policies = {
+  requireMfa: false,
+  enforceSso: false,
+  ssoSatisfiesMfa: true,
+  sessionMaxAgeHours: null,
+  allowedCidrs: [],
+  maxRecipientsPerMessage: null,
+  allowedRecipientDomains: [],
+  blockedRecipientDomains: [],
+  dailySendCapPerInbox: null,
+  requireSendApproval: 'off',
+  autoSubmittedHeader: true,
+};
+
+/** Returns the defaults for an organization that has set none. */
+export async function findPolicies(em: EntityManager, organizationId: string): Promise<Policies> {
+  const [row] = await em.execute<Policies[]>(sql`
+    select require_mfa as "requireMfa", enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
+      session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs",
+      max_recipients_per_message as "maxRecipientsPerMessage",
+      allowed_recipient_domains as "allowedRecipientDomains", blocked_recipient_domains as "blockedRecipientDomains",
+      daily_send_cap_per_inbox as "dailySendCapPerInbox", require_send_approval as "requireSendApproval",
+      auto_submitted_header as "autoSubmittedHeader"
+    from organization_policies where org_id = ${organizationId}`);
+  return row ?? DEFAULT_POLICIES;
+}

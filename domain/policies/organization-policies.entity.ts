@@ -1,0 +1,45 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { oneOf, updatedAt } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+export const APPROVAL_MODES = ['off', 'all', 'external'] as const;
+export type ApprovalMode = (typeof APPROVAL_MODES)[number];
+
+/** The rules an organization sets for its members, keys and mail. An organization without a row has the defaults. */
+export const OrganizationPoliciesEntity = defineEntity({
+  name: 'OrganizationPolicies',
+  tableName: 'organization_policies',
+  policies: tenantPolicies({ lookup: true, people: true }),
+  checks: [
+    {
+      name: 'organization_policies_require_send_approval',
+      expression: oneOf('require_send_approval', APPROVAL_MODES),
+    },
+  ],
+  properties: {
+    organizationId: () =>
+      p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
+    requireMfa: p.boolean().default(false),
+    enforceSso: p.boolean().default(false),
+    /** Whether signing in by SSO satisfies `require_mfa`: the identity provider then asks for the second factor. */
+    ssoSatisfiesMfa: p.boolean().default(true),
+    /** Null: a session lasts as long as the service allows. */
+    sessionMaxAgeHours: p.integer().strictNullable(),
+    /** Ranges that members and keys may call from. Empty: from everywhere. */
+    allowedCidrs: p.array().default([]),
+    /** Null: the limit of the service. */
+    maxRecipientsPerMessage: p.integer().strictNullable(),
+    /** Domains (and those below them) that mail may go to. Empty: every domain. */
+    allowedRecipientDomains: p.array().default([]),
+    blockedRecipientDomains: p.array().default([]),
+    /** Messages an inbox may send in a UTC day; null: as many as it likes. */
+    dailySendCapPerInbox: p.integer().strictNullable(),
+    requireSendApproval: p.text().$type<ApprovalMode>().default('off'),
+    /** Whether mail that a key sends carries `Auto-Submitted: auto-generated` (RFC 3834 section 5). */
+    autoSubmittedHeader: p.boolean().default(true),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type OrganizationPolicies = InferEntity<typeof OrganizationPoliciesEntity>;

@@ -1,0 +1,153 @@
+import { sql } from '@mikro-orm/core';
+import type { Logger } from 'pino';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { isId } from '../../platform/ids.ts';
+import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
+import {
+  type Credentials,
+  findSuspension,
+  type SessionAuthenticator,
+  unauthenticated,
+} from '../identity/authentication.ts';
+import type { Person, SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
+import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import { findPolicyViolation, type SessionPolicies } from './session-policies.ts';
+import { hashSessionToken, isSessionToken } from './session-token.ts';
+
+interface SessionRow extends SessionPolicies {
+  sessionId: string;
+  userId: string;
+  kind: SessionKind;
+  method: SessionMethod;
+  factors: SessionFactor[];
+  ssoConfigurationId: string | null;
+  authenticatedAt: Date;
+  isExpired: boolean;
+  isRecentlySeen: boolean;
+  membershipCount: number;
+  organizationId: string | null;
+  organizationStatus: 'active' | 'suspended' | null;
+  role: MemberRole | null;
+  environmentId: string | null;
+  environmentStatus: 'active' | 'suspended' | null;
+}
+
+/** Authenticates the sessions of people, and applies the policies of the organization they enter. */
+export function createSessionAuthenticator({
+  database,
+  logger,
+}: {
+  database: Database;
+  logger: Logger;
+}): SessionAuthenticator {
+  const pendingUpdates = new Set<string>();
+
+  /** Runs asynchronously, at most once a minute per session. A lost update only makes `last_seen_at` less precise. */
+  function recordUse({ sessionId, isRecentlySeen }: SessionRow): void {
+    if (isRecentlySeen || pendingUpdates.has(sessionId)) return;
+    pendingUpdates.add(sessionId);
+    database
+      .peopleTransaction(({ em }) =>
+        em.execute(sql`update sessions set last_seen_at = now() where id = ${sessionId}`),
+      )
+      .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of a session'))
+      .finally(() => pendingUpdates.delete(sessionId));
+  }
+
+  async function find(credentials: Credentials): Promise<SessionRow> {
+    const row = isSessionToken(credentials.token) ? await findSession(database, credentials) : undefined;
+    if (!row) throw unauthenticated();
+    if (row.isExpired) throw sessionExpired();
+    recordUse(row);
+    return row;
+  }
+
+  return {
+    accepts: isSessionToken,
+
+    authenticatePerson: async (credentials) => toPerson(await find(credentials), credentials),
+
+    async authenticate(credentials) {
+      const row = await find(credentials);
+      const { organizationId, organizationStatus, role, environmentId } = row;
+      if (row.kind === 'enroll') throw enrollmentRequired();
+      if (organizationId === null || organizationStatus === null || role === null)
+        throw organizationUnknown(row, credentials);
+      if (!isAddressAllowed(credentials.ip, row.allowedCidrs)) throw addressNotAllowed('organization');
+      const person = toPerson(row, credentials);
+      const violation = findPolicyViolation(person, row);
+      if (violation) throw violation;
+      if (environmentId === null) throw notFound('environment', credentials.environmentId ?? 'production');
+      return {
+        scope: {
+          organizationId,
+          environmentId,
+          environmentBound: false,
+          permissions: new Set(ROLE_PERMISSIONS[role]),
+          actor: { kind: 'user', id: row.userId },
+          member: { person, role },
+          ip: credentials.ip,
+          requestId: credentials.requestId,
+        },
+        suspension: findSuspension({ organizationStatus, environmentStatus: row.environmentStatus }),
+      };
+    },
+  };
+}
+
+async function findSession(
+  database: Database,
+  { token, organizationId, environmentId }: Credentials,
+): Promise<SessionRow | undefined> {
+  // Text that is not an id matches nothing, and may contain characters PostgreSQL cannot store.
+  const organization =
+    organizationId === undefined ? null : isId('organization', organizationId) ? organizationId : '';
+  const environment =
+    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const [row] = await database.query<SerializedRow<SessionRow>>(sql`
+    select session_id as "sessionId", user_id as "userId", kind, method, factors,
+      sso_configuration_id as "ssoConfigurationId", authenticated_at as "authenticatedAt",
+      expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
+      membership_count as "membershipCount", org_id as "organizationId", org_status as "organizationStatus", role,
+      env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
+      enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
+      session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs"
+    from find_session(${hashSessionToken(token)}, ${organization}, ${environment})`);
+  return row && { ...row, authenticatedAt: new Date(row.authenticatedAt) };
+}
+
+function toPerson(row: SessionRow, { ip, requestId }: Credentials): Person {
+  const { userId, sessionId, kind, method, factors, ssoConfigurationId, authenticatedAt } = row;
+  return { userId, sessionId, kind, method, factors, ssoConfigurationId, authenticatedAt, ip, requestId };
+}
+
+function organizationUnknown(row: SessionRow, { organizationId }: Credentials): AppError {
+  if (organizationId !== undefined) return notFound('organization', organizationId);
+  if (row.membershipCount === 0)
+    return new AppError('permission_denied', {
+      detail: 'You are not a member of any organization.',
+      fix: 'Accept an invitation to one.',
+    });
+  return new AppError('organization_required', {
+    detail: 'You are a member of several organizations.',
+    fix: 'Name one in the header x-org-id; GET /api/v1/user/me/organizations lists them.',
+  });
+}
+
+function sessionExpired(): AppError {
+  return new AppError('session_expired', {
+    detail: 'The session has expired.',
+    fix: 'Sign in again.',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}
+
+function enrollmentRequired(): AppError {
+  return new AppError('policy_violation', {
+    detail: 'An organization you belong to requires a second factor, and you have none yet.',
+    fix: 'Enroll one: POST /api/v1/auth/mfa/totp/setup or /api/v1/auth/mfa/webauthn/register-options.',
+    extensions: { policy: 'require_mfa' },
+  });
+}

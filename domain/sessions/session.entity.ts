@@ -1,0 +1,33 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
+import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
+import { UserEntity } from '../identity/user.entity.ts';
+
+/** A person's sign-in on one device. The token itself is returned once and never stored. */
+export const SessionEntity = defineEntity({
+  name: 'Session',
+  tableName: 'sessions',
+  indexes: [{ properties: ['userId', 'id'] }, { properties: ['expiresAt'] }],
+  checks: [{ name: 'sessions_kind', expression: oneOf('kind', ['full', 'enroll']) }],
+  properties: {
+    id: primaryId(),
+    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    tokenHash: p.blob().unique(),
+    kind: p.text().$type<SessionKind>(),
+    method: p.text().$type<SessionMethod>(),
+    factors: p.array().$type<SessionFactor[]>(),
+    /** The SSO configuration that signed the person in. No foreign key: the session ends with the configuration. */
+    ssoConfigurationId: idColumn().strictNullable(),
+    authenticatedAt: timestamp(),
+    /** Address and browser that signed in, as the person sees them in the list of their sessions. */
+    ip: p.text(),
+    userAgent: p.text().strictNullable(),
+    /** Updated at most once a minute. */
+    lastSeenAt: timestamp(),
+    expiresAt: timestamp(),
+    revokedAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type Session = InferEntity<typeof SessionEntity>;

@@ -1,0 +1,69 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Person } from '../identity/person.ts';
+
+export interface SessionSummary {
+  id: string;
+  createdAt: Date;
+  lastSeenAt: Date;
+  expiresAt: Date;
+  method: string;
+  ip: string;
+  userAgent: string | null;
+  /** The session that makes the request. */
+  isCurrent: boolean;
+}
+
+export interface SessionService {
+  /** Lists the person's active sessions, newest first. There are at most 100. */
+  list(person: Person): Promise<SessionSummary[]>;
+  /** Takes effect with the next request. @throws AppError `not_found`. */
+  revoke(person: Person, sessionId: string): Promise<void>;
+  /** Returns the number of ended sessions. */
+  revokeAll(person: Person, options: { keepCurrent: boolean }): Promise<number>;
+}
+
+export function createSessionService({ database }: { database: Database }): SessionService {
+  return {
+    list: ({ userId, sessionId }) =>
+      database.peopleTransaction(async ({ em }) => {
+        const rows = await em.execute<SerializedRow<Omit<SessionSummary, 'isCurrent'>>[]>(sql`
+          select id, created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt", method, ip,
+            user_agent as "userAgent"
+          from sessions where user_id = ${userId} and revoked_at is null and expires_at > now() order by id desc`);
+        return rows.map((row) => ({
+          ...row,
+          createdAt: new Date(row.createdAt),
+          lastSeenAt: new Date(row.lastSeenAt),
+          expiresAt: new Date(row.expiresAt),
+          isCurrent: row.id === sessionId,
+        }));
+      }),
+
+    revoke: ({ userId }, sessionId) =>
+      database.peopleTransaction(async ({ em }) => {
+        const ended = await em.execute<object[]>(sql`
+          update sessions set revoked_at = now()
+          where id = ${sessionId} and user_id = ${userId} and revoked_at is null and expires_at > now() returning id`);
+        if (ended.length === 0) throw notFound('session', sessionId);
+      }),
+
+    revokeAll: ({ userId, sessionId }, { keepCurrent }) =>
+      database.peopleTransaction(({ em }) => endSessions(em, userId, keepCurrent ? sessionId : null)),
+  };
+}
+
+/**
+ * Ends a person's sessions in the caller's transaction, for example because their password changed. Returns their number.
+ *
+ * @param except the session to keep; null ends all.
+ */
+export async function endSessions(em: EntityManager, userId: string, except: string | null): Promise<number> {
+  const ended = await em.execute<object[]>(sql`
+    update sessions set revoked_at = now()
+    where user_id = ${userId} and revoked_at is null and id is distinct from ${except} returning id`);
+  return ended.length;
+}

@@ -1,0 +1,51 @@
+import type { MemberRole } from '../../domain/identity/roles.ts';
+import { UserEntity } from '../../domain/identity/user.entity.ts';
+import { MemberEntity } from '../../domain/organizations/member.entity.ts';
+import { createSession, type NewSession } from '../../domain/sessions/create-session.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+
+/** Creates a user without the API. Returns their id. @param worker connected as a worker. */
+export async function createTestUser(
+  worker: Database,
+  {
+    email,
+    organizationId,
+    role = 'owner',
+  }: { email?: string; organizationId?: string; role?: MemberRole } = {},
+): Promise<string> {
+  const id = newId('user');
+  await worker.systemTransaction(async ({ em }) => {
+    em.create(UserEntity, {
+      id,
+      email: email ?? `${id}@example.test`,
+      name: null,
+      passwordHash: null,
+      emailVerifiedAt: new Date(),
+      avatarUrl: null,
+      deletedAt: null,
+    });
+    if (organizationId !== undefined) em.create(MemberEntity, { organizationId, userId: id, role });
+    await em.flush();
+  });
+  return id;
+}
+
+/** Signs a user in without the API. Returns the session's id and token. */
+export function createTestSession(
+  worker: Database,
+  userId: string,
+  session: Partial<NewSession> = {},
+): Promise<{ id: string; token: string }> {
+  return worker.systemTransaction(({ em }) =>
+    createSession(em, {
+      userId,
+      kind: 'full',
+      method: 'password',
+      factors: [],
+      ip: '192.0.2.1',
+      userAgent: 'test',
+      ...session,
+    }),
+  );
+}
