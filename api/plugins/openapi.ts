@@ -33,8 +33,13 @@ export async function installOpenApi(
         description: `Email inboxes for software agents. Errors are RFC 9457 problem documents; their codes are explained at ${publicUrl}${ERRORS_PAGE}.`,
       },
       servers: [{ url: publicUrl }],
-      components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'ask_…' } } },
-      security: [{ apiKey: [] }],
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'ask_…' },
+          session: { type: 'http', scheme: 'bearer', bearerFormat: 'sst_…' },
+        },
+      },
+      security: [{ apiKey: [] }, { session: [] }],
       webhooks: describeWebhooks(),
     },
     transform({ schema, url, route }) {
@@ -42,7 +47,11 @@ export async function installOpenApi(
       const described = acceptsCommonHeaders(url, route.config)
         ? withCommonHeaders(schema, route.method === 'POST')
         : schema;
-      return { url, schema: withReceipt(withResponseDescriptions(described), route.config) };
+      const security = route.config?.person ? { security: [{ session: [] }] } : {};
+      return {
+        url,
+        schema: { ...withReceipt(withResponseDescriptions(described), route.config), ...security },
+      };
     },
     // The plugin marks every body as required.
     transformObject(document) {
@@ -81,6 +90,13 @@ export async function installOpenApi(
   });
 }
 
+const ORGANIZATION_HEADER = {
+  'x-org-id': {
+    type: 'string',
+    maxLength: 128,
+    description: 'Selects the organization, for a person who belongs to several.',
+  },
+};
 const ENVIRONMENT_HEADER = {
   'x-env-id': {
     type: 'string',
@@ -100,13 +116,18 @@ const IDEMPOTENCY_HEADER = {
 
 /** Routes that require a credential accept the common headers, including `/organizations`; provider webhooks do not. */
 function acceptsCommonHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
-  return /^\/(?:api|organizations)\//.test(url) && !config?.public;
+  return /^\/(?:api|organizations)\//.test(url) && !config?.public && !config?.person;
 }
 
 /** Documents the headers that plugins read on every API route. */
 function withCommonHeaders(schema: FastifySchema, isPost: boolean): FastifySchema {
   const ownHeaders = (schema.headers as { properties?: object } | undefined)?.properties;
-  const properties = { ...ownHeaders, ...ENVIRONMENT_HEADER, ...(isPost ? IDEMPOTENCY_HEADER : {}) };
+  const properties = {
+    ...ownHeaders,
+    ...ORGANIZATION_HEADER,
+    ...ENVIRONMENT_HEADER,
+    ...(isPost ? IDEMPOTENCY_HEADER : {}),
+  };
   return { ...schema, headers: { type: 'object', properties } };
 }
 

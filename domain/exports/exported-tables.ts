@@ -515,7 +515,11 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'sent_at',
     ],
-    omitted: { dedupe_key: 'local to this database', reconciled_at: INTERNAL_STATE },
+    omitted: {
+      dedupe_key: 'local to this database',
+      sealed_params: 'secrets',
+      reconciled_at: INTERNAL_STATE,
+    },
     sources: [ownRows(fullTable('notifications', 'notification'))],
   },
   ...EXPORTED_HISTORY,
