@@ -11,15 +11,17 @@ import { isSecurityNotice } from './templates.ts';
 export function buildNotificationStart({
   id,
   organizationId,
+  userId,
   template,
-}: Pick<Notification, 'id' | 'organizationId' | 'template'>): StartCommand {
+}: Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'>): StartCommand {
   return {
     workflowType: SEND_NOTIFICATION,
     workflowId: sendNotificationWorkflowId(id),
     taskQueue: OUTBOUND_QUEUE,
     priority: {
       priorityKey: isSecurityNotice(template) ? PRIORITY.urgent : PRIORITY.notification,
-      fairnessKey: organizationId,
+      // Emails about a person's own account share one turn per person.
+      fairnessKey: organizationId ?? userId ?? id,
     },
     input: { notificationId: id },
     searchAttributes: {

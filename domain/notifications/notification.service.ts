@@ -49,7 +49,7 @@ export function createNotificationService({
         );
         if (written.length > 0)
           outbox.enqueue(transaction, organizationId, {
-            start: buildNotificationStart({ id, organizationId, template }),
+            start: buildNotificationStart({ id, organizationId, userId: owner.id, template }),
           });
       }
     },

@@ -12,12 +12,15 @@ export function overdueNotifications(
   return {
     name: 'notifications',
     async take(limit) {
-      const rows = await takeOverdue<Pick<Notification, 'id' | 'organizationId' | 'template'>>(database, {
-        table: 'notifications',
-        overdue: `status in ('pending', 'sending') and next_attempt_at < now() - interval '5 minutes'`,
-        columns: 'id, org_id as "organizationId", template',
-        limit,
-      });
+      const rows = await takeOverdue<Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'>>(
+        database,
+        {
+          table: 'notifications',
+          overdue: `status in ('pending', 'sending') and next_attempt_at < now() - interval '5 minutes'`,
+          columns: 'id, org_id as "organizationId", user_id as "userId", template',
+          limit,
+        },
+      );
       return rows.map((row) => ({
         start: buildNotificationStart(row),
         whenStopped: async () => {

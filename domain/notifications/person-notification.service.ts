@@ -50,7 +50,7 @@ export function createPersonNotificationService({
         on conflict (dedupe_key) do nothing returning id`);
       if (written.length === 0) return;
       outbox.enqueue(transaction, userId ?? id, {
-        start: buildNotificationStart({ id, organizationId: null, template }),
+        start: buildNotificationStart({ id, organizationId: null, userId, template }),
       });
     },
   };

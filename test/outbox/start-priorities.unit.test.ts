@@ -23,14 +23,14 @@ test.each<[string, StartCommand, string, number, string]>([
   ['delivery tracking', buildTrackingStart(message, 1), 'outbound', 3, 'org_1'],
   [
     'a security notice',
-    buildNotificationStart({ ...notification, template: 'export-ready' }),
+    buildNotificationStart({ userId: null, ...notification, template: 'export-ready' }),
     'outbound',
     1,
     'org_1',
   ],
   [
     'another notification',
-    buildNotificationStart({ ...notification, template: 'usage-warning' }),
+    buildNotificationStart({ userId: null, ...notification, template: 'usage-warning' }),
     'outbound',
     4,
     'org_1',
