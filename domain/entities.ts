@@ -23,6 +23,7 @@ import { MessageEntity } from './messages/message.entity.ts';
 import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { ThreadEntity } from './messages/thread.entity.ts';
+import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
 import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
 import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
@@ -67,6 +68,7 @@ export const entities = [
   InboxCredentialEntity,
   ApiKeyEntity,
   ThreadEntity,
+  ThreadMessageIdEntity,
   MessageEntity,
   MessageSearchEntity,
   RecipientEntity,

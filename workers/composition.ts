@@ -30,6 +30,7 @@ import { eventsRoom } from './rooms/events.ts';
 import { exportsRoom } from './rooms/exports.ts';
 import { inboundRoom } from './rooms/inbound.ts';
 import { inboxPurgesRoom } from './rooms/inbox-purges.ts';
+import { messagesRoom } from './rooms/messages.ts';
 import { metricsRoom } from './rooms/metrics.ts';
 import { notificationsRoom } from './rooms/notifications.ts';
 import { outboundRoom } from './rooms/outbound.ts';
@@ -43,6 +44,7 @@ import { webhooksRoom } from './rooms/webhooks.ts';
 const ROOMS: readonly Room[] = [
   outboundRoom,
   inboundRoom,
+  messagesRoom,
   draftsRoom,
   notificationsRoom,
   webhooksRoom,

@@ -5,6 +5,7 @@ export { exportOrganization } from './exports/export-organization.workflow.ts';
 export { receiveMessage } from './inbound/receive-message.workflow.ts';
 export { purgeInbox } from './inboxes/purge-inbox.workflow.ts';
 export { reconcile } from './maintenance/reconcile.workflow.ts';
+export { moveThreadMessages } from './messages/move-thread-messages.workflow.ts';
 export { sendNotification } from './notifications/send-notification.workflow.ts';
 export { sendMessage } from './outbound/send-message.workflow.ts';
 export { trackDelivery } from './outbound/track-delivery.workflow.ts';

@@ -1,8 +1,8 @@
-import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { AppError } from '../../platform/errors.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
+import { lockLivingThread, resolveThreadId } from '../messages/resolve-thread.ts';
+import type { Thread } from '../messages/thread.entity.ts';
 import type { Draft } from './draft.entity.ts';
 
 export interface DraftTarget {
@@ -23,13 +23,10 @@ export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<
   if (inReplyTo !== null && !parent) throw targetNotFound('in_reply_to', inReplyTo);
   const targetThreadId = threadId ?? parent?.threadId ?? null;
   if (targetThreadId === null) return { thread: null, parent: null };
-  const thread = await em.findOne(
-    ThreadEntity,
-    { id: targetThreadId, inboxId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+  const thread = await lockLivingThread(em, targetThreadId, { inboxId });
   if (!thread) throw targetNotFound('thread_id', targetThreadId);
-  if (parent && parent.threadId !== thread.id)
+  const isElsewhere = parent && parent.threadId !== thread.id;
+  if (isElsewhere && (await resolveThreadId(em, parent.threadId)) !== thread.id)
     throw targetNotFound('in_reply_to', parent.id, 'in that thread');
   if (parent || thread.lastMessageId === null) return { thread, parent };
   return { thread, parent: await em.findOne(MessageEntity, { id: thread.lastMessageId, inboxId }) };

@@ -238,6 +238,18 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'created_at',
       'updated_at',
     ],
+    derived: {
+      // Ids in events and in copies of the customer may be those of merged threads.
+      merged_thread_ids: {
+        sql: 'array(select m.id from threads m where m.merged_into_id = t.id order by m.id)',
+        of: ['merged_into_id'],
+      },
+    },
+    omitted: {
+      has_root: 'derived from messages',
+      has_unmoved_messages: INTERNAL_STATE,
+      reconciled_at: INTERNAL_STATE,
+    },
     sources: [
       {
         // Threads have no index with a stable order, so each is exported with its newest message. With its oldest,
@@ -544,6 +556,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   rate_buckets: 'rate limit tokens',
   reputation_outcomes: 'derived from messages and their recipients',
   sessions: 'belong to people, not to the organization',
+  thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',
   usage_deltas: 'included in usage_counters and usage_hours',

@@ -1,14 +1,17 @@
-import { LockMode, sql } from '@mikro-orm/core';
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
-import { findThread } from '../messages/find-thread.ts';
+import { baseAddress } from '../inboxes/inbox-address.ts';
+import { isHidden } from '../messages/hidden-labels.ts';
 import { type Message, MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
+import { placeMessage } from '../messages/place-message.ts';
 import type { Thread } from '../messages/thread.entity.ts';
-import { addToThread, createThread } from '../messages/thread-summary.ts';
+import { addToThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { createPreview } from '../mime/preview.ts';
@@ -29,10 +32,12 @@ export interface AnalyzedMail {
 
 /** Creates the message of a receipt in its thread. Does not announce it. */
 export async function createReceivedMessage(
-  { em }: Transaction,
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
   receipt: Receipt,
   { mail, authentication, spam }: AnalyzedMail,
 ): Promise<Message> {
+  const { em } = transaction;
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
   const { arc, spf, dkim, dmarc } = authentication;
@@ -44,12 +49,14 @@ export async function createReceivedMessage(
     ...(spam.verdict === 'spam' && !isAllowListed ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
-  const existingThread =
-    (await findThread(em, { inboxId, mail, from, at }, LockMode.PESSIMISTIC_WRITE)) ??
-    (await findThreadByReturnPath(em, receipt, LockMode.PESSIMISTIC_WRITE));
-  const thread =
-    existingThread ??
-    createThread(em, { inbox: { id: inboxId, organizationId, environmentId }, subject: mail.subject, at });
+  const { thread, isNew } = await placeMessage(transaction, outbox, {
+    inbox: { id: inboxId, organizationId, environmentId },
+    mail,
+    isTrusted: !isHidden(labels) && dmarc !== 'fail',
+    correspondents: { from: from.email, others: findOtherRecipients(receipt, mail) },
+    at,
+    findOtherwise: () => findThreadByReturnPath(em, receipt),
+  });
   const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
     id: toMessageId(receipt.id),
@@ -85,7 +92,7 @@ export async function createReceivedMessage(
       replyTo: mail.replyTo,
       automated,
       authentication,
-      isNewParticipant: existingThread !== null && !(await isKnownParticipant(em, existingThread, from)),
+      isNewParticipant: !isNew && !(await isKnownParticipant(em, thread, from)),
     }),
     parseError: mail.parseError,
     rawKey: receipt.rawKey,
@@ -98,6 +105,12 @@ export async function createReceivedMessage(
   addToThread(thread, message, [from.email], at);
   await pauseIfLooping(em, thread, at);
   return message;
+}
+
+/** The addresses in To and Cc, without the inbox's own. */
+function findOtherRecipients({ rcptTo }: Receipt, { to, cc }: ParsedInboundMail): string[] {
+  const own = baseAddress(rcptTo);
+  return [...to, ...cc].map(({ email }) => email).filter((email) => baseAddress(email) !== own);
 }
 
 function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }: ParsedInboundMail): void {

@@ -2,6 +2,7 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { isPermanentDataError } from '../../platform/database/database-errors.ts';
 import { timeOfId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
@@ -35,6 +36,7 @@ export interface IngestService {
 export interface IngestServiceOptions {
   database: Database;
   storage: Pick<Storage, 'getStream' | 'putStream'>;
+  outbox: Pick<Outbox, 'enqueue'>;
   outcomes: OutcomeService;
   events: EventService;
   /** `Action: relayed` counts as delivered, because the next hop sends no reports. */
@@ -125,7 +127,7 @@ async function store(
   receipt: Receipt,
   { sha256, ...analyzed }: AnalyzedMail & { sha256: Buffer },
 ): Promise<string> {
-  const { database, events } = options;
+  const { database, outbox, events } = options;
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
@@ -133,7 +135,7 @@ async function store(
           !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
         )
           return 'already processed';
-        const message = await createReceivedMessage(transaction, receipt, analyzed);
+        const message = await createReceivedMessage(transaction, outbox, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         await announceReceived(transaction, events, message);

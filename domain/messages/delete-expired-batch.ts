@@ -50,11 +50,26 @@ export async function deleteExpiredBatch(
   const last = found.at(-1)?.id ?? null;
   if (last === null) return { messages: 0, threads: 0, last };
   const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
-  await em.execute(sql`select id from threads where id in (${threadIds}) order by id for update`);
+  await lockThreads(em, threadIds);
   const deleted = await deleteMessages(em, batch, found);
   stopRecentTracking(transaction, outbox, batch, deleted);
   const threads = await updateThreads(em, deleted, { last, until, cutoff: batch.cutoff });
   return { messages: deleted.length, threads, last };
+}
+
+/**
+ * Locks the living threads.
+ *
+ * @throws Error if a merge ended while this call waited: the batch is repeated and finds the messages in their new thread.
+ */
+async function lockThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
+  const locked = await em.execute<{ mergedIntoId: string | null }[]>(
+    sql`select merged_into_id as "mergedIntoId" from threads
+     where id in (select coalesce(merged_into_id, id) from threads where id in (${threadIds}))
+     order by id for update`,
+  );
+  if (locked.some(({ mergedIntoId }) => mergedIntoId !== null))
+    throw new Error('A thread of this batch was merged meanwhile.');
 }
 
 /** Whether an environment has messages from before the cutoff; some of them may still be in flight. */
@@ -136,8 +151,11 @@ async function updateThreads(
   const ids = [...byThread.keys()];
   if (ids.length === 0) return 0;
   const empty = await em.execute<{ id: string }[]>(
-    sql`delete from threads t where id in (${ids})
-       and not exists (select from messages m where m.thread_id = t.id) returning id`,
+    // An alias goes with its thread, and a thread stays while messages of a merged one are still being moved to it.
+    sql`delete from threads t where id in (${ids}) and merged_into_id is null
+       and not exists (select from messages m where m.thread_id = t.id)
+       and not exists (select from threads a join messages m on m.thread_id = a.id where a.merged_into_id = t.id)
+     returning id`,
   );
   for (const { id } of empty) byThread.delete(id);
   await refreshRemainingThreads(em, byThread, rest);

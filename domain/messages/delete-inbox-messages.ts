@@ -21,7 +21,9 @@ export function deleteInboxThreads(database: Database, inboxId: string, batchSiz
   return deleteRows(
     database,
     sql`delete from threads where id in (
-       select id from threads t where inbox_id = ${inboxId} and not exists (select from messages m where m.thread_id = t.id)
+       select id from threads t where inbox_id = ${inboxId}
+         and not exists (select from messages m where m.thread_id = t.id)
+         and not exists (select from threads a join messages m on m.thread_id = a.id where a.merged_into_id = t.id)
        limit ${batchSize})`,
   );
 }

@@ -9,7 +9,8 @@ import {
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
 import { refreshThread } from './refresh-thread.ts';
-import { type Thread, ThreadEntity } from './thread.entity.ts';
+import { findThreadFamily, lockLivingThread, lockThreadOfMessage } from './resolve-thread.ts';
+import { ThreadEntity } from './thread.entity.ts';
 
 export interface DeletionService {
   /**
@@ -20,7 +21,7 @@ export interface DeletionService {
    */
   deleteMessage(scope: Scope, messageId: string): Promise<void>;
   /**
-   * Deletes a thread with all its messages, including hidden ones.
+   * Deletes a thread with all its messages, including hidden ones, and its aliases.
    *
    * @throws AppError `not_found`; `conflict` while one of its messages is being sent. Nothing is deleted in that case.
    */
@@ -48,13 +49,8 @@ export function createDeletionService({
     deleteMessage: (scope, messageId) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const located = await em.findOne(
-          MessageEntity,
-          { id: messageId, ...withinScope(scope) },
-          { fields: ['threadId'], disableIdentityMap: true },
-        );
         // Lock the thread first, in the same order as code that adds messages.
-        const thread = located && (await lockThread(transaction, scope, located.threadId));
+        const thread = await lockThreadOfMessage(em, { id: messageId, ...withinScope(scope) });
         const message =
           thread &&
           (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));
@@ -69,38 +65,32 @@ export function createDeletionService({
     deleteThread: (scope, threadId) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const thread = await lockThread(transaction, scope, threadId);
+        const thread = await lockLivingThread(em, threadId, withinScope(scope));
         if (!thread) throw notFound('thread', threadId);
+        const inThread = { threadId: { $in: await findThreadFamily(em, thread.id) } };
         const open = await em.findOne(
           MessageEntity,
-          { threadId, status: { $in: [...IN_FLIGHT_STATUSES] } },
+          { ...inThread, status: { $in: [...IN_FLIGHT_STATUSES] } },
           { lockMode: LockMode.PESSIMISTIC_WRITE },
         );
         if (open) throw messageInFlight(open);
         const tracked = await em.find(
           MessageEntity,
-          { threadId, tracked: true, status: 'sent' },
+          { ...inThread, tracked: true, status: 'sent' },
           { orderBy: { id: 'desc' }, limit: MAX_SIGNALED_RUNS },
         );
         stopTracking(transaction, outbox, tracked);
         em.clear();
-        await em.nativeDelete(MessageEntity, { threadId });
-        await em.nativeDelete(ThreadEntity, { id: threadId });
+        await em.nativeDelete(MessageEntity, inThread);
+        await em.nativeDelete(ThreadEntity, { id: thread.id });
       }),
   };
 }
 
-function lockThread({ em }: Transaction, scope: Scope, threadId: string): Promise<Thread | null> {
-  return em.findOne(
-    ThreadEntity,
-    { id: threadId, ...withinScope(scope) },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
-}
-
 /** Deletes an empty thread, and refreshes the summary of any other. */
 async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
-  const remaining = await em.findOne(MessageEntity, { threadId }, { fields: ['id'] });
+  const threadIds = await findThreadFamily(em, threadId);
+  const remaining = await em.findOne(MessageEntity, { threadId: { $in: threadIds } }, { fields: ['id'] });
   if (!remaining) {
     await em.nativeDelete(ThreadEntity, { id: threadId });
     return;

@@ -8,7 +8,8 @@ import { isHidden } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, type MessageDetails } from './message-details.ts';
 import { refreshThread } from './refresh-thread.ts';
-import { ThreadEntity } from './thread.entity.ts';
+import { lockThreadOfMessage } from './resolve-thread.ts';
+import type { Thread } from './thread.entity.ts';
 
 export interface LabelService {
   /**
@@ -37,8 +38,9 @@ export function createLabelService({
 }): LabelService {
   const changeLabels = (scope: Scope, messageId: string, change: (labels: string[]) => string[]) =>
     database.transaction(scope, async (transaction) => {
-      const message = await lockMessage(transaction, scope, messageId);
-      await setLabels(transaction, events, message, change(message.labels));
+      const locked = await lockMessage(transaction, scope, messageId);
+      const { message } = locked;
+      await setLabels(transaction, events, locked, change(message.labels));
       return loadDetails(transaction.em, message);
     });
   return {
@@ -49,16 +51,15 @@ export function createLabelService({
   };
 }
 
+interface LockedMessage {
+  message: Message;
+  thread: Thread;
+}
+
 /** Locks the thread first, in the same order as code that adds messages. */
-async function lockMessage({ em }: Transaction, scope: Scope, messageId: string): Promise<Message> {
-  const located = await em.findOne(
-    MessageEntity,
-    { id: messageId, ...withinScope(scope) },
-    { fields: ['threadId'], disableIdentityMap: true },
-  );
-  if (located)
-    await em.findOne(ThreadEntity, { id: located.threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-  const message = located
+async function lockMessage({ em }: Transaction, scope: Scope, messageId: string): Promise<LockedMessage> {
+  const thread = await lockThreadOfMessage(em, { id: messageId, ...withinScope(scope) });
+  const message = thread
     ? await em.findOne(
         MessageEntity,
         { id: messageId },
@@ -68,14 +69,14 @@ async function lockMessage({ em }: Transaction, scope: Scope, messageId: string)
         },
       )
     : null;
-  if (!message) throw notFound('message', messageId);
-  return message;
+  if (!message || !thread) throw notFound('message', messageId);
+  return { message, thread };
 }
 
 async function setLabels(
   transaction: Transaction,
   events: EventService,
-  message: Message,
+  { message, thread }: LockedMessage,
   labels: string[],
 ): Promise<void> {
   const { em } = transaction;
@@ -84,8 +85,7 @@ async function setLabels(
   if (message.direction === 'inbound' && !message.announced && !isHidden(labels))
     await announceReceived(transaction, events, message);
   await em.flush();
-  const thread = await em.findOne(ThreadEntity, { id: message.threadId });
-  if (thread) await refreshThread(em, thread);
+  await refreshThread(em, thread);
 }
 
 function requireLabelLimit(labels: string[]): string[] {

@@ -1,3 +1,4 @@
+import { sha256 } from '../../platform/crypto.ts';
 import { getBaseSubject, isReplySubject } from '../mime/subject.ts';
 
 /** The header fields that place a message in a thread. */
@@ -8,8 +9,11 @@ export interface ThreadReferences {
   references: string[];
 }
 
-/** Only the newest ids of a longer chain are looked up. */
-const MAX_CANDIDATES = 100;
+/**
+ * Of a longer chain the newest ids and the oldest one count, as in clients that shorten References: RFC 5322 does not limit
+ * the number of ids, and each is a row in the database.
+ */
+export const MAX_CANDIDATES = 100;
 /** RFC 5322 section 2.1.1 limits lines to 998 characters, and an id cannot be folded. */
 const MAX_MESSAGE_ID_CHARACTERS = 998;
 
@@ -22,7 +26,35 @@ const MAX_MESSAGE_ID_CHARACTERS = 998;
 export function getCandidateMessageIds({ inReplyTo, references }: ThreadReferences): string[] {
   const parents = extractMessageIds(inReplyTo ?? '');
   const chain = references.flatMap(extractMessageIds).reverse();
-  return [...new Set([...parents, ...chain])].slice(0, MAX_CANDIDATES);
+  const ids = [...new Set([...parents, ...chain])];
+  return ids.length > MAX_CANDIDATES ? [...ids.slice(0, MAX_CANDIDATES - 1), ...ids.slice(-1)] : ids;
+}
+
+/** A message id that links a message to a thread: its own, or one that it names. */
+export interface MessageLink {
+  id: string;
+  isOwn: boolean;
+}
+
+/**
+ * The ids that a message has or names, in the order in which they determine its thread: In-Reply-To, its own, then
+ * References from last to first.
+ */
+export function getMessageLinks(mail: ThreadReferences & { messageId: string | null }): MessageLink[] {
+  const own = extractMessageIds(mail.messageId ?? '').slice(0, 1);
+  const named = getCandidateMessageIds(mail).filter((id) => !own.includes(id));
+  const parents = new Set(extractMessageIds(mail.inReplyTo ?? ''));
+  const link = (isOwn: boolean) => (id: string) => ({ id, isOwn });
+  return [
+    ...named.filter((id) => parents.has(id)).map(link(false)),
+    ...own.map(link(true)),
+    ...named.filter((id) => !parents.has(id)).map(link(false)),
+  ];
+}
+
+/** The form in which an id is stored and compared. */
+export function hashMessageId(id: string): string {
+  return sha256(id).subarray(0, 16).toString('hex');
 }
 
 /**

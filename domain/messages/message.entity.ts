@@ -74,6 +74,13 @@ export const MessageEntity = defineEntity({
       when: 'old.labels is distinct from new.labels',
       calls: 'reindex_message_labels',
     }),
+    functionTrigger({
+      name: 'reindex_thread',
+      table: 'messages',
+      event: 'update',
+      when: 'old.thread_id is distinct from new.thread_id',
+      calls: 'reindex_message_thread',
+    }),
     // Triggers count every outcome for the metrics, regardless of the code that records it.
     functionTrigger({
       name: 'count_insert',

@@ -10,6 +10,7 @@ import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
+import { resolveThreadId } from './resolve-thread.ts';
 
 export interface MessageService {
   /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
@@ -20,9 +21,14 @@ export interface MessageService {
 
 export function createMessageService({ database }: { database: Database }): MessageService {
   return {
-    list: (scope, filter, page) =>
+    list: (scope, requested, page) =>
       database.transaction(scope, async ({ em }) => {
-        if (filter.inboxId !== undefined) await findInboxIncludingDeleted(em, scope, filter.inboxId);
+        const { inboxId, threadId } = requested;
+        if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
+        const filter =
+          threadId === undefined
+            ? requested
+            : { ...requested, threadId: await resolveThreadId(em, threadId) };
         const { items, next } = await (needsSearch(filter) ? listBySearch : listByIndex)(
           em,
           scope,

@@ -62,7 +62,7 @@ export async function refreshThread(em: EntityManager, thread: Thread): Promise<
   thread.lastMessageAt = latest(thread.lastInboundAt, thread.lastOutboundAt) ?? thread.lastMessageAt;
 }
 
-/** Recomputes the summaries of several threads, whose rows the caller has locked. */
+/** Recomputes the summaries of several threads, whose rows the caller has locked. A merged thread has none. */
 export async function refreshThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
   if (threadIds.length === 0) return;
   await em.execute(
@@ -73,7 +73,7 @@ export async function refreshThreads(em: EntityManager, threadIds: readonly stri
        updated_at = now()
      from (select w.id as thread_id, summary.* from threads w
            cross join lateral (${summarySql(sql`w.id`)}) summary
-           where w.id in (${threadIds})) s
+           where w.id in (${threadIds}) and w.merged_into_id is null) s
      where t.id = s.thread_id`,
   );
 }

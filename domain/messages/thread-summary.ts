@@ -14,18 +14,28 @@ const MAX_BASE_SUBJECT_CHARACTERS = 255;
 export function createThread(
   em: EntityManager,
   {
+    id = newId('thread'),
     inbox,
     subject,
+    hasRoot = true,
     at,
-  }: { inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>; subject: string; at: Date },
+  }: {
+    id?: string;
+    inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
+    subject: string;
+    /** See `ThreadEntity`. By default the thread starts with a message of our own. */
+    hasRoot?: boolean;
+    at: Date;
+  },
 ): Thread {
   const thread = em.create(ThreadEntity, {
-    id: newId('thread'),
+    id,
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
     subject,
     baseSubject: normalizeBaseSubject(subject),
+    hasRoot,
     lastMessageAt: at,
     createdAt: at,
   });

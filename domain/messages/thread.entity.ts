@@ -14,6 +14,14 @@ export const ThreadEntity = defineEntity({
     { properties: ['inboxId', 'lastMessageAt', 'id'] },
     { properties: ['environmentId', 'lastMessageAt', 'id'] },
     { properties: ['inboxId', 'baseSubject', 'lastMessageAt'] },
+    {
+      name: 'threads_merged_index',
+      expression: `create index "threads_merged_index" on "threads" ("merged_into_id") where "merged_into_id" is not null`,
+    },
+    {
+      name: 'threads_unmoved_index',
+      expression: `create index "threads_unmoved_index" on "threads" ("updated_at") where "has_unmoved_messages"`,
+    },
   ],
   properties: {
     id: primaryId(),
@@ -38,9 +46,28 @@ export const ThreadEntity = defineEntity({
     hasAttachments: p.boolean().default(false),
     /** Sending in the thread is paused until then because of a mail loop; null if there never was one. */
     sendPausedUntil: timestamp().strictNullable(),
+    /**
+     * The thread has the conversation's first message: a trusted one that names no other message. Two such threads are two
+     * conversations and are never merged.
+     */
+    hasRoot: p.boolean().default(false),
+    /**
+     * The older thread this one was merged into; null for a living thread. A merged thread remains as an alias: it has no
+     * messages, except while `hasUnmovedMessages`.
+     */
+    mergedIntoId: () => p.manyToOne(livingThread()).mapToPk().deleteRule('cascade').strictNullable(),
+    /** Messages of this merged thread that `moveThreadMessages` still has to move. */
+    hasUnmovedMessages: p.boolean().default(false),
+    /** When the reconciler last checked the row's workflow run; null if never. */
+    reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
 });
 
 export type Thread = InferEntity<typeof ThreadEntity>;
+
+/** The target of `mergedIntoId`, with a type of its own: that of an entity cannot be inferred from itself. */
+function livingThread(): { '~entity': { id: string } } {
+  return ThreadEntity;
+}

@@ -7,6 +7,7 @@ import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
 import { visibleOnly } from './message.service.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
+import { findLivingThread } from './resolve-thread.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface ThreadDetails {
@@ -22,7 +23,11 @@ export interface ThreadService {
    * @throws AppError `not_found` if the credential cannot access the inbox.
    */
   list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Thread>>;
-  /** @throws AppError `not_found`. */
+  /**
+   * Returns the living thread of an alias.
+   *
+   * @throws AppError `not_found`.
+   */
   get(scope: Scope, threadId: string): Promise<ThreadDetails>;
 }
 
@@ -42,11 +47,11 @@ export function createThreadService({ database }: { database: Database }): Threa
 
     get: (scope, threadId) =>
       database.transaction(scope, async ({ em }) => {
-        const thread = await em.findOne(ThreadEntity, { id: threadId, ...withinScope(scope) });
+        const thread = await findLivingThread(em, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
         const newest = await em.find(
           MessageEntity,
-          { $and: [{ threadId }, visibleOnly()] },
+          { $and: [{ threadId: thread.id }, visibleOnly()] },
           { orderBy: { id: 'desc' }, limit: MAX_THREAD_MESSAGES },
         );
         return { thread, messages: await loadDetailsForAll(em, newest.reverse()) };
@@ -56,7 +61,7 @@ export function createThreadService({ database }: { database: Database }): Threa
 
 function buildListFilter(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
   // Excludes threads whose messages are all hidden or deleted.
-  const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 } }];
+  const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 }, mergedIntoId: null }];
   if (inboxId !== undefined) where.push({ inboxId });
   const [time, id] = page.after ?? [];
   if (time !== undefined && id !== undefined) {

@@ -10,6 +10,7 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
 import type { Thread } from '../messages/thread.entity.ts';
+import { persistOwnMessageId } from '../messages/thread-message-id-rows.ts';
 import { addToThread, createThread } from '../messages/thread-summary.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
@@ -25,6 +26,8 @@ export interface OutboundMessageRequest {
   thread: Thread | null;
   /** The message to reply to; sets In-Reply-To and References. */
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
+  /** The Message-ID of a submitted message, which `placeMessage` has recorded. By default a new one is recorded. */
+  rfcMessageId?: string | null;
   /** Rows of the same transaction, in order; they are assigned to the message. */
   attachments?: Attachment[];
   /** Default: `urgent`. */
@@ -49,6 +52,7 @@ export function createOutboundMessage(
     content,
     thread,
     parent,
+    rfcMessageId = null,
     attachments = [],
     envelope = buildEnvelope(content),
     priority,
@@ -62,6 +66,7 @@ export function createOutboundMessage(
     content,
     threadId: messageThread.id,
     parent,
+    rfcMessageId,
     hasAttachments: attachments.length > 0,
     now,
   });
@@ -83,6 +88,7 @@ export function createOutboundMessage(
 }
 
 type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'> & {
+  rfcMessageId: string | null;
   threadId: string;
   hasAttachments: boolean;
   now: Date;
@@ -90,7 +96,7 @@ type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'
 
 function createMessage(
   em: EntityManager,
-  { inbox, content, threadId, parent, hasAttachments, now }: MessageFields,
+  { inbox, content, threadId, parent, rfcMessageId, hasAttachments, now }: MessageFields,
 ): Message {
   const id = newId('message');
   const message = em.create(MessageEntity, {
@@ -114,13 +120,14 @@ function createMessage(
     labels: content.labels,
     headers: content.headers,
     hasAttachments,
-    rfcMessageId: `${id}@${inbox.domain}`,
+    rfcMessageId: rfcMessageId ?? `${id}@${inbox.domain}`,
     inReplyTo: parent?.rfcMessageId ?? null,
     references: parent ? buildReferences(parent) : [],
     createdAt: now,
     queuedAt: now,
   });
   em.persist(message);
+  if (rfcMessageId === null) persistOwnMessageId(em, message);
   return message;
 }
 

@@ -1,4 +1,3 @@
-import { LockMode } from '@mikro-orm/core';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -8,8 +7,8 @@ import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
-import { findThread } from '../messages/find-thread.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { findLinkedThreadId, placeMessage } from '../messages/place-message.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { findCustomHeaderProblem } from '../mime/custom-header.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
@@ -47,26 +46,30 @@ export async function queueSubmission(
   const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
   if (duplicateId) return duplicateId;
   const { content, envelope } = toOutboundContent(mail, recipients);
-  const thread = await findThread(
-    em,
-    { inboxId: inbox.id, mail: { ...mail, subject: '' }, from: { email: inbox.email }, at: new Date() },
-    LockMode.PESSIMISTIC_WRITE,
-  );
+  // A refusal commits the transaction, so nothing is recorded before the gate.
+  const threadId = await findLinkedThreadId(em, inbox.id, mail);
   const envelopeContent = { ...content, ...groupByField(envelope) };
-  const refusal = await checkSend(transaction, events, inbox, envelopeContent, thread?.id);
+  const refusal = await checkSend(transaction, events, inbox, envelopeContent, threadId);
   if (refusal) throw refusal;
   await claimObjects(em, [submittedKey]);
+  const { thread } = await placeMessage(transaction, outbox, {
+    inbox,
+    mail,
+    isTrusted: true,
+    correspondents: null,
+    at: new Date(),
+  });
   const { message } = createOutboundMessage(transaction, outbox, {
     inbox,
     content,
     envelope,
     thread,
     parent: null,
+    rfcMessageId: mail.messageId,
     attachments: await attachFiles(em, { scope, inbox, files }),
   });
   Object.assign(message, {
     submittedKey,
-    rfcMessageId: mail.messageId ?? message.rfcMessageId,
     inReplyTo: mail.inReplyTo,
     references: mail.references,
     fromName: mail.from?.name ?? null,

@@ -1,4 +1,3 @@
-import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -12,7 +11,7 @@ import { requirePermission, type Scope, withinScope } from '../identity/scope.ts
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
-import { ThreadEntity } from '../messages/thread.entity.ts';
+import { lockLivingThread } from '../messages/resolve-thread.ts';
 import type { HtmlConverter } from '../mime/converter/pool.ts';
 import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
@@ -123,11 +122,7 @@ async function sendReply(
     ...bodies,
     subject: truncateSubject(toReplySubject(original.subject)),
   };
-  const thread = await em.findOne(
-    ThreadEntity,
-    { id: original.threadId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+  const thread = await lockLivingThread(em, original.threadId);
   // If the original was deleted in the meantime, the reply would start a new thread.
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);

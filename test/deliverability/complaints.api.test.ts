@@ -37,6 +37,7 @@ async function arrange() {
   const ingest = createIngestService({
     database,
     storage,
+    outbox,
     outcomes: world.outcomes,
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,

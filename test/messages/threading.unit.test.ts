@@ -34,7 +34,8 @@ describe('getCandidateMessageIds', () => {
     );
     const chain = Array.from({ length: 5_000 }, (_, index) => `<${index}@x>`);
     const ids = getCandidateMessageIds({ inReplyTo: null, references: chain });
-    expect([ids.length, ids[0], ids.at(-1)]).toEqual([100, '4999@x', '4900@x']);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([100, '4999@x', '0@x']);
+    expect(ids.at(-2)).toBe('4901@x');
     expect(extractMessageIds(`<${'x'.repeat(1_000)}@y>`)).toEqual([]);
   });
 });

@@ -31,12 +31,13 @@ export async function arrangeInbox(
   given?: Inbox,
 ) {
   const inbox = given ?? (await createInbox(database, await createOrganization(database)));
-  const { outbox } = recordingOutbox();
+  const { outbox, commands } = recordingOutbox();
   const { outcomes } = createMailServices(database, new ScriptedTransport(async () => accepted), { outbox });
   const objects = new Map<string, Buffer>();
   const ingest = createIngestService({
     database,
     storage: createMemoryStorage(objects),
+    outbox,
     outcomes,
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
@@ -55,7 +56,7 @@ export async function arrangeInbox(
     const outcome = await ingest.ingest(receiptId);
     return { receiptId, outcome, message: await messageOf(receiptId) };
   };
-  return { inbox, objects, ingest, accept, receive, messageOf };
+  return { inbox, objects, ingest, accept, receive, messageOf, commands };
 }
 
 async function commitReceipt(

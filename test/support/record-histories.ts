@@ -10,6 +10,7 @@ import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/expo
 import { RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
+import { MOVE_THREAD_MESSAGES } from '../../workflows/messages/move-thread-messages.contract.ts';
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
 import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import {
@@ -247,6 +248,12 @@ const PATHS: Path[] = [
     workflowType: PURGE_INBOX,
     input: { inboxId: 'inb_1' },
     activities: { purgeInboxMail: async () => ({ messages: 2, threads: 1 }) },
+  },
+  {
+    name: 'move-thread-messages.moved',
+    workflowType: MOVE_THREAD_MESSAGES,
+    input: { threadId: 'thr_1' },
+    activities: { moveMergedMessages: async () => 1_500 },
   },
   {
     name: 'apply-retention.warned',

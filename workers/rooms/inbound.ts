@@ -18,11 +18,20 @@ import type { Room } from '../room.ts';
 
 export const inboundRoom: Room = {
   activities: {
-    [INBOUND_QUEUE]: ({ config, logger, database, storage, services: { outcomes, events }, parserPool }) =>
+    [INBOUND_QUEUE]: ({
+      config,
+      logger,
+      database,
+      storage,
+      outbox,
+      services: { outcomes, events },
+      parserPool,
+    }) =>
       createInboundActivities({
         ingest: createIngestService({
           database,
           storage,
+          outbox,
           outcomes,
           events,
           relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,

@@ -1,0 +1,236 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { isReplySubject } from '../mime/subject.ts';
+import { type MergeableThread, mergeThreads, planMerge } from './merge-threads.ts';
+import { getMessageLinks, hashMessageId, type MessageLink, type ThreadReferences } from './message-ids.ts';
+import { lockLivingThread, resolveThreadId } from './resolve-thread.ts';
+import { type Correspondents, findThreadBySubject } from './subject-match.ts';
+import { type Thread, ThreadEntity } from './thread.entity.ts';
+import {
+  assignIds,
+  findKnownLinks,
+  findProviderLinks,
+  type KnownLink,
+  type RecordedLinks,
+  recordLinks,
+  toLinkRows,
+} from './thread-message-id-rows.ts';
+import { createThread } from './thread-summary.ts';
+
+export interface Arrival {
+  inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
+  mail: ThreadReferences & { messageId: string | null; subject: string };
+  /**
+   * False for hidden mail and mail that fails DMARC: it may join a thread, but merges nothing, and the ids it names are not
+   * recorded.
+   */
+  isTrusted: boolean;
+  /** For the match by subject; null if the message is never matched by subject. */
+  correspondents: Correspondents | null;
+  at: Date;
+  /** Finds the id of the thread of a message without a known id. */
+  findOtherwise?: () => Promise<string | null>;
+}
+
+export interface Placement {
+  /** Locked, or new and persisted with the transaction. */
+  thread: Thread;
+  isNew: boolean;
+}
+
+/**
+ * Finds the thread of a message, merges threads that it shows to be one, and records its ids. Must run before the
+ * transaction locks a thread. The result does not depend on the order in which messages arrive: threads are the connected
+ * groups of the ids that trusted messages have and name, except that two conversations whose first messages are known are
+ * never joined.
+ */
+export async function placeMessage(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  arrival: Arrival,
+): Promise<Placement> {
+  const { em } = transaction;
+  const { inbox, mail, isTrusted, at } = arrival;
+  const links = getMessageLinks(mail);
+  const newThreadId = newId('thread');
+  const recorded = await recordLinks(em, { inbox, links, isTrusted, newThreadId });
+  const placing: Placing = { ...arrival, transaction, outbox, links, recorded };
+  const joined = (await joinByLinks(placing)) ?? (await joinOtherwise(placing));
+  const isRoot = isTrusted && isConversationStart(placing);
+  const thread =
+    joined?.thread ??
+    createThread(em, { id: newThreadId, inbox, subject: mail.subject, hasRoot: isRoot, at });
+  if (isRoot && joined?.isByLink) thread.hasRoot = true;
+  await assignRecordedIds(placing, joined, thread.id);
+  return { thread, isNew: joined === null };
+}
+
+/** Finds the thread that a message would join by its ids, without recording or locking anything. */
+export async function findLinkedThreadId(
+  em: EntityManager,
+  inboxId: string,
+  mail: ThreadReferences & { messageId: string | null },
+): Promise<string | null> {
+  const links = getMessageLinks(mail);
+  const known = await findKnownLinks(em, inboxId, toLinkRows(links, true));
+  const provided = await findProviderLinks(em, inboxId, links);
+  const [first] = selectThreadIds(combine(provided, known));
+  return first === undefined ? null : resolveThreadId(em, first);
+}
+
+interface Placing extends Arrival {
+  transaction: Transaction;
+  outbox: Pick<Outbox, 'enqueue'>;
+  links: MessageLink[];
+  recorded: RecordedLinks;
+}
+
+interface Joined {
+  thread: Thread;
+  /** Joined by an id of the message, not by its subject or envelope. */
+  isByLink: boolean;
+  /** Threads that were merged into `thread`. */
+  mergedIds: readonly string[];
+}
+
+async function joinByLinks(placing: Placing): Promise<Joined | null> {
+  const { inbox, links, recorded, isTrusted } = placing;
+  const { em } = placing.transaction;
+  let known = combine(await findProviderLinks(em, inbox.id, links), recorded.known);
+  for (;;) {
+    const [first, ...others] = selectThreadIds(known);
+    if (first === undefined) return null;
+    if (isTrusted && others.length > 0) return mergeByLinks(placing);
+    const thread = await lockLivingThread(em, first);
+    if (thread)
+      return isOtherStart(placing, known, thread) ? null : { thread, isByLink: true, mergedIds: [] };
+    // The thread was deleted, and its ids with it.
+    known = await findLinksAgain(placing);
+  }
+}
+
+/**
+ * Merges are serialized in an inbox, so that the threads found here change no more before they are locked. Threads are
+ * locked in order of their ids, as everywhere.
+ */
+async function mergeByLinks(placing: Placing): Promise<Joined | null> {
+  const { inbox, outbox, transaction } = placing;
+  const { em } = transaction;
+  await lockKey(em, 'merge-threads', inbox.id);
+  const ids: string[] = [];
+  for (const id of selectThreadIds(await findLinksAgain(placing))) {
+    const livingId = await resolveThreadId(em, id);
+    if (!ids.includes(livingId)) ids.push(livingId);
+  }
+  if (ids.length === 0) return null;
+  const locked = await em.execute<MergeableThread[]>(
+    sql`select id, created_at as "createdAt", has_root as "hasRoot" from threads where id in (${ids}) order by id for update`,
+  );
+  const plan = planMerge(locked.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id)));
+  if (!plan) return null;
+  await mergeThreads(transaction, outbox, { inbox, ...plan });
+  const thread = await em.findOneOrFail(ThreadEntity, { id: plan.targetId }, { refresh: true });
+  return { thread, isByLink: true, mergedIds: plan.sourceIds };
+}
+
+async function joinOtherwise({
+  transaction: { em },
+  inbox,
+  mail,
+  links,
+  correspondents,
+  at,
+  findOtherwise,
+}: Placing): Promise<Joined | null> {
+  const namesNone = links.every(({ isOwn }) => isOwn);
+  const threadId =
+    (namesNone && correspondents
+      ? await findThreadBySubject(em, { inboxId: inbox.id, mail, correspondents, at })
+      : null) ?? (await findOtherwise?.());
+  const thread = threadId ? await lockLivingThread(em, threadId) : null;
+  return thread && { thread, isByLink: false, mergedIds: [] };
+}
+
+async function findLinksAgain({
+  transaction: { em },
+  inbox,
+  links,
+  recorded,
+}: Placing): Promise<KnownLink[]> {
+  const own = new Set(recorded.inserted.map(({ hash }) => hash));
+  const before = toLinkRows(links, true).filter(({ hash }) => !own.has(hash));
+  return combine(await findProviderLinks(em, inbox.id, links), await findKnownLinks(em, inbox.id, before));
+}
+
+/** A provider's id is ours, whatever other messages have or name it. */
+function combine(provided: readonly KnownLink[], known: readonly KnownLink[]): KnownLink[] {
+  const positions = new Set(provided.map(({ position }) => position));
+  return [...provided, ...known.filter(({ position }) => !positions.has(position))].sort(
+    (a, b) => a.position - b.position,
+  );
+}
+
+/**
+ * The threads of the known ids, in order of priority. The Message-ID of an untrusted message only answers who names it, and
+ * only if no other id is known.
+ */
+function selectThreadIds(known: readonly KnownLink[]): string[] {
+  const verified = known.filter(({ source }) => source !== 'unverified');
+  if (verified.length > 0) return [...new Set(verified.map(({ threadId }) => threadId))];
+  const [reply] = known.filter(({ isOwn }) => !isOwn);
+  return reply ? [reply.threadId] : [];
+}
+
+/** Whether the message starts a conversation: it names no message, and its subject is not that of a reply. */
+function isConversationStart({ links, mail }: Pick<Placing, 'links' | 'mail'>): boolean {
+  return links.every(({ isOwn }) => isOwn) && !isReplySubject(mail.subject);
+}
+
+/** Whether the message starts another conversation than the thread in which its id was named before it arrived. */
+function isOtherStart(placing: Placing, known: readonly KnownLink[], thread: Thread): boolean {
+  const isOnlyNamed = known.every(({ source }) => source === 'named');
+  return thread.hasRoot && isOnlyNamed && isConversationStart(placing);
+}
+
+/** Assigns the recorded ids to the message's thread where it is another than they were recorded for. */
+async function assignRecordedIds(
+  { transaction: { em }, inbox, links, recorded, isTrusted }: Placing,
+  joined: Joined | null,
+  threadId: string,
+): Promise<void> {
+  const settled = [threadId, ...(joined?.mergedIds ?? [])];
+  const hashes = recorded.inserted
+    .filter((inserted) => !settled.includes(inserted.threadId))
+    .map(({ hash }) => hash);
+  const own = links.find(({ isOwn }) => isOwn);
+  const ownHash = own && hashMessageId(own.id);
+  const ownIsHeld = recorded.known.some(({ isOwn, source }) => isOwn && source === 'held');
+  const ownIsNew = recorded.inserted.some(({ hash }) => hash === ownHash);
+  const source = findNewSource({ isTrusted, ownIsHeld, ownIsNew, joined });
+  await assignIds(em, inbox.id, {
+    hashes,
+    own: ownHash && source ? { hash: ownHash, source } : null,
+    threadId,
+  });
+}
+
+/** The source that the message's own id gets in addition to what was recorded; null if that is right already. */
+function findNewSource({
+  isTrusted,
+  ownIsHeld,
+  ownIsNew,
+  joined,
+}: {
+  isTrusted: boolean;
+  ownIsHeld: boolean;
+  ownIsNew: boolean;
+  joined: Joined | null;
+}): 'held' | 'unverified' | null {
+  if (isTrusted) return ownIsHeld || ownIsNew ? null : 'held';
+  return ownIsNew && joined && !joined.isByLink ? 'unverified' : null;
+}

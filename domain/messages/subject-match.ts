@@ -1,0 +1,48 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type ThreadReferences, toSubjectMatch } from './message-ids.ts';
+import { normalizeBaseSubject } from './thread-summary.ts';
+
+export interface Correspondents {
+  from: string;
+  /** Addresses in To and Cc, without the inbox's own. */
+  others: readonly string[];
+}
+
+interface SubjectLookup {
+  inboxId: string;
+  mail: ThreadReferences & { subject: string };
+  correspondents: Correspondents;
+  at: Date;
+}
+
+/** Newest messages of a thread whose recipients count as its correspondents. */
+const MAX_READ_MESSAGES = 50;
+
+/**
+ * Finds a thread with the same base subject and the same correspondents: the sender takes part in it, and every other
+ * address occurs in it.
+ */
+export async function findThreadBySubject(
+  em: EntityManager,
+  { inboxId, mail, correspondents, at }: SubjectLookup,
+): Promise<string | null> {
+  const match = toSubjectMatch({ ...mail, at });
+  if (!match) return null;
+  const from = correspondents.from.toLowerCase();
+  const others = correspondents.others.map((address) => address.toLowerCase());
+  const [found] = await em.execute<{ id: string }[]>(
+    sql`select id from threads t
+     where inbox_id = ${inboxId} and base_subject = ${normalizeBaseSubject(match.baseSubject)}
+       and last_message_at >= ${match.since} and merged_into_id is null
+       and participants @> array(select jsonb_array_elements_text(${JSON.stringify([from])}::jsonb))
+       and not exists (
+         select from jsonb_array_elements_text(${JSON.stringify(others)}::jsonb) other
+         where other <> all (participants) and not exists (
+           select from (select "to" || cc || bcc as recipients from messages m where m.thread_id = t.id
+                        order by m.id desc limit ${MAX_READ_MESSAGES}) newest, jsonb_array_elements(recipients) entry
+           where lower(entry ->> 'email') = other))
+     order by last_message_at desc limit 1`,
+  );
+  return found?.id ?? null;
+}
