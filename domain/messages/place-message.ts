@@ -108,7 +108,7 @@ async function joinByLinks(placing: Placing): Promise<Joined | null> {
     if (isTrusted && others.length > 0) return mergeByLinks(placing);
     const thread = await lockLivingThread(em, first);
     if (thread)
-      return isOtherStart(placing, known, thread) ? null : { thread, isByLink: true, mergedIds: [] };
+      return (await isOtherStart(placing, thread)) ? null : { thread, isByLink: true, mergedIds: [] };
     // The thread was deleted, and its ids with it.
     known = await findLinksAgain(placing);
   }
@@ -191,10 +191,13 @@ function isConversationStart({ links, mail }: Pick<Placing, 'links' | 'mail'>): 
   return links.every(({ isOwn }) => isOwn) && !isReplySubject(mail.subject);
 }
 
-/** Whether the message starts another conversation than the thread in which its id was named before it arrived. */
-function isOtherStart(placing: Placing, known: readonly KnownLink[], thread: Thread): boolean {
-  const isOnlyNamed = known.every(({ source }) => source === 'named');
-  return thread.hasRoot && isOnlyNamed && isConversationStart(placing);
+/**
+ * Whether the message starts another conversation than the locked thread, in which its id was named before it arrived. Its
+ * id is read again under the lock: another copy of the message may have arrived meanwhile.
+ */
+async function isOtherStart(placing: Placing, thread: Thread): Promise<boolean> {
+  if (!thread.hasRoot || !isConversationStart(placing)) return false;
+  return (await findLinksAgain(placing)).every(({ source }) => source === 'named');
 }
 
 /** Assigns the recorded ids to the message's thread where it is another than they were recorded for. */

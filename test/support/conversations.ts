@@ -22,6 +22,8 @@ export interface ConversationMessage {
   references: string[];
   subject: string;
   from: string;
+  /** By default only the inbox. */
+  to?: string[];
 }
 
 /** @param ancestors of the message, oldest first; the last one is its parent. */
@@ -89,6 +91,7 @@ export async function arrangeConversations(database: Database, given?: Inbox) {
     { dmarc = 'pass', isSpam = false, at = new Date() } = {},
   ): Promise<string> => {
     const {
+      to = [inbox.email],
       id = null,
       inReplyTo = null,
       references = [],
@@ -111,7 +114,7 @@ export async function arrangeConversations(database: Database, given?: Inbox) {
       ...emptyParsedMail(null),
       extractedText: 'Hello',
       from: { email: from },
-      to: [{ email: inbox.email }],
+      to: to.map((email) => ({ email })),
       messageId: id,
       inReplyTo,
       references,
