@@ -35,7 +35,9 @@ export const DraftRecord = strictObject(
     id: id('Draft id (drf_…).'),
     inbox_id: id('Inbox the draft belongs to.'),
     env_id: id('Environment.'),
-    thread_id: nullableText(255, { description: 'Thread to reply in; looked up when the draft is sent.' }),
+    thread_id: nullableText(255, {
+      description: 'Thread to reply in, or an alias of it; looked up when the draft is sent.',
+    }),
     in_reply_to: nullableText(255, { description: IN_REPLY_TO }),
     subject: nullableText(MAX_SUBJECT_LENGTH),
     to: addresses,

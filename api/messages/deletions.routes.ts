@@ -34,7 +34,8 @@ export const deletionRoutes =
         schema: {
           operationId: 'threads.delete',
           summary: 'Delete a thread and all its messages permanently',
-          description: 'Refused while one of its messages is being sent.',
+          description:
+            'Refused while one of its messages is being sent. The id of a merged thread deletes the thread it was merged into.',
           tags: ['Threads'],
           params: ThreadParams,
           response: { 204: NoContent, ...changeProblems() },

@@ -150,7 +150,7 @@ const filters = {
   direction: Type.Optional(enumOf(['inbound', 'outbound'])),
   status: Type.Optional(enumOf(MESSAGE_STATUSES)),
   label: Type.Optional(text(64, { minLength: 1 })),
-  thread_id: Type.Optional(id('Thread.')),
+  thread_id: Type.Optional(id('Thread; the id of a merged thread finds the messages of the living one.')),
   from: Type.Optional(text(254, { minLength: 1, description: 'Full address, case-insensitive.' })),
   to: Type.Optional(
     text(254, { minLength: 1, description: 'Full address in to, cc or bcc, case-insensitive.' }),

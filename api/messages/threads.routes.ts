@@ -55,6 +55,8 @@ export const threadRoutes =
         schema: {
           operationId: 'threads.get',
           summary: 'Get a thread with its newest messages',
+          description:
+            'The id of a thread that was merged into another one is an alias: the response is the living thread, with its own id.',
           tags: ['Threads'],
           params: ThreadParams,
           response: { 200: ref(ThreadRecord), ...problems() },
