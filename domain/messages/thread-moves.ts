@@ -7,7 +7,7 @@ import {
   MOVE_THREAD_MESSAGES,
   moveThreadMessagesWorkflowId,
 } from '../../workflows/messages/move-thread-messages.contract.ts';
-import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { refreshThreads } from './refresh-thread.ts';
 import { lockLivingThread, resolveThreadId } from './resolve-thread.ts';
 import type { Thread } from './thread.entity.ts';
@@ -79,6 +79,7 @@ export function buildMoveStart(thread: MovedThread): StartCommand {
     workflowId: moveThreadMessagesWorkflowId(thread.id),
     taskQueue: MAINTENANCE_QUEUE,
     input: { threadId: thread.id },
+    priority: { priorityKey: PRIORITY.default, fairnessKey: thread.organizationId },
     searchAttributes: {
       OrgId: thread.organizationId,
       EnvId: thread.environmentId,

@@ -118,10 +118,10 @@ describe('an arrival that shows two threads to be one', () => {
       // An older thread, to be found last.
       await em.execute(
         sql`insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
-         select 'thr_0' || substr(id, 6), org_id, env_id, inbox_id, 'Plan', 'plan', now(), '2020-01-01', now()
+         select 'thr_00' || substr(id, 7), org_id, env_id, inbox_id, 'Plan', 'plan', now(), '2020-01-01', now()
          from threads where id = ${first ?? ''}`,
       );
-      const id = `thr_0${first?.slice(5)}`;
+      const id = `thr_00${first?.slice(6)}`;
       await em.execute(
         sql`insert into thread_message_ids (inbox_id, id_hash, org_id, thread_id, source)
          select inbox_id, ${hashMessageId('z@x')}, org_id, id, 'named' from threads where id = ${id}`,
