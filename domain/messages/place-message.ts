@@ -20,7 +20,10 @@ import {
   recordLinks,
   toLinkRows,
 } from './thread-message-id-rows.ts';
-import { createThread } from './thread-summary.ts';
+import { createThread, normalizeBaseSubject } from './thread-summary.ts';
+
+/** A message rarely arrives more than twice: directly and from a list. */
+const MAX_COPIES = 10;
 
 export interface Arrival {
   inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
@@ -192,12 +195,27 @@ function isConversationStart({ links, mail }: Pick<Placing, 'links' | 'mail'>): 
 }
 
 /**
- * Whether the message starts another conversation than the locked thread, in which its id was named before it arrived. Its
- * id is read again under the lock: another copy of the message may have arrived meanwhile.
+ * Whether the message starts another conversation than the locked thread, which has its id: the thread has a first message
+ * and its messages only name the id, or it has another message with the same id. Ids are read again under the lock, because
+ * a copy of the message may have arrived meanwhile.
  */
 async function isOtherStart(placing: Placing, thread: Thread): Promise<boolean> {
-  if (!thread.hasRoot || !isConversationStart(placing)) return false;
-  return (await findLinksAgain(placing)).every(({ source }) => source === 'named');
+  if (!isConversationStart(placing)) return false;
+  const known = await findLinksAgain(placing);
+  if (known.every(({ source }) => source === 'named')) return thread.hasRoot;
+  return !(await hasCopy(placing));
+}
+
+/** Whether the inbox has a message with the same Message-ID and subject. A mailing list may add a tag to the subject. */
+async function hasCopy({ transaction: { em }, inbox, links, mail }: Placing): Promise<boolean> {
+  const own = links.find(({ isOwn }) => isOwn);
+  const messages = own
+    ? await em.execute<{ subject: string }[]>(
+        sql`select subject from messages where inbox_id = ${inbox.id} and rfc_message_id = ${own.id} limit ${MAX_COPIES}`,
+      )
+    : [];
+  const withoutTags = (subject: string) => normalizeBaseSubject(subject).replace(/\[[^[\]]*\] ?/g, '');
+  return messages.some(({ subject }) => withoutTags(subject) === withoutTags(mail.subject));
 }
 
 /** Assigns the recorded ids to the message's thread where it is another than they were recorded for. */

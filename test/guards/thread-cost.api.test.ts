@@ -52,12 +52,14 @@ test.each([
     await worker.systemTransaction(async (transaction) => {
       const { em } = transaction;
       const before = await rowsRead(em);
-      const connection = em.getConnection();
-      const execute = connection.execute.bind(connection);
-      connection.execute = ((query: string, ...rest: unknown[]) => {
+      const connection = em.getConnection() as unknown as {
+        executeQuery(query: string, run: () => Promise<unknown>): Promise<unknown>;
+      };
+      const execute = connection.executeQuery.bind(connection);
+      connection.executeQuery = (query, ...rest) => {
         statements.push(query);
-        return (execute as (...all: unknown[]) => Promise<unknown>)(query, ...rest);
-      }) as typeof connection.execute;
+        return execute(query, ...rest);
+      };
       try {
         await placeMessage(transaction, recordingOutbox().outbox, {
           inbox,
@@ -67,7 +69,7 @@ test.each([
           at: new Date(),
         });
       } finally {
-        connection.execute = execute;
+        connection.executeQuery = execute;
       }
       expect((await rowsRead(em)) - before).toBeLessThanOrEqual(20);
     });
