@@ -5,8 +5,8 @@ import { replaceSqlFunction } from '../platform/database/sql-functions.ts';
  * Keeps the Message-IDs of each inbox with their threads, and makes merged threads aliases. Existing messages are entered:
  * their own ids first, then those they name; of equal ids, the oldest message's.
  */
-export class Migration20261122055523_thread_message_ids extends Migration {
-  override name = 'Migration20261122055523_thread_message_ids';
+export class Migration20261122060656_thread_message_ids extends Migration {
+  override name = 'Migration20261122060656_thread_message_ids';
 
   override up(): void {
     this.addSql(
