@@ -1,4 +1,5 @@
 import { entities } from '../domain/entities.ts';
+import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { BATCH_SIZE, deleteExpiredBatch } from '../domain/messages/delete-expired-batch.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import type { MessageFilter } from '../domain/messages/message-filter.ts';
@@ -80,7 +81,7 @@ function operations(database: Database): Record<string, Operation> {
     'search, a frequent word': listed({ q: 'word1' }),
     'search, two words and a subject': listed({ q: 'word10 word200 subject:word7' }),
     'search, a rare label': listed({ label: 'rare' }),
-    'search, a rare sender': listed({ from: 'rare@example.com' }),
+    'search, a rare sender': listed({ from: parseAddressFilter('rare@example.com') }),
     'metrics, 6 days by the hour': async (inbox) => () => metrics.getActivity(scopeOf(inbox), days()),
     'metrics, summary of an inbox': async (inbox) => () =>
       metrics.getSummary(scopeOf(inbox), { ...days(), inboxId: idsOf(inbox).inbox }),

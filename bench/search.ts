@@ -1,4 +1,5 @@
 import { entities } from '../domain/entities.ts';
+import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import type { MessageFilter } from '../domain/messages/message-filter.ts';
 import { createDatabase } from '../platform/database/database.ts';
@@ -39,7 +40,7 @@ const QUESTIONS: [string, MessageFilter, number][] = [
   ['two words and a subject', { q: 'word10 word200 subject:word7' }, 1],
   ['from: and a word', { q: 'from:sender42 word1' }, 1],
   ['a rare label', { label: 'rare' }, 1],
-  ['a sender', { from: 'sender42@example.com' }, 1],
+  ['a sender', { from: parseAddressFilter('sender42@example.com') }, 1],
   ['no match', { q: 'nowhere' }, 1],
 ];
 

@@ -9,6 +9,7 @@ import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { parseTime } from '../time.ts';
+import { readAddressFilter } from './address-filter.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent } from './content.ts';
 import {
@@ -136,8 +137,8 @@ function readFilter(query: Static<typeof MessageQuery>): MessageFilter {
     status,
     label,
     threadId: thread_id,
-    from,
-    to,
+    from: readAddressFilter('from', from),
+    to: readAddressFilter('to', to),
     subject,
     hasAttachments: has_attachments,
     q,

@@ -16,6 +16,7 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
+import { addressFilter } from './address-filter.ts';
 import { AddressSeen, singleLineText } from './addresses.ts';
 import { contentFields } from './content.schemas.ts';
 
@@ -151,17 +152,15 @@ const filters = {
   status: Type.Optional(enumOf(MESSAGE_STATUSES)),
   label: Type.Optional(text(64, { minLength: 1 })),
   thread_id: Type.Optional(id('Thread; the id of a merged thread finds the messages of the living one.')),
-  from: Type.Optional(text(254, { minLength: 1, description: 'Full address, case-insensitive.' })),
-  to: Type.Optional(
-    text(254, { minLength: 1, description: 'Full address in to, cc or bcc, case-insensitive.' }),
-  ),
+  from: Type.Optional(addressFilter('The sender')),
+  to: Type.Optional(addressFilter('A recipient in to, cc or bcc')),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   has_attachments: Type.Optional(Type.Boolean()),
   q: Type.Optional(
     singleLineText(MAX_QUERY_LENGTH, {
       minLength: 1,
       description:
-        'Words and "phrases" that must all occur in subject, addresses or text; word* matches a prefix, - excludes; operators from: to: subject: label: has:attachment before: after:. The best matches come first.',
+        'Words and "phrases" that must all occur in subject, addresses or text; OR between alternatives; word* matches a prefix, - excludes; operators from: to: subject: label: filename: has:attachment before: after:, others are an error. A code is found with and without its spaces. The best matches come first.',
     }),
   ),
   before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Created before.' })),

@@ -11,6 +11,7 @@ import { isId } from '../../platform/ids.ts';
 import type { OpenResponses } from '../plugins/open-responses.ts';
 import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
+import { addressFilter, readAddressFilter } from './address-filter.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
@@ -22,9 +23,7 @@ const WaitQuery = strictObject({
     default: 30,
     description: 'How long to wait; proxies must allow responses that take this long.',
   }),
-  from: Type.Optional(
-    text(254, { minLength: 1, description: 'Full address of the sender, case-insensitive.' }),
-  ),
+  from: Type.Optional(addressFilter('The sender')),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   since: Type.Optional(
     text(MAX_ID_LENGTH, {
@@ -106,7 +105,8 @@ async function waitUntil(
   }
 }
 
-function readCriteria({ from, subject, since }: WaitQuery): MessageCriteria {
+function readCriteria({ from: sender, subject, since }: WaitQuery): MessageCriteria {
+  const from = readAddressFilter('from', sender);
   if (since === undefined) return { from, subject };
   if (isId('message', since)) return { from, subject, since: { messageId: since } };
   return { from, subject, since: { time: parseTime('/query/since', since) } };

@@ -47,6 +47,21 @@ export const AttachmentEntity = defineEntity({
       perStatement: true,
       calls: 'count_storage',
     }),
+    functionTrigger({
+      name: 'attachments_index_added',
+      table: 'attachments',
+      event: 'insert',
+      perStatement: true,
+      calls: 'index_attachments',
+    }),
+    // The files of a draft become those of its message.
+    functionTrigger({
+      name: 'attachments_index_moved',
+      table: 'attachments',
+      event: 'update',
+      perStatement: true,
+      calls: 'index_attachments',
+    }),
   ],
   properties: {
     id: primaryId(),

@@ -1,3 +1,4 @@
+import type { AddressFilter } from './address-filter.ts';
 import type { MessageDirection, MessageStatus } from './message.entity.ts';
 
 export interface MessageFilter {
@@ -5,10 +6,10 @@ export interface MessageFilter {
   direction?: MessageDirection;
   status?: MessageStatus;
   threadId?: string;
-  /** Full address, case-insensitive. */
-  from?: string;
-  /** Full address in to, cc or bcc, case-insensitive. */
-  to?: string;
+  /** See `address-filter.ts`. */
+  from?: AddressFilter;
+  /** In to, cc or bcc; see `address-filter.ts`. */
+  to?: AddressFilter;
   /** Part of the subject, case-insensitive. */
   subject?: string;
   hasAttachments?: boolean;

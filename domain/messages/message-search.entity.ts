@@ -33,7 +33,8 @@ export const MessageSearchEntity = defineEntity({
     environmentId: idColumn().fieldName('env_id'),
     /**
      * Words with weights: A subject, B sender, C recipients, D text. Also facets, as lexemes that cannot be words: the
-     * ids of environment, inbox and thread, `d:` direction, `f:` sender, `t:` recipient, `l:` label, `h:attachment`.
+     * ids of environment, inbox and thread, `d:` direction, `f:` sender, `t:` recipient (each also as `@domain`), `l:` label,
+     * `n:` a word of a file name, `h:attachment`.
      */
     document: p.text().columnType('tsvector').lazy(),
   },

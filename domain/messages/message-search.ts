@@ -122,19 +122,27 @@ function buildFacets(scope: Scope, filter: MessageFilter, query: SearchQuery): s
     filter.inboxId ?? scope.inboxId ?? scope.environmentId,
     filter.threadId,
     filter.direction && `d:${filter.direction}`,
-    filter.from && `f:${filter.from.toLowerCase()}`,
-    filter.to && `t:${filter.to.toLowerCase()}`,
+    filter.from && `f:${filter.from}`,
+    filter.to && `t:${filter.to}`,
     filter.label && `l:${filter.label}`,
   ].filter((lexeme) => lexeme !== undefined);
-  const facets: Facet[] = [...required.map((lexeme) => ({ lexeme, negated: false })), ...query.facets];
+  const facets: Facet[] = [
+    ...required.map((lexeme) => ({ lexemes: [lexeme], negated: false })),
+    ...query.facets,
+  ];
   if (filter.hasAttachments !== undefined)
-    facets.push({ lexeme: 'h:attachment', negated: !filter.hasAttachments });
-  const requested = new Set(facets.filter(({ negated }) => !negated).map(({ lexeme }) => lexeme));
+    facets.push({ lexemes: ['h:attachment'], negated: !filter.hasAttachments });
+  const requested = new Set(facets.filter(({ negated }) => !negated).flatMap(({ lexemes }) => lexemes));
   const hidden = HIDDEN_LABELS.map((label) => `l:${label}`);
   // A request for a hidden label includes hidden messages.
   if (!hidden.some((lexeme) => requested.has(lexeme)))
-    facets.push(...hidden.map((lexeme) => ({ lexeme, negated: true })));
-  return facets.map(({ lexeme, negated }) => `${negated ? '!' : ''}${quoteLexeme(lexeme)}`).join(' & ');
+    facets.push(...hidden.map((lexeme) => ({ lexemes: [lexeme], negated: true })));
+  return facets.map(facetToTsquery).join(' & ');
+}
+
+function facetToTsquery({ lexemes, negated, prefix }: Facet): string {
+  const operands = lexemes.map(quoteLexeme).join(' & ');
+  return `${negated ? '!' : ''}(${operands}${prefix ? ':*' : ''})`;
 }
 
 export function escapeLike(text: string): string {

@@ -7,14 +7,15 @@ import type { EventStreams } from '../events/event-stream.ts';
 import type { EventDataByType } from '../events/event-types.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { type AddressFilter, matchesAddressFilter } from './address-filter.ts';
 import { isHidden } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
 import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
 
 export interface MessageCriteria {
-  /** Full address of the sender, case-insensitive. */
-  from?: string | undefined;
+  /** The sender's address or domain. */
+  from?: AddressFilter | undefined;
   /** Part of the subject, case-insensitive. */
   subject?: string | undefined;
   /** The last message seen, or a time: later messages match too. Undefined: only messages that arrive from now on. */
@@ -113,8 +114,7 @@ function receivedDataOf({ data }: Event): EventDataByType['message.received'] {
 function meetsCriteria(event: Event, { from, subject, since }: MessageCriteria): boolean {
   const received = receivedDataOf(event);
   if (since && 'messageId' in since && since.messageId === received.message_id) return false;
-  if (from !== undefined && normalizeForComparison(received.from_address) !== normalizeForComparison(from))
-    return false;
+  if (from !== undefined && !matchesAddressFilter(from, received.from_address)) return false;
   return (
     subject === undefined ||
     normalizeForComparison(received.subject).includes(normalizeForComparison(subject))

@@ -1,8 +1,9 @@
-import { invalid } from '../../platform/errors.ts';
+import { listCodeSpellings } from './code-spellings.ts';
+import { invalidQuery, isWords, parseTerms, type Term } from './search-terms.ts';
 
 /**
- * A parsed `q`: words and "phrases" that must all occur, `word*` for a prefix, `-` to exclude, and the operators
- * `from: to: subject: label: has:attachment before: after:`.
+ * A parsed `q`: words and "phrases" that must all occur, `OR` between alternatives, `word*` for a prefix, `-` to exclude,
+ * and the operators `from: to: subject: label: filename: has:attachment before: after:`.
  */
 export interface SearchQuery {
   /** In the input syntax of PostgreSQL's `to_tsquery`, each term quoted; empty if `q` has no words. */
@@ -15,86 +16,86 @@ export interface SearchQuery {
   after?: Date;
 }
 
+/** All lexemes must be present; or not all of them, if negated. */
 export interface Facet {
-  lexeme: string;
+  lexemes: string[];
   negated: boolean;
+  /** The last lexeme is the beginning of one. */
+  prefix?: true;
 }
 
 export const MAX_QUERY_LENGTH = 1000;
-const MAX_TERMS = 50;
-
-interface Term {
-  negated: boolean;
-  /** Empty for a plain word or phrase. */
-  field: string;
-  value: string;
-  quoted: boolean;
-}
 
 /** The weight of each field's words in the search document (see `search_document`). */
 const WEIGHTS: Record<string, string> = { subject: 'A', from: 'B', to: 'C' };
-const FIELDS = [...Object.keys(WEIGHTS), 'label', 'has', 'before', 'after'];
 
 /**
  * @param q at most {@link MAX_QUERY_LENGTH} characters.
- * @throws AppError `validation_error` for an operator with a missing or invalid value.
+ * @throws AppError `validation_error` for an unknown operator, or one with a missing or invalid value.
  */
 export function parseSearchQuery(q: string): SearchQuery {
-  const terms = parseTerms(q);
-  if (terms.length > MAX_TERMS)
-    throw invalidQuery(
-      `has ${terms.length} terms; at most ${MAX_TERMS} are allowed`,
-      'Search for fewer words.',
-    );
   const query: SearchQuery = { words: '', facets: [] };
   const words: string[] = [];
-  for (const term of terms) {
-    const weight = WEIGHTS[term.field] ?? '';
-    if (term.field === '' || weight !== '') words.push(toTsquery(term, weight));
-    else applyOperator(query, term);
+  const clauses = parseTerms(q);
+  for (let index = 0; index < clauses.length; index += 1) {
+    const terms = clauses[index] ?? [];
+    const code = findCode(clauses.slice(index));
+    if (code.length > 1) {
+      words.push(codeToTsquery(code));
+      index += code.length - 1;
+    } else if (terms.every(({ field }) => isWords(field))) words.push(joinAlternatives(terms.map(toTsquery)));
+    else for (const term of terms) applyOperator(query, term);
   }
   return { ...query, words: words.join(' & ') };
 }
 
-const TERM = /(-?)(?:([a-zA-Z]+):)?(?:"([^"]*)"?|(\S+)|(?=\s|$))/gy;
-
-function parseTerms(q: string): Term[] {
-  const terms: Term[] = [];
-  const text = q.trim();
-  for (let position = 0; position < text.length; ) {
-    TERM.lastIndex = position;
-    const match = TERM.exec(text);
-    if (!match) break;
-    position = Math.max(TERM.lastIndex, position + 1);
-    const [whole, minus = '', name = '', phrase, word = ''] = match;
-    const field = name.toLowerCase();
-    const value = phrase ?? word;
-    const quoted = phrase !== undefined;
-    // A colon in ordinary text (`https://…`, `10:30`) is not an operator.
-    if (name !== '' && !FIELDS.includes(field))
-      terms.push({ negated: minus !== '', field: '', value: whole.slice(minus.length), quoted });
-    else if (field !== '' || value.trim() !== '') terms.push({ negated: minus !== '', field, value, quoted });
-    while (/\s/.test(text[position] ?? '')) position += 1;
+/** The leading terms that may be one code, written in groups: `482 913`. */
+function findCode(clauses: Term[][]): string[] {
+  const groups: string[] = [];
+  for (const [term, ...alternatives] of clauses) {
+    const isGroup =
+      term && !term.negated && !term.quoted && term.field === '' && /^\d{1,9}$/.test(term.value);
+    if (!isGroup || alternatives.length > 0) break;
+    groups.push(term.value);
   }
-  return terms;
+  return groups;
 }
 
-function toTsquery({ negated, field, value, quoted }: Term, weight: string): string {
+function codeToTsquery(groups: string[]): string {
+  return joinAlternatives([
+    groups.map(quoteLexeme).join(' & '),
+    ...listCodeSpellings(groups.join('')).map(quoteLexeme),
+  ]);
+}
+
+function joinAlternatives(operands: string[]): string {
+  return operands.length > 1 ? `(${[...new Set(operands)].join(' | ')})` : (operands[0] ?? '');
+}
+
+function toTsquery({ negated, field, value, quoted }: Term): string {
   if (value.trim() === '') throw missingValue(field);
   const prefix = !quoted && value.length > 1 && value.endsWith('*') ? '*' : '';
   const text = foldWords(prefix ? value.slice(0, -1) : value);
-  const flags = weight + prefix;
+  const flags = (WEIGHTS[field] ?? '') + prefix;
   // Folding removes a lone combining mark. PostgreSQL rejects an empty operand, but not a blank one, which matches nothing.
-  return `${negated ? '!' : ''}${quoteLexeme(text || ' ')}${flags === '' ? '' : `:${flags}`}`;
+  const spellings = [
+    text || ' ',
+    ...(/^\d+(?:[ -]\d+)*$/.test(text) ? listCodeSpellings(text.replace(/[ -]/g, '')) : []),
+  ];
+  const operand = joinAlternatives(
+    spellings.map((spelling) => `${quoteLexeme(spelling)}${flags === '' ? '' : `:${flags}`}`),
+  );
+  return `${negated ? '!' : ''}${operand}`;
 }
 
-function applyOperator(query: SearchQuery, { negated, field, value }: Term): void {
+function applyOperator(query: SearchQuery, { negated, field, value, quoted }: Term): void {
   if (value.trim() === '') throw missingValue(field);
-  if (field === 'label') query.facets.push({ lexeme: `l:${value}`, negated });
+  if (field === 'label') query.facets.push({ lexemes: [`l:${value}`], negated });
+  else if (field === 'filename') query.facets.push({ ...readFilename(value, quoted), negated });
   else if (field === 'has') {
     if (!/^attachments?$/i.test(value))
-      throw invalidQuery(`supports has:attachment, not has:${value}`, 'Use has:attachment.');
-    query.facets.push({ lexeme: 'h:attachment', negated });
+      throw invalidQuery(`supports has:attachment, not has:${value}`, 'Use has:attachment, or filename:pdf.');
+    query.facets.push({ lexemes: ['h:attachment'], negated });
   } else {
     if (negated)
       throw invalidQuery(`cannot negate ${field}:`, 'Use after: instead of -before:, and vice versa.');
@@ -102,6 +103,21 @@ function applyOperator(query: SearchQuery, { negated, field, value }: Term): voi
     if (field === 'before') query.before = earlier(query.before, time);
     else query.after = later(query.after, time);
   }
+}
+
+/** Splits a file name into words as the SQL function `search_filename` does. */
+function readFilename(value: string, quoted: boolean): Omit<Facet, 'negated'> {
+  const prefix = !quoted && value.endsWith('*');
+  const words = foldWords(value)
+    .toLowerCase()
+    .split(/[^0-9a-z\u0080-\uffff]+/)
+    .filter(Boolean);
+  if (words.length === 0)
+    throw invalidQuery(
+      'has no letter or digit after filename:',
+      'Use filename:invoice, filename:pdf or filename:inv*.',
+    );
+  return { lexemes: words.map((word) => `n:${word}`), ...(prefix ? { prefix } : {}) };
 }
 
 /** A day (UTC) or a time with its offset, RFC 3339. */
@@ -143,8 +159,4 @@ function missingValue(field: string) {
     `has no value after ${field}:`,
     `Add a value right after ${field}: without a space, quoted if it contains spaces.`,
   );
-}
-
-function invalidQuery(message: string, fix: string) {
-  return invalid('/query/q', message, fix);
 }

@@ -8,12 +8,14 @@ declare
   addresses text[];
 begin
   select string_agg(search_address(entry ->> 'email', entry ->> 'name'), ' '),
-         coalesce(array_agg('t:' || left(lower(entry ->> 'email'), 320)), '{}')
+         coalesce(array_agg('t:' || left(lower(entry ->> 'email'), 320))
+           || array_agg(distinct 't:@' || split_part(left(lower(entry ->> 'email'), 320), '@', -1)), '{}')
     into recipients, addresses
     from (select entry from jsonb_array_elements(message."to" || message.cc || message.bcc) entry limit 200) first;
   facets := array_to_tsvector(
     array[message.env_id, message.inbox_id, message.thread_id, 'd:' || message.direction,
-          'f:' || left(lower(message.from_email), 320)]
+          'f:' || left(lower(message.from_email), 320),
+          'f:@' || split_part(left(lower(message.from_email), 320), '@', -1)]
     || addresses || search_labels(message.labels)
     || case when message.has_attachments then array['h:attachment'] else '{}'::text[] end);
   begin

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { parseSearchQuery } from '../../domain/messages/search-query.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -60,6 +61,17 @@ test('finds a rare word in the full-text index', async () => {
   expect(rows).toBe(MESSAGES / 1000);
   expect(plan).toContain('Bitmap Index Scan on message_search_document_index');
   expect(plan).not.toContain('Seq Scan on message_search');
+});
+
+test('finds a code in all its spellings, and alternatives of rare words, in the full-text index', async () => {
+  for (const words of [
+    parseSearchQuery('482 913').words,
+    parseSearchQuery('sesquipedalian OR xylophone').words,
+  ]) {
+    const { plan } = await explainSearch(words);
+    expect(plan).toContain('Bitmap Index Scan on message_search_document_index');
+    expect(plan).not.toContain('Seq Scan on message_search');
+  }
 });
 
 test('finds a frequent word by scanning the inbox in order', async () => {

@@ -25,6 +25,17 @@ describe('words of q', () => {
     ['"never closed', `'never closed'`],
     ['- -', ''],
     ['＇', `''''`],
+    ['note: this', `'note:' & 'this'`],
+    ['"is:unread" "Re: hello"', `'is:unread' & 'Re: hello'`],
+    ['mail "OR" or', `'mail' & 'OR' & 'or'`],
+    ['invoice OR "pay now" march', `('invoice' | 'pay now') & 'march'`],
+    ['from:alice OR subject:alice OR -bob', `('alice':B | 'alice':A | !'bob')`],
+    ['17', `'17'`],
+    ['2026', `'2026'`],
+    ['4829', `('4829' | '48 29' | '48-29' | '4 8 2 9' | '4-8-2-9')`],
+    ['code 48 29 x', `'code' & ('48' & '29' | '4829' | '48 29' | '48-29' | '4 8 2 9' | '4-8-2-9') & 'x'`],
+    ['-"48-29"', `!('48-29' | '4829' | '48 29' | '4 8 2 9' | '4-8-2-9')`],
+    ['subject:4829 OR 7', `(('4829':A | '48 29':A | '48-29':A | '4 8 2 9':A | '4-8-2-9':A) | '7')`],
   ])('parses %j', (q, words) => expect(parseSearchQuery(q)).toEqual({ words, facets: [] }));
 });
 
@@ -33,12 +44,44 @@ describe('operators of q', () => {
     expect(parseSearchQuery('label:urgent -label:"to do" has:attachment -has:attachments')).toEqual({
       words: '',
       facets: [
-        { lexeme: 'l:urgent', negated: false },
-        { lexeme: 'l:to do', negated: true },
-        { lexeme: 'h:attachment', negated: false },
-        { lexeme: 'h:attachment', negated: true },
+        { lexemes: ['l:urgent'], negated: false },
+        { lexemes: ['l:to do'], negated: true },
+        { lexemes: ['h:attachment'], negated: false },
+        { lexemes: ['h:attachment'], negated: true },
       ],
     });
+  });
+
+  test('splits file names into words', () => {
+    expect(
+      parseSearchQuery('filename:Rechnung_März.pdf -filename:"annual report" filename:2026-inv*'),
+    ).toEqual({
+      words: '',
+      facets: [
+        { lexemes: ['n:rechnung', 'n:marz', 'n:pdf'], negated: false },
+        { lexemes: ['n:annual', 'n:report'], negated: true },
+        { lexemes: ['n:2026', 'n:inv'], negated: false, prefix: true },
+      ],
+    });
+  });
+
+  test.each([
+    'is:unread',
+    'newer_than:1d',
+    'hello in:inbox x',
+    '-is:read',
+    'foo:"a b"',
+    'Re:hello',
+    'x OR is:y',
+  ])('rejects the unknown operator in %j, naming those that exist', (q) => {
+    const known = 'subject:, from:, to:, label:, filename:, has:attachment, before:, after:';
+    expect(() => parseSearchQuery(q)).toThrow(
+      expect.objectContaining({
+        code: 'validation_error',
+        detail: expect.stringContaining(known),
+        fix: expect.stringContaining('put it in quotes: "'),
+      }),
+    );
   });
 
   test('uses the stricter bound if a time is given more than once', () => {
@@ -57,6 +100,11 @@ describe('operators of q', () => {
     ['before:soon', 'has no date after before:'],
     ['after:2026-02-30', 'has no date after after:'],
     ['-before:2026-01-01', 'cannot negate before:'],
+    ['filename:...', 'no letter or digit after filename:'],
+    ['OR a', 'has OR without a word'],
+    ['a OR', 'has OR without a word'],
+    ['a OR OR b', 'has OR without a word'],
+    ['a OR label:b', 'has OR next to label:'],
     [Array.from({ length: 51 }, () => 'a').join(' '), 'at most 50'],
   ])('rejects %j', (q, message) => {
     expect(() => parseSearchQuery(q)).toThrow(expect.objectContaining({ code: 'validation_error' }));

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
@@ -63,6 +64,29 @@ async function store(fields: Partial<Message>, owner = organization, inbox = inb
   return id;
 }
 
+/** Adds files to a stored message. */
+async function attach(messageId: string, filenames: string[]): Promise<void> {
+  await app.worker.systemTransaction(async ({ em }) => {
+    for (const [position, filename] of filenames.entries())
+      em.create(AttachmentEntity, {
+        id: newId('attachment'),
+        organizationId: organization.organizationId,
+        environmentId: organization.productionEnvironmentId,
+        inboxId,
+        messageId,
+        draftId: null,
+        position,
+        filename,
+        contentType: 'application/pdf',
+        sizeBytes: 1,
+        sha256: Buffer.alloc(32),
+        storageKey: `attachments/${messageId}/${position}`,
+        contentId: null,
+        disposition: 'attachment',
+      });
+  });
+}
+
 interface Listed {
   data: { id: string; labels: string[] }[];
   has_more: boolean;
@@ -95,6 +119,7 @@ describe('search results', () => {
       cc: [{ email: 'boss@corp.example' }],
       textBody: 'An invoice follows. Nothing to pay now.',
     });
+    await attach(invoice, ['Rechnung_17.pdf', 'März.xlsx']);
     japanese = await store({ subject: '会議の日程', textBody: '東京駅で会いましょう', fromName: '山田太郎' });
     await store({
       subject: 'HTML only',
@@ -125,6 +150,14 @@ describe('search results', () => {
     ['has:attachment', () => [invoice]],
     ['invoice -has:attachment', () => [offer]],
     ['invoice after:2026-01-02', () => [offer]],
+    ['filename:rechnung', () => [invoice]],
+    ['filename:rechnung_17.pdf', () => [invoice]],
+    ['filename:RECH*', () => [invoice]],
+    ['filename:marz', () => [invoice]],
+    ['filename:draft', () => []],
+    ['invoice -filename:pdf', () => [offer]],
+    ['marmalade OR subject:offer OR "open amount"', () => [invoice, offer]],
+    ['from:anna OR to:zaphod pay', () => [invoice, offer]],
     ['invoice before:2026-01-02', () => [invoice]],
     ['https://mueller.example/pay/17', () => [invoice]],
     ['日程', () => [japanese]],
@@ -154,6 +187,16 @@ describe('search results', () => {
     ).toEqual([offer]);
     expect((await list({ to: 'boss@CORP.example' })).data.map(({ id }) => id)).toEqual([offer]);
     expect((await list({ label: 'finance' })).data.map(({ id }) => id)).toEqual([invoice]);
+  });
+
+  test.each<[Record<string, string>, () => string[]]>([
+    [{ from: 'MUELLER.example' }, () => [invoice]],
+    [{ from: '@mueller.example' }, () => [invoice]],
+    [{ to: 'corp.example' }, () => [offer]],
+    [{ from: 'example.com', to: 'corp.example' }, () => []],
+    [{ from: 'ueller.example' }, () => []],
+  ])('match the domain of an address: %j', async (query, expected) => {
+    expect((await list(query)).data.map(({ id }) => id)).toEqual(expected());
   });
 });
 
@@ -253,13 +296,42 @@ describe('isolation', () => {
   });
 });
 
-test.each(['from:', 'has:pdf', 'before:soon', 'x'.repeat(1001), 'a\u0000b', ''])(
-  'rejects q=%j',
-  async (q) => {
-    const response = await app.call(`/messages?${new URLSearchParams({ q })}`, { token: organization.token });
-    expectProblem(response, 'validation_error');
-  },
-);
+describe('a code', () => {
+  test('is found with and without its spaces and hyphens', async () => {
+    const joined = await store({ subject: 'Sign in', textBody: 'Your code is 482913.' });
+    const spaced = await store({ subject: 'Your code is 482 913' });
+    const hyphenated = await store({ textBody: 'Code: 48-29-13, valid for 10 minutes' });
+    await store({ textBody: 'Order 482 shipped, 914 left' });
+    const all = [joined, spaced, hyphenated].sort();
+    for (const q of ['482913', '482 913', '"482 913"', '482-913', 'code 48 29 13', '4 8 2 9 1 3'])
+      expect({ q, ids: (await found(q)).sort() }).toEqual({ q, ids: all });
+    expect(await found('482914')).toEqual([]);
+    expect(await found('code -482913 minutes')).toEqual([]);
+  });
+});
+
+test.each([{ from: 'bob' }, { to: 'Ada Lovelace' }])('rejects a name as a filter: %j', async (query) => {
+  const response = await app.call(`/messages?${new URLSearchParams(Object.entries(query))}`, {
+    token: organization.token,
+  });
+  expectProblem(response, 'validation_error');
+});
+
+test.each([
+  'is:unread',
+  'newer_than:1d',
+  'in:inbox x',
+  'a OR',
+  'from:',
+  'has:pdf',
+  'before:soon',
+  'x'.repeat(1001),
+  'a\u0000b',
+  '',
+])('rejects q=%j', async (q) => {
+  const response = await app.call(`/messages?${new URLSearchParams({ q })}`, { token: organization.token });
+  expectProblem(response, 'validation_error');
+});
 
 test.each([
   ['a combining mark', '%CC%81'],
