@@ -8,7 +8,7 @@ import { toLines } from '../../domain/mime/quotes/lines.ts';
 import { extractReplyLines } from '../../domain/mime/quotes/reply-text.ts';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { cpuTimeMs } from '../support/cpu-time.ts';
-import { announcedReplies, type ReplyFixture, wholeMails } from './reply-fixtures.ts';
+import { announcedReplies, endedReplies, type ReplyFixture, wholeMails } from './reply-fixtures.ts';
 
 type Bodies = Parameters<typeof extractReply>[0];
 
@@ -82,6 +82,13 @@ describe('extracts the replies of many clients in many languages:', () => {
     ['text messages written after the code', wholeMails('fresh-text.txt', 'text'), 30],
     ['more text messages written after the code', wholeMails('second-look.txt', 'text'), 40],
     ['HTML messages written after the code', wholeMails('fresh-html.txt', 'html'), 10],
+    ['attributions that are only a date and a name', announcedReplies('attributions-date-and-name.txt'), 28],
+    ['attributions over several lines', announcedReplies('attributions-wrapped.txt'), 27],
+    ['attributions of trackers and forums', announcedReplies('attributions-forum.txt'), 34],
+    ['quote marks after initials', wholeMails('initials.txt', 'text'), 24],
+    ['several device signatures', endedReplies('device-signatures.txt'), 82],
+    ['zero-width marks at the end', endedReplies('zero-width-ends.txt'), 54],
+    ['text that only resembles a quote', wholeMails('kept-text.txt', 'text'), 19],
   ])('%s', (_what, fixtures, atLeast) => {
     const wrong = fixtures.filter((mail) => extractReply(mail).replaceAll('\r\n', '\n') !== mail.reply);
     const ofLibrary = fixtures.filter((mail) => libraryReply(mail) === mail.reply).length;

@@ -28,8 +28,8 @@ function sectionsOf(file: string): Section[] {
 }
 
 /** One reply with the attribution of each client. */
-export function announcedReplies(): ReplyFixture[] {
-  return sectionsOf('announcements.txt').map(({ title, body }) => {
+export function announcedReplies(file = 'announcements.txt'): ReplyFixture[] {
+  return sectionsOf(file).map(({ title, body }) => {
     const quoted = title.endsWith(', quoted');
     const history = HISTORY.map((line) => (quoted ? `> ${line}`.trimEnd() : line)).join('\n');
     return { name: title, text: `${REPLY}\n\n${body}\n\n${history}\n`, html: null, reply: REPLY };
@@ -46,4 +46,27 @@ export function wholeMails(file: string, type: 'text' | 'html'): ReplyFixture[] 
     const bodies = type === 'text' ? { text: mail, html: null } : { text: null, html: mail };
     return [{ name: title, ...bodies, reply: reply.body.replaceAll('<SP>', ' ').trim() }];
   });
+}
+
+/** One reply with lines of the client below it, as text and as HTML. `<U+200B>` is that character. */
+export function endedReplies(file: string): ReplyFixture[] {
+  return sectionsOf(file).flatMap(({ title, body }) => {
+    const end = body.replace(/<U\+([0-9A-F]{4})>/g, (_match, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    );
+    const text = `${REPLY}\n\n${end}\n`;
+    return [
+      { name: title, text, html: null, reply: REPLY },
+      { name: `${title}, as HTML`, text: null, html: toHtml(text), reply: REPLY },
+    ];
+  });
+}
+
+/** A line per `div`, as webmail writes. */
+function toHtml(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return escaped
+    .split('\n')
+    .map((line) => `<div>${line === '' ? '<br>' : line}</div>`)
+    .join('');
 }
