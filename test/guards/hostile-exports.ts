@@ -167,6 +167,11 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => decodeText(bytes(`${text}\xff`), 'utf-7'),
       (text) => decodeText(Buffer.from(`${text}\xff`, 'latin1'), ''),
     ],
+    repairEncodedWords: ({ repairEncodedWords }) => [
+      (text) => repairEncodedWords(text),
+      (text) => repairEncodedWords(`=?utf-8?Q?\xe9${text.replaceAll('?', '')}?=`),
+      (text) => repairEncodedWords('=?koi8-r?Q?\xe9a?='.repeat(text.length / 16)),
+    ],
     decodeEncodedWords: ({ decodeEncodedWords }) => [(text) => decodeEncodedWords(text)],
     createDecodingStream: ({ createDecodingStream }) => [
       (text) =>
@@ -277,6 +282,27 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => {
         const lines = toLines(text);
         for (const at of lines.keys()) findAttribution(lines, at);
+      },
+    ],
+  },
+  'mime/quotes/date-and-name': {
+    isDateAndName: ({ isDateAndName }) => [
+      (text) => {
+        for (const line of toLines(text)) isDateAndName(line.text);
+      },
+    ],
+  },
+  'mime/quotes/initials': {
+    markInitialQuotes: ({ markInitialQuotes }) => [
+      (text) => markInitialQuotes(toLines(text)),
+      (text) => markInitialQuotes(toLines('BS> a\nTom> a\n'.repeat(text.length / 14))),
+    ],
+  },
+  'mime/quotes/tracker-lines': {
+    findTrackerLine: ({ findTrackerLine }) => [
+      (text) => {
+        const lines = toLines(text);
+        for (const at of lines.keys()) findTrackerLine(lines, at);
       },
     ],
   },

@@ -1,8 +1,10 @@
+import { isDateAndName } from './date-and-name.ts';
 import type { Line } from './lines.ts';
 import { WROTE } from './quote-headers.ts';
+import { findTrackerLine } from './tracker-lines.ts';
 
 /** `On Mon, 2 Mar 2026 at 10:11, Bob <bob@example.com> wrote:` may wrap over this many lines. */
-const MAX_LINES = 5;
+const MAX_LINES = 7;
 const MAX_CHARACTERS = 400;
 
 /** A weak attribution is valid only if quoted lines (`>`) follow. */
@@ -20,6 +22,8 @@ const DATE_FIRST = /^["'“(*\s]*(?:[^\s\d<>@:!?]{1,16} ){0,5}(?:在|于|於)?[ 
 const ENDS_IN_COLON = /[:\uff1a]["*_ ]*$/u;
 /** People write these before the verb; mail programs write a name. */
 const PRONOUN = /(?<!\p{L})(?:I|we|you|he|she|they|it|ich|wir|du|er|sie|je|j['’]ai|nous|vous|yo|eu|io|ik)$/iu;
+/** The Bat! and Eudora address the quoted author: `Sunday, June 14, 2026, 4:45:22 PM, you wrote:`. */
+const YOU = /(?:^|[,\d\s])you$/i;
 /** Attributions without a verb from the table: `Quoting Bob <bob@example.com>:`. */
 const QUOTING =
   /^(?:quoting|citando|zitat von|citation de|selon|citando a|citat från|citaat van|quoth) .{2,120}[:\uff1a]$/iu;
@@ -31,11 +35,19 @@ const DASHES = /^-{2,}\s*|\s*-{2,}$/g;
 /** Returns the attribution that starts at this line, or null. */
 export function findAttribution(lines: Line[], at: number): Attribution | null {
   const first = lines[at];
-  if (first?.kind !== 'text' || !mayBeAttribution(lines, at)) return null;
+  if (first?.kind !== 'text') return null;
+  const tracker = endsParagraph(lines[at - 1]) ? findTrackerLine(lines, at) : null;
+  if (tracker !== null) return tracker;
+  if (!mayBeAttribution(lines, at)) return null;
   if (hasQuoteOnSameLine(first.text)) return { lines: 1, weak: false };
+  return findWithVerb(lines, at) ?? findDateAndName(lines, at);
+}
+
+function findWithVerb(lines: Line[], at: number): Attribution | null {
   let joined = '';
   for (let count = 1; count <= MAX_LINES; count += 1) {
     const line = lines[at + count - 1];
+    if (line?.kind === 'blank' && isBrokenBeforeAddress(joined, lines[at + count])) continue;
     if (line?.kind !== 'text') return null;
     joined = joined === '' ? line.text : `${joined} ${line.text}`;
     if (joined.length > MAX_CHARACTERS) return null;
@@ -44,6 +56,20 @@ export function findAttribution(lines: Line[], at: number): Attribution | null {
     return count > 1 && beginsOnLaterLine(lines, at, count) ? null : { lines: count, weak: match === 'weak' };
   }
   return null;
+}
+
+/** `On Mon, 2 Mar 2026 at 10:11, Bob`, an empty line, `<bob@example.com> wrote:`. */
+function isBrokenBeforeAddress(joined: string, next: Line | undefined): boolean {
+  return (
+    DATE_FIRST.test(joined) && TIME.test(joined) && next?.kind === 'text' && /^[<([]\S{3,320}/.test(next.text)
+  );
+}
+
+/** Without a verb or an address, quoted lines must follow directly. */
+function findDateAndName(lines: Line[], at: number): Attribution | null {
+  const [first, second, third] = [lines[at], lines[at + 1], lines[at + 2]];
+  const isQuoteBelow = second?.kind === 'quoted' || (second?.kind === 'blank' && third?.kind === 'quoted');
+  return isQuoteBelow && isDateAndName(first?.text ?? '') ? { lines: 1, weak: true } : null;
 }
 
 function endsParagraph(before: Line | undefined): boolean {
@@ -77,6 +103,7 @@ function hasQuoteOnSameLine(words: string): boolean {
 
 /** Excludes prose above an attribution: the attribution starts at the last line that can start one. */
 function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
+  if (endsParagraph(lines[at - 1]) && isPartOfAttribution(lines[at]?.text ?? '')) return false;
   for (let later = 1; later < count; later += 1) {
     const rest = lines
       .slice(at + later, at + count)
@@ -88,6 +115,13 @@ function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
     return hasLeadingPreposition(rest) || (!hasLeadingPreposition(first) && !/\d/.test(first));
   }
   return false;
+}
+
+/** A date with its preposition, or a name and an address: people do not end a paragraph with these. */
+function isPartOfAttribution(words: string): boolean {
+  const isDate =
+    words.length <= 40 && hasLeadingPreposition(words) && DATE_FIRST.test(words) && /[\d,]$/.test(words);
+  return isDate || isNameAndAddress(words, '');
 }
 
 /** `Mon, 2 Mar 2026 …` may continue a line that ends with `On`. A line with its own preposition does not. */
@@ -103,6 +137,7 @@ function classifyAttribution(joined: string, apart: boolean): 'strong' | 'weak' 
   const colon = ENDS_IN_COLON.test(words);
   if (GMAIL_2011.test(words)) return 'weak';
   if (!colon && !dashed && !/\p{L}$/u.test(words)) return null;
+  if (colon && apart && isViaForum(words)) return 'strong';
   if (QUOTING.test(words)) return BRACKETED_ADDRESS.test(words) ? 'strong' : 'weak';
   const verb = WROTE.exec(words);
   const address = ADDRESS.test(words);
@@ -124,6 +159,17 @@ function classifyAttribution(joined: string, apart: boolean): 'strong' | 'weak' 
     dateFirst,
     apart,
   });
+}
+
+/** `nina_b via Sailing Forum <forum@example.com> wrote:`, as forums and mailing lists name an author. */
+const VIA =
+  /^["'“*]?[^\s.!?:,<>]{1,40}(?: \p{Lu}[^\s!?:,<>]{0,30}){0,3}["'”*]? via \p{L}[^!?:<>]{0,60}(?:<[^<>]{0,330}> ?)?/u;
+
+function isViaForum(words: string): boolean {
+  const via = VIA.exec(words);
+  if (via === null || words.length > 200) return false;
+  const verb = WROTE.exec(words);
+  return verb !== null && /^[\s:\uff1a"*_]*$/u.test(words.slice(verb.index + verb[0].length));
 }
 
 interface Traits {
@@ -153,6 +199,7 @@ function classifyWithVerb({
   const after = words.slice(verb.index + verb[0].length);
   const last = /^[\s:\uff1a"*_,.)]*$/u.test(after);
   if (!last && !mayFollowVerb(verb[0], after)) return null;
+  if (YOU.test(before) && date && time && last) return 'strong';
   if (PRONOUN.test(before)) return colon && (date || address || time) ? 'weak' : null;
   const dayAndMonth = date || DAY_AND_MONTH.test(words);
   if (dashed && last) return 'strong';

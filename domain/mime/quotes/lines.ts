@@ -10,9 +10,9 @@ export interface Line {
 /** `attribution`, `cut` and `signature` come only from HTML, where a class or id identifies them. */
 export type LineKind = 'text' | 'blank' | 'quoted' | 'attribution' | 'signature' | 'cut';
 
-/** Zero-width characters and direction marks, which mail programs put around names and dates. */
+/** Zero-width characters, fillers and direction marks, which mail programs put around names and dates. */
 const INVISIBLE =
-  /\u034f|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/g;
+  /\u034f|\u200d|[\u00ad\u061c\u115f\u1160\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u2800\u3164\ufeff\uffa0]/g;
 const MAX_COMPARED_CHARACTERS = 1_000;
 
 export function normalizeText(raw: string): string {

@@ -9,7 +9,9 @@ const DEVICE = String.raw`(?:[^.!?]|\.(?=\S)){1,70}[.!]?`;
  * Anything may follow "sent from my". Without "my", a product must follow, because `Sent from the warehouse` is a
  * sentence.
  */
-const PRODUCT = String.raw`(?:(?:the |der |dem |de |la |il )?(?:new |neuen )?)(?:all.?new )?(?:iphone|ipad|ios|apple|android|samsung|galaxy|huawei|xiaomi|redmi|honor|oneplus|oppo|sony|xperia|nokia|blackberry|motorola|moto|pixel|google|gmail|outlook|mail\b|windows|yahoo|aol|proton|protonmail|spark|superhuman|mailspring|airmail|canary|edison|bluemail|blue mail|newton|polymail|front|hey|zoho|fastmail|tutanota|tuta|gmx|web\.de|t-online|k-9|fairemail|nine|boxer|typeapp|mymail|mail\.ru|yandex|thunderbird|roundcube|em client|myMail|workspace|foxmail|qq|网易|163|126|surface|htc|lg\b|smartphone|mobile|handy|mobil|telefon|phone|my )`;
+const PRODUCT = String.raw`(?:(?:the |der |dem |de |la |il )?(?:new |neuen )?)(?:all.?new )?(?:iphone|ipad|ios|apple|android|samsung|galaxy|huawei|xiaomi|redmi|honor|oneplus|oppo|sony|xperia|nokia|blackberry|motorola|moto|pixel|google|gmail|outlook|mail\b|windows|yahoo|aol|proton|protonmail|spark|superhuman|mailspring|airmail|canary|edison|bluemail|blue mail|newton|polymail|front|hey|zoho|fastmail|tutanota|tuta|gmx|web\.de|t-online|k-9|fairemail|nine|boxer|typeapp|mymail|mail\.ru|yandex|thunderbird|roundcube|em client|myMail|workspace|foxmail|qq|网易|163|126|surface|htc|lg\b|smartphone|mobile|handy|mobil|telefon|phone|mailbox|vivaldi|opera|postbox|evolution|kmail|spike|missive|shortwave|mimestream|hotmail|cloudmagic|acompli|sparrow|inbox|tablet|verizon|t-mobile|at&t|vodafone|telstra|my )`;
+
+const MOBILE = `(?:iphone|ipad|ipod|android|phone|cell|mobile|smartphone|tablet|handheld|blackberry|galaxy|samsung|pixel|watch)`;
 
 const PATTERNS = [
   // English
@@ -18,20 +20,30 @@ const PATTERNS = [
   `sent (?:on the go|from mobile|from a mobile device|on the move).{0,60}`,
   `(?:please )?(?:excuse|forgive|pardon) (?:any |my |the )?(?:typos|brevity|spelling|mistakes|errors).{0,60}`,
   `typed (?:with|on) .{1,40}(?:thumbs?|phone|keyboard|device).{0,30}`,
+  `(?:(?:sent )?from|via) my ${MOBILE}.{0,40}`,
+  String.raw`[\p{L}'’-]{1,20}(?: [\p{L}'’-]{1,20})? from (?:my )?(?:mobile|phone|iphone|ipad|tablet)[.!]?`,
+  `sorry for (?:any |my |the )?(?:typos|brevity|spelling).{0,60}`,
   // German
   `(?:gesendet|verschickt|gesandt|geschickt|diese nachricht wurde) (?:von|mit|über|via|vom|aus) .{1,60}(?:gesendet)?[.!]?`,
   `von (?:meinem|unserem|mein|einem) .{1,60} (?:gesendet|verschickt|versendet|aus gesendet)[.!]?`,
   String.raw`von (?:outlook|yahoo|samsung|iphone|ipad|android|gmx|web\.de|mobil)\S?.{0,60} (?:gesendet|verschickt|versendet)[.!]?`,
+  `von unterwegs (?:aus )?(?:gesendet|verschickt|versendet|geschrieben)[.!]?`,
+  `(?:bitte )?(?:entschuldig|verzeih)(?:e|en|t|ung)? (?:sie |für )?(?:bitte )?(?:die |meine |mögliche |etwaige |eventuelle )?(?:kürze|tippfehler|schreibfehler|rechtschreibfehler|knappe).{0,60}`,
   // French
   `envoy[ée]e? (?:depuis|de|à partir de|avec|par|via) (?:mon|ma|mes|l['’]|la|le|un|une|outlook|yahoo|mail|proton|gmail|spark|samsung|orange|android|courrier|windows).{0,70}`,
+  `(?:merci (?:de bien vouloir |d['’])|veuillez |pardon pour )?(?:excuser|excusez|pardonner)? ?(?:la |ma |les |mes |d['’]éventuelles )(?:brièveté|concision|fautes|erreurs|coquilles).{0,60}`,
   // Spanish
   `enviado (?:desde|con|a través de|mediante) (?:mi|el|la|un|una|outlook|yahoo|mail|correo|proton|gmail|spark|samsung|android|windows|huawei|dispositivo).{0,70}`,
+  `(?:por favor,? )?(?:disculp|perdon)(?:a|e|en|ad|ar) (?:la |las |los |mi |mis )?(?:brevedad|errores|faltas|erratas).{0,60}`,
   // Portuguese
   `enviad[oa] (?:do|da|de|pelo|pela|a partir do|com|via) (?:meu|minha|um|uma|outlook|yahoo|e-mail|email|proton|gmail|spark|samsung|android|iphone|ipad|windows|correio|huawei|smartphone|telem[óo]vel).{0,70}`,
+  `(?:por favor,? )?(?:desculpe|desculpa|desculpem|perdoe) (?:a |os |as |pela |pelos |qualquer |eventuais )?(?:brevidade|erros?|falhas).{0,60}`,
   // Dutch
   `(?:verzonden|verstuurd) (?:vanaf|vanuit|met|via|van) (?:mijn|een|outlook|yahoo|mail|proton|gmail|samsung|android|iphone|ipad|windows|ziggo|kpn).{0,70}`,
+  `(?:excuses? voor|sorry voor|excuseer|mijn excuses voor) (?:de |het |mijn |eventuele )?(?:beknoptheid|typefouten|tikfouten|spelfouten|korte).{0,60}`,
   // Italian
   `inviat[oa] (?:da|dal|dalla|dall['’]|con|tramite) ?(?:mio|mia|il|un|outlook|yahoo|mail|posta|proton|gmail|samsung|android|iphone|ipad|windows|libero|telefono|smartphone|dispositivo|cellulare|app).{0,70}`,
+  `(?:scusa|scusate|scusi|scusami|perdona|perdonate) (?:la |gli |per la |per gli |eventuali )?(?:brevità|errori|refusi).{0,60}`,
   // Polish, Swedish, Norwegian, Danish, Finnish
   `wysłan[eoay] (?:z|ze|za pomocą|przez|zem|przy użyciu) .{1,60}`,
   `skickat (?:från|med|via|iphone) ?(?:min|mitt|en|outlook|yahoo|mail|e-post|samsung|android|proton|iphone|ipad|gmail)?.{0,60}`,
@@ -61,11 +73,22 @@ const PATTERNS = [
 ];
 
 const MOBILE_SIGNATURE = new RegExp(`^(?:${PATTERNS.join('|')})$`, 'iu');
+/** `<Sent from BlackBerry>`, `(via my tablet)`. */
+const BRACKETS = /^[<([]{1,3}|[>)\]]{1,3}$/g;
+/** `- Sent from my phone -`. Dashes on one side alone are a list. */
+const BETWEEN_DASHES = /^[-–—~]{1,5} ?(.{4,150}?) ?[-–—~]{1,5}$/u;
 /** Links within the line: `Get Outlook for iOS<https://aka.ms/o0ukef>`. */
 const LINKS = /[[(<]\s*(?:https?|mailto):[^\s<>\])]{0,200}\s*[\])>]/gi;
 
 export function isMobileSignature(line: string): boolean {
   if (line.length > 400) return false;
-  const words = line.replace(LINKS, '').replace(/[*_]/g, '').replace(/\s+/g, ' ').trim();
+  const words = line
+    .replace(LINKS, '')
+    .replace(/[*_]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(BRACKETS, '')
+    .replace(BETWEEN_DASHES, '$1')
+    .trim();
   return words.length >= 4 && words.length <= MAX_CHARACTERS && MOBILE_SIGNATURE.test(words);
 }

@@ -33,7 +33,7 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
     ],
   },
   German: {
-    wrote: ['schrieb', 'schreibt', 'hat geschrieben', 'geschrieben'],
+    wrote: ['schrieb', 'schrieben', 'schreibt', 'hat geschrieben', 'geschrieben'],
     from: ['von', 'absender'],
     date: ['gesendet', 'datum', 'gesendet am'],
     to: ['an', 'kopie', 'empfänger', 'antwort an'],
@@ -253,7 +253,7 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
     forwarded: ['edelleenlähetetty viesti', 'välitetty viesti', 'välitetty viesti alkaa'],
   },
   Russian: {
-    wrote: ['написал', 'написала', 'пишет', 'написал(а)', 'писал', 'писал(а)', 'написали'],
+    wrote: ['написал', 'написала', 'пишет', 'написал(а)', 'писал', 'писал(а)', 'писали', 'написали'],
     from: ['от', 'от кого', 'отправитель'],
     date: ['отправлено', 'дата', 'отправлен'],
     to: ['кому', 'копия', 'получатель'],
@@ -269,7 +269,7 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
     ],
   },
   Ukrainian: {
-    wrote: ['пише', 'написав', 'написала', 'написав(-ла)', 'писав'],
+    wrote: ['пише', 'написав', 'написала', 'написав(-ла)', 'писав', 'писали'],
     from: ['від', 'від кого', 'відправник'],
     date: ['надіслано', 'дата', 'відправлено'],
     to: ['кому', 'копія', 'одержувач'],

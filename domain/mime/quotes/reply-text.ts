@@ -1,6 +1,7 @@
 import { findAttribution } from './attributions.ts';
 import { classifyDivider, countHeaderBlockLines, isReplyAboveMarker, isRule } from './header-blocks.ts';
-import type { Line } from './lines.ts';
+import { markInitialQuotes } from './initials.ts';
+import { type Line, normalizeText } from './lines.ts';
 import { isMobileSignature } from './mobile-signatures.ts';
 
 export interface ReplyLines {
@@ -19,6 +20,7 @@ export interface ReplyLines {
  * - Keeps quoted lines between answers, and passages quoted by hand.
  */
 export function extractReplyLines(lines: Line[]): ReplyLines {
+  markInitialQuotes(lines);
   const { cut, forward } = findHistory(lines);
   const runs = groupIntoRuns(lines.slice(0, cut ?? lines.length));
   const quotes = cut !== null || runs.some((run) => run.quoted);
@@ -238,7 +240,7 @@ function getAllLines(lines: Line[]): string[] {
 }
 
 function trimBlankLines(lines: string[]): string[] {
-  const filled = (line: string) => line.trim() !== '';
+  const filled = (line: string) => normalizeText(line) !== '' || (line.length > 1_000 && line.trim() !== '');
   const first = lines.findIndex(filled);
   return first === -1 ? [] : lines.slice(first, lines.findLastIndex(filled) + 1);
 }
