@@ -94,7 +94,8 @@ const summaryFields = {
   }),
   spam: Type.Unsafe<{ verdict: string; score: number | null } | null>({
     type: ['object', 'null'],
-    description: 'Null on outbound mail.',
+    description:
+      'Null on outbound mail. `verdict` is `spam`, `ham`, or `unscanned` if no scanner is configured or it failed: then nothing is known.',
     properties: { verdict: text(64), score: { type: ['number', 'null'] } },
     required: ['verdict', 'score'],
     additionalProperties: false,

@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import { MailParser } from 'mailparser';
-import { createDecodingStream, decodeText } from './charset.ts';
+import { createDecodingStream, decodeText, repairEncodedWords } from './charset.ts';
 import { joinFlowedLines } from './format-flowed.ts';
 import { HEADER_LIMITS } from './header-limit.ts';
 
@@ -86,7 +86,9 @@ export class MimeReader extends Parser {
 
 /** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. */
 export function decodeHeaderLine(line: string): string {
-  return /[\u0080-\u00ff]/.test(line) ? decodeText(Buffer.from(line, 'latin1'), '') : line;
+  return /[\u0080-\u00ff]/.test(line)
+    ? decodeText(Buffer.from(repairEncodedWords(line), 'latin1'), '')
+    : line;
 }
 
 export function createMimeReader(): MimeReader {

@@ -98,3 +98,22 @@ describe('keeps header, text and files of a message with', () => {
     expect(parsed.attachments).toHaveLength(1);
   });
 });
+
+describe('an 8-bit byte within an encoded word', () => {
+  test.each([
+    ['a windows-1252 byte in a UTF-8 word', '=?utf-8?Q?Caf=C3=A9_und_Gr\xfc=C3=9Fe?=', 'Café und Grüße'],
+    ['the same byte twice', '=?utf-8?q?=C3=A9_\xe9\xe9?= Ende', 'é éé Ende'],
+    ['UTF-8 in a UTF-8 word', '=?utf-8?Q?=E2=82=AC_\xc3\xa9?=', '€ é'],
+    ['UTF-8 in a Latin-1 word', '=?iso-8859-1?Q?Caf=E9_\xc3\xa9?=', 'Café é'],
+    ['Latin-1 in a Latin-1 word', '=?iso-8859-1?Q?Caf\xe9_=E9?=', 'Café é'],
+    ['KOI8-R in a KOI8-R word', '=?koi8-r?Q?=F0\xd2\xc9\xd7=C5=D4?=', 'Привет'],
+    ['Shift_JIS in a Shift_JIS word', '=?shift_jis?Q?=83e\x83X=83g?=', 'テスト'],
+    ['a byte within base64', '=?utf-8?B?R3LDvMOf\xfcZQ==?=', 'Grüße'],
+    ['a language tag', '=?iso-8859-1*de?Q?=FC\xfc?=', 'üü'],
+    ['a byte before the word', 'Gr\xfc\xdfe =?utf-8?Q?=C3=A9?=', 'Grüße é'],
+  ])('leaves the rest readable: %s', async (_what, subject, expected) => {
+    const raw = Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nHi\r\n`, 'latin1')]);
+    const parsed = await parseMail(raw, { consumeFile });
+    expect([parsed.subject, parsed.headers.subject]).toEqual([expected, expected]);
+  });
+});
