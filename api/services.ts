@@ -19,6 +19,7 @@ import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
+import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
 import { createSendService } from '../domain/outbound/send.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
@@ -91,6 +92,7 @@ export function createServices({
     messages,
     sends: createSendService({ database, outbox, events }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
+    outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,

@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type {
@@ -7,6 +7,7 @@ import type {
   MessageWait,
   MessageWaitService,
 } from '../../domain/messages/message-wait.service.ts';
+import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
 import type { OpenResponses } from '../plugins/open-responses.ts';
 import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
@@ -15,21 +16,27 @@ import { addressFilter, readAddressFilter } from './address-filter.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
+const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
-const WaitQuery = strictObject({
+const timeout = {
   timeout_seconds: Type.Integer({
     minimum: 1,
     maximum: 300,
     default: 30,
     description: 'How long to wait; proxies must allow responses that take this long.',
   }),
+};
+const TimeoutQuery = strictObject(timeout);
+const WaitQuery = strictObject({
+  ...timeout,
   from: Type.Optional(addressFilter('The sender')),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   since: Type.Optional(
     text(MAX_ID_LENGTH, {
       minLength: 1,
       description:
-        'Id of the last message seen, or a time: a message that arrived later is returned immediately. With an id, no message is missed between two calls.',
+        'Id of the last message seen, or a time: a message that arrived later is returned immediately. Default: 30 seconds ago. In a loop, pass the id of the last message: none is missed or repeated.',
     }),
   ),
 });
@@ -37,28 +44,37 @@ type WaitQuery = Static<typeof WaitQuery>;
 
 const TimedOut = strictObject(
   { timed_out: Type.Literal(true) },
-  { description: 'No message arrived in time, or the service is restarting: call again.' },
+  { description: 'Nothing happened in time, or the service is restarting: call again.' },
 );
 
 const Found = Type.Union([ref(MessageRecord), TimedOut], {
-  description: 'The message, or timed_out if none arrived.',
+  description: 'The message, or timed_out.',
 });
 
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
+  outcomeWaits: OutcomeWaitService;
   openResponses: OpenResponses;
   /** How often the credential is rechecked. */
   heartbeatMs: number;
 }
 
 export const waitRoutes =
-  ({ messageWaits, openResponses, heartbeatMs }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
+  ({
+    messageWaits,
+    outcomeWaits,
+    openResponses,
+    heartbeatMs,
+  }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
+    const options = { openResponses, heartbeatMs };
+    const config = { permission: 'messages:read', heldOpen: true } as const;
+
     app.get(
       '/inboxes/:inboxId/messages/wait',
       {
         exposeHeadRoute: false,
-        config: { permission: 'messages:read', heldOpen: true },
+        config,
         schema: {
           operationId: 'messages.wait',
           summary: 'Wait for an incoming message',
@@ -71,19 +87,79 @@ export const waitRoutes =
       async (request, reply) => {
         const { scope, params, query } = request;
         const wait = await messageWaits.begin(scope, params.inboxId, readCriteria(query));
-        try {
-          const signal = openResponses.admit(request, reply);
-          signal.addEventListener('abort', wait.close, { once: true });
-          const deadline = performance.now() + query.timeout_seconds * 1000;
-          const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
-          return found ? presentMessage(found) : ({ timed_out: true } as const);
-        } finally {
-          wait.close();
-        }
+        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
+      },
+    );
+
+    app.get(
+      '/threads/:id/wait',
+      {
+        exposeHeadRoute: false,
+        config,
+        schema: {
+          operationId: 'threads.wait',
+          summary: 'Wait for an incoming message in a thread',
+          description: 'For example for the answer to a message that was sent.',
+          tags: ['Threads'],
+          params: ThreadParams,
+          querystring: WaitQuery,
+          response: { 200: Found, ...problems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, query } = request;
+        const wait = await messageWaits.beginInThread(scope, params.id, readCriteria(query));
+        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
+      },
+    );
+
+    app.get(
+      '/messages/:id/wait',
+      {
+        exposeHeadRoute: false,
+        config,
+        schema: {
+          operationId: 'messages.waitUntilSettled',
+          summary: 'Wait until the outcome of a message is known',
+          description:
+            'Answers when every recipient is settled: delivered, bounced, complained, suppressed, rejected, or sent by a relay that reports no deliveries. A canceled, failed or received message is settled.',
+          tags: ['Messages'],
+          params: MessageParams,
+          querystring: TimeoutQuery,
+          response: { 200: Found, ...problems() },
+        },
+      },
+      async (request, reply) => {
+        const { scope, params, query } = request;
+        const wait = await outcomeWaits.begin(scope, params.id);
+        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
       },
     );
     done();
   };
+
+interface HeldRequest {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  timeoutSeconds: number;
+  openResponses: OpenResponses;
+  heartbeatMs: number;
+}
+
+async function answerWhenFound(
+  wait: MessageWait,
+  { request, reply, timeoutSeconds, openResponses, heartbeatMs }: HeldRequest,
+): Promise<Static<typeof Found>> {
+  try {
+    const signal = openResponses.admit(request, reply);
+    signal.addEventListener('abort', wait.close, { once: true });
+    const deadline = performance.now() + timeoutSeconds * 1000;
+    const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
+    return found ? presentMessage(found) : { timed_out: true };
+  } finally {
+    wait.close();
+  }
+}
 
 interface OpenWait {
   wait: MessageWait;

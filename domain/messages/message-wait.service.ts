@@ -12,13 +12,14 @@ import { isHidden } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
 import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
+import { findLivingThread, resolveThreadId } from './resolve-thread.ts';
 
 export interface MessageCriteria {
   /** The sender's address or domain. */
   from?: AddressFilter | undefined;
   /** Part of the subject, case-insensitive. */
   subject?: string | undefined;
-  /** The last message seen, or a time: later messages match too. Undefined: only messages that arrive from now on. */
+  /** The last message seen, or a time: later messages match. Undefined: {@link DEFAULT_LOOKBACK_MS} ago. */
   since?: { messageId: string } | { time: Date } | undefined;
 }
 
@@ -26,10 +27,19 @@ export interface MessageCriteria {
 export interface MessageWaitService {
   /** @throws AppError `not_found` for the inbox, or for a `since` message in another inbox. */
   begin(scope: Scope, inboxId: string, criteria: MessageCriteria): Promise<MessageWait>;
+  /**
+   * Waits for a message of a thread.
+   *
+   * @throws AppError `not_found` for the thread, or for a `since` message in another inbox.
+   */
+  beginInThread(scope: Scope, threadId: string, criteria: MessageCriteria): Promise<MessageWait>;
 }
 
+/** A message that arrived between the cause (a sign-up, say) and the call matches too. */
+export const DEFAULT_LOOKBACK_MS = 30_000;
+
 export interface MessageWait {
-  /** Returns the first matching message as soon as it arrives; undefined after `waitMs` or when closed. */
+  /** Returns the message as soon as there is one that matches; undefined after `waitMs` or when closed. */
   next(waitMs: number): Promise<MessageDetails | undefined>;
   close(): void;
 }
@@ -42,35 +52,63 @@ export interface MessageWaitOptions {
 
 export function createMessageWaitService(options: MessageWaitOptions): MessageWaitService {
   const { database, messages, eventStreams } = options;
+
+  async function follow(
+    scope: Scope,
+    inboxId: string,
+    start: StartPosition,
+    isWanted: (event: Event) => boolean | Promise<boolean>,
+  ): Promise<MessageWait> {
+    const follower = await eventStreams.follow(scope, { ...RECEIVED_EVENTS, inboxIds: [inboxId], ...start });
+    return {
+      close: follower.close,
+      async next(waitMs) {
+        const deadline = performance.now() + waitMs;
+        for (;;) {
+          const events = await follower.next(Math.max(0, deadline - performance.now()));
+          if (events.length === 0) return undefined;
+          for (const event of events) {
+            const found = (await isWanted(event)) ? await findIfVisible(messages, scope, event) : undefined;
+            if (found) return found;
+          }
+        }
+      },
+    };
+  }
+
   return {
     async begin(scope, inboxId, criteria) {
       const start = await database.transaction(scope, async ({ em }) => {
         await findInbox(em, scope, inboxId);
         return findStartPosition(em, scope, inboxId, criteria.since);
       });
-      const follower = await eventStreams.follow(scope, {
-        ...RECEIVED_EVENTS,
-        inboxIds: [inboxId],
-        ...start,
+      return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria));
+    },
+
+    async beginInThread(scope, threadId, criteria) {
+      const { inboxId, start } = await database.transaction(scope, async ({ em }) => {
+        const thread = await findLivingThread(em, scope, threadId);
+        if (!thread) throw notFound('thread', threadId);
+        await findInbox(em, scope, thread.inboxId);
+        return {
+          inboxId: thread.inboxId,
+          start: await findStartPosition(em, scope, thread.inboxId, criteria.since),
+        };
       });
-      return {
-        close: follower.close,
-        async next(waitMs) {
-          const deadline = performance.now() + waitMs;
-          for (;;) {
-            const events = await follower.next(Math.max(0, deadline - performance.now()));
-            if (events.length === 0) return undefined;
-            for (const event of events) {
-              const found = meetsCriteria(event, criteria)
-                ? await findIfVisible(messages, scope, event)
-                : undefined;
-              if (found) return found;
-            }
-          }
-        },
-      };
+      // The thread may be merged into another one during the wait.
+      const isOfThread = (event: Event) =>
+        database.transaction(scope, async ({ em }) => {
+          const livingId = await resolveThreadId(em, threadId);
+          return livingId === (await resolveThreadId(em, receivedDataOf(event).thread_id));
+        });
+      return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria) && isOfThread(event));
     },
   };
+}
+
+interface StartPosition {
+  after?: FeedPosition;
+  since?: Date;
 }
 
 const RECEIVED_EVENTS = { types: ['message.received'] as const };
@@ -84,8 +122,8 @@ async function findStartPosition(
   scope: Scope,
   inboxId: string,
   since: MessageCriteria['since'],
-): Promise<{ after?: FeedPosition; since?: Date }> {
-  if (!since) return {};
+): Promise<StartPosition> {
+  if (!since) return { after: FEED_START, since: new Date(Date.now() - DEFAULT_LOOKBACK_MS) };
   if ('time' in since) return { after: FEED_START, since: since.time };
   const { messageId } = since;
   const message = await em.findOne(

@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
-import type { Message } from '../../domain/messages/message.entity.ts';
+import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
+import { DEFAULT_LOOKBACK_MS } from '../../domain/messages/message-wait.service.ts';
 import type { Answer } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail, type ReceiptFacts, sharedParserPool } from '../support/inbound-mail.ts';
 import { listen } from '../support/live-stream.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
+import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
@@ -55,7 +58,6 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
 
 test('returns the next message exactly as GET by id does', async () => {
   const { wait, receiveMessage, token } = await arrange();
-  await receiveMessage('Before the call');
   const { pendingResult } = await wait();
   const message = await receiveMessage('Hello');
   const found = await pendingResult;
@@ -77,6 +79,100 @@ test('filters by sender and part of the subject, case-insensitively', async () =
   );
   expect((await pendingResult).id).toBe(message?.id);
 });
+
+test('filters by the domain of the sender, not by names that contain it', async () => {
+  const { wait, receive } = await arrange();
+  const { pendingResult } = await wait('?timeout_seconds=20&from=People.example');
+  await receive(mail({ From: '"people.example" <bob@elsewhere.example>', Subject: 'Spoofed' }));
+  await receive(mail({ From: 'bob@mail.people.example', Subject: 'A subdomain' }));
+  const { message } = await receive(mail({ From: 'Bob <bob@people.example>', Subject: 'Genuine' }));
+  expect((await pendingResult).id).toBe(message?.id);
+});
+
+test('returns a message of the last 30 seconds immediately, but no older one', async () => {
+  const { call, receiveMessage } = await arrange();
+  const old = await receiveMessage('Old');
+  await app.worker.systemTransaction(({ em }) =>
+    em.nativeUpdate(
+      EventEntity,
+      { inboxId: old.inboxId },
+      { createdAt: new Date(Date.now() - DEFAULT_LOOKBACK_MS - 1000) },
+    ),
+  );
+  const recent = await receiveMessage('Just before the call');
+  const found = (await (await call('?timeout_seconds=20')).json()) as Answer;
+  expect(found.id).toBe(recent.id);
+});
+
+describe('waiting for a message of a thread', () => {
+  test('returns the next message of that thread only', async () => {
+    const { receive, token } = await arrange();
+    const { message: first } = await receive(
+      mail({ Subject: 'First', 'Message-ID': '<first@people.example>' }),
+    );
+    const pendingResult = fetchJson(
+      `/threads/${first?.threadId}/wait?timeout_seconds=20&since=${first?.id}`,
+      token,
+    );
+    await untilOpen(1);
+    await receive(mail({ Subject: 'Another thread' }));
+    const { message: answer } = await receive(
+      mail({ Subject: 'Re: First', 'In-Reply-To': '<first@people.example>' }),
+    );
+    expect(answer?.threadId).toBe(first?.threadId);
+    expect((await pendingResult).id).toBe(answer?.id);
+  });
+
+  test('is not found for a thread outside the credential’s scope', async () => {
+    const [own, other] = await Promise.all([arrange(), arrange()]);
+    const message = await other.receiveMessage('Elsewhere');
+    expectProblem(await app.call(`/threads/${message.threadId}/wait`, own), 'not_found');
+  });
+});
+
+describe('waiting for the outcome of a message', () => {
+  async function arrangeMessage(...to: string[]) {
+    const sending = await arrangeSending(app.worker);
+    const { token } = await createKey(app.worker, { organizationId: sending.inbox.organizationId });
+    return { ...sending, token, id: await sending.send(...to) };
+  }
+
+  test('answers when every recipient is settled, with the message', async () => {
+    const { id, token, ...sending } = await arrangeMessage('ada@people.example', 'bob@people.example');
+    const pendingResult = fetchJson(`/messages/${id}/wait?timeout_seconds=60`, token);
+    await untilOpen(1);
+    expect(await dispatchOnce(sending, id)).toBe('settled');
+    const message = await pendingResult;
+    expect(message).toMatchObject({ id, status: 'sent' });
+    expect(message).toEqual((await app.call(`/messages/${id}`, { token })).json());
+  });
+
+  test('answers immediately for a message that is canceled or was received', async () => {
+    const { id, token, inbox } = await arrangeMessage('ada@people.example');
+    expect((await app.call(`/messages/${id}/cancel`, { method: 'POST', token })).statusCode).toBe(200);
+    expect(await fetchJson(`/messages/${id}/wait`, token)).toMatchObject({ id, status: 'canceled' });
+    const { receive } = await arrangeInbox(app.worker, {}, inbox);
+    const { message } = await receive(mail({ Subject: 'Hello' }));
+    expect(await fetchJson(`/messages/${message?.id}/wait`, token)).toMatchObject({ id: message?.id });
+  });
+
+  test('keeps waiting for a delivery report that is expected, and times out', async () => {
+    const { id, token, ...sending } = await arrangeMessage('ada@people.example');
+    await dispatchOnce(sending, id);
+    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { tracked: true }));
+    expect(await fetchJson(`/messages/${id}/wait?timeout_seconds=1`, token)).toEqual({ timed_out: true });
+  });
+
+  test('is not found for a message of another organization', async () => {
+    const [{ id }, { token }] = await Promise.all([arrangeMessage('ada@people.example'), arrange()]);
+    expectProblem(await app.call(`/messages/${id}/wait`, { token }), 'not_found');
+  });
+});
+
+async function fetchJson(path: string, token: string): Promise<Answer> {
+  const response = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${token}` } });
+  return (await response.json()) as Answer;
+}
 
 test('matches accented letters whether composed or decomposed', async () => {
   const { wait, receive } = await arrange();

@@ -57,6 +57,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   starting_after: 'event',
   'events.stream after': 'event',
   'messages.wait since': 'message',
+  'threads.wait since': 'message',
 };
 /** Names like ids that the caller chooses. */
 const CHOSEN_BY_CALLER = ['client_id', 'content_id'];
